@@ -1,0 +1,42 @@
+"""Linear models with structured sparsity, solved by SDCA-ADMM, each answer with a certified duality gap.
+
+    min_w  (1/n) sum_i f_i(z_i'w) + psi(B'w)
+
+The public names are loaded on first use, so that `import fenchel` stays light.
+"""
+
+from __future__ import annotations
+
+import importlib
+
+__version__ = "0.1.0"
+
+_HOME = {
+    "losses": [
+        "Loss", "SmoothedHinge", "Hinge", "SquaredHinge", "Logistic", "Squared", "Huber", "Quantile",
+        "EpsilonInsensitive", "Poisson",
+    ],
+    "penalties": ["Penalty", "L1", "Ridge", "GroupL2", "GroupLinf", "TraceNorm", "NonNegative", "Box"],
+    "maps": ["Map", "Identity", "Matrix", "Incidence", "Difference", "Gradient", "Copies", "Selection", "Stack"],
+    "problem": ["Problem", "Certificate"],
+    "result": ["Result", "Status", "History"],
+    "solve": ["solve"],
+}  # fmt: skip
+_MODULES = ("losses", "penalties", "maps", "data", "problem", "result", "methods", "theory", "testing", "datasets")
+_NAMES = {name: module for module, names in _HOME.items() for name in names}
+
+__all__ = sorted(_NAMES) + ["theory", "testing"]
+
+
+def __getattr__(name: str):
+    if name in _NAMES:
+        value = getattr(importlib.import_module(f"{__name__}.{_NAMES[name]}"), name)
+        globals()[name] = value
+        return value
+    if name in _MODULES:
+        return importlib.import_module(f"{__name__}.{name}")
+    raise AttributeError(f"module 'fenchel' has no attribute {name!r}")
+
+
+def __dir__():
+    return sorted([*globals(), *__all__])

@@ -1,0 +1,137 @@
+"""Rows of data: dense, CSR or memory-mapped, checked once and never copied.
+
+A dense array must be C-ordered, because a copy would break the promise that memory stays at the size of
+the data. Data frames and lists are converted by scikit-learn's validation (that is a copy, and is theirs).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import scipy.sparse as sp
+
+_CHUNK = 1 << 22  # entries looked at together
+
+
+class Rows:
+    """The data matrix X (n, p) behind one interface.
+
+    Attributes
+    ----------
+    arrays : tuple
+        (X,) or (data, indices, indptr), read-only views: what the kernels take.
+    """
+
+    def __init__(self, X):
+        X = _as_matrix(X)
+        self.n, self.p = X.shape
+        if self.n == 0:
+            raise ValueError(f"X has shape {X.shape}: there are no rows to learn from")
+        self.sparse = sp.issparse(X)
+        _check_finite(X, self.sparse)
+        parts = (X.data, X.indices, X.indptr) if self.sparse else (X,)
+        self.arrays = tuple(_read_only(a) for a in parts)
+        self.dtype = self.arrays[0].dtype
+
+    @property
+    def stored(self) -> int:
+        """Entries held in memory."""
+        return self.arrays[0].size
+
+    @property
+    def nbytes(self) -> int:
+        return sum(a.nbytes for a in self.arrays)
+
+    def mean_squares(self) -> np.ndarray:
+        """Mean of the square of each column, without a copy of X."""
+        total = np.zeros(self.p)
+        if self.sparse:
+            data, indices, _ = self.arrays
+            for first in range(0, data.size, _CHUNK):
+                part = data[first : first + _CHUNK].astype(float)
+                total += np.bincount(indices[first : first + _CHUNK], part * part, minlength=self.p)
+        else:
+            X = self.arrays[0]
+            step = max(1, _CHUNK // max(self.p, 1) // 8)
+            for first in range(0, self.n, step):
+                part = X[first : first + step]
+                total += np.einsum("ij,ij->j", part, part, dtype=float)
+        return total / self.n
+
+
+def _as_matrix(X):
+    if isinstance(X, np.ndarray) and X.dtype == object:
+        raise ValueError("X has dtype object; convert it to numbers, e.g. X.astype(float)")
+    if sp.issparse(X):
+        if X.ndim != 2:
+            raise ValueError(f"X has {X.ndim} dimension(s); it must have two")
+        if X.format != "csr":
+            X = X.tocsr()
+        return X if X.dtype in (np.float32, np.float64) else X.astype(float)
+    if isinstance(X, np.ndarray):
+        if X.ndim != 2:
+            raise ValueError(f"X has shape {X.shape}; it must have two dimensions (reshape one feature to (n, 1))")
+        if not np.issubdtype(X.dtype, np.number) and X.dtype != bool or np.issubdtype(X.dtype, np.complexfloating):
+            raise ValueError(f"X has dtype {X.dtype}; it must be real numbers")
+        if X.dtype not in (np.float32, np.float64) or not X.dtype.isnative:
+            return np.ascontiguousarray(X, dtype=float)
+        if not X.flags.c_contiguous:
+            raise ValueError(
+                f"X is not C-contiguous (strides {X.strides}); rows must be stored one after another. "
+                "Pass np.ascontiguousarray(X) (a copy), or build X row by row"
+            )
+        return X
+    from sklearn.utils.validation import check_array
+
+    converted = check_array(
+        X, dtype=[np.float64, np.float32], order="C", ensure_all_finite=False, ensure_min_samples=0, input_name="X"
+    )
+    return np.ascontiguousarray(converted)
+
+
+def _read_only(array):
+    view = array.view(np.ndarray)
+    if view.flags.writeable:
+        view = view[...]
+        view.flags.writeable = False
+    return view
+
+
+def _check_finite(X, sparse):
+    values = X.data if sparse else X
+    step = _CHUNK if sparse else max(1, _CHUNK // max(X.shape[1], 1))
+    for first in range(0, values.shape[0], step):
+        part = values[first : first + step]
+        with np.errstate(over="ignore", invalid="ignore"):
+            total = part.sum()
+        if np.isfinite(total) or np.isfinite(part).all():
+            continue
+        place = np.argwhere(~np.isfinite(part))[0]
+        if sparse:
+            k = first + place[0]
+            row, column = np.searchsorted(X.indptr, k, side="right") - 1, X.indices[k]
+        else:
+            row, column = first + place[0], place[1]
+        raise ValueError(f"X[{row}, {column}] is {part[tuple(place)]}; X must be finite")
+
+
+def as_weights(sample_weight, n) -> np.ndarray:
+    """Weights scaled to mean 1, or an empty array where all are equal."""
+    if sample_weight is None:
+        return np.zeros(0)
+    weight = np.asarray(sample_weight)
+    if weight.dtype == object or weight.ndim != 1:
+        raise ValueError(
+            f"sample_weight has dtype {weight.dtype} and shape {weight.shape}; it must be a numeric vector"
+        )
+    if len(weight) != n:
+        raise ValueError(f"sample_weight has {len(weight)} entries, but X has {n} rows")
+    weight = weight.astype(float)
+    bad = np.flatnonzero(~(np.isfinite(weight) & (weight >= 0)))
+    if bad.size:
+        raise ValueError(f"sample_weight[{bad[0]}] is {weight[bad[0]]:g}; weights must be finite and not negative")
+    total = weight.sum()
+    if total <= 0:
+        raise ValueError("sample_weight is zero for every row")
+    if np.all(weight == weight[0]):
+        return np.zeros(0)
+    return weight * (n / total)

@@ -1,0 +1,1 @@
+"""All numba code, and nothing else. Imported only when a solve needs it."""

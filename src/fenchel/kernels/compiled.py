@@ -1,0 +1,108 @@
+"""C functions for the kernels: built-in ones compiled once and cached, a user's compiled or called back."""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import logging
+
+import numpy as np
+from numba import carray, cfunc
+from numba.core import event
+from numba.core.dispatcher import Dispatcher
+
+from .calls import PROX_CTYPE, PROX_SIGNATURE, STEP_CTYPE, STEP_SIGNATURE
+
+logger = logging.getLogger("fenchel")
+
+
+class _Announce(event.Listener):
+    """Say once that kernels are being compiled: a cold cache costs seconds that nobody should wonder at."""
+
+    said = False
+
+    def on_start(self, record):
+        function = record.data.get("dispatcher")
+        if not _Announce.said and getattr(function, "__module__", "").startswith("fenchel."):
+            _Announce.said = True
+            logger.warning("fenchel is compiling its kernels; this takes some seconds, once per machine")
+
+    def on_end(self, record):
+        pass
+
+
+event.register("numba:compile", _Announce())
+
+
+@functools.cache
+def compile_step(function):
+    """A loss's dual step, written over pointers as in `losses.py`, as a C function."""
+    return cfunc(STEP_SIGNATURE, cache=True)(function)
+
+
+@functools.cache
+def compile_prox(function):
+    """A penalty's prox, written over pointers as in `penalties.py`, as a C function."""
+    return cfunc(PROX_SIGNATURE, cache=True)(function)
+
+
+class Callback:
+    """A plain Python function behind a C address; an exception inside is kept for the solver to raise."""
+
+    def __init__(self, kind, function):
+        self.error: BaseException | None = None
+
+        def guarded(*args):
+            if self.error is None:
+                try:
+                    function(*args)
+                except BaseException as error:  # noqa: BLE001 - cannot cross C; re-raised by `check`
+                    self.error = error
+
+        self._keep = kind(guarded)
+        self.address = ctypes.cast(self._keep, ctypes.c_void_p).value
+
+    def check(self):
+        if self.error is not None:
+            error, self.error = self.error, None
+            raise error
+
+
+def python_step(function):
+    """function(point, curvature, target, weight) -> x, over arrays."""
+
+    def step(n, x, point, curvature, target, weight, params):
+        view = functools.partial(np.ctypeslib.as_array, shape=(n,))
+        view(x)[:] = function(view(point), view(curvature), view(target), view(weight))
+
+    return Callback(STEP_CTYPE, step)
+
+
+def python_prox(function):
+    """function(u, step) -> prox, over arrays; step has one entry per coordinate."""
+
+    def prox(d, u, step, params, index):
+        values = np.ctypeslib.as_array(u, shape=(d,))
+        values[:] = function(values.copy(), np.ctypeslib.as_array(step, shape=(d,)))
+
+    return Callback(PROX_CTYPE, prox)
+
+
+def numba_step(scalar: Dispatcher):
+    """A user's numba function (point, curvature, target) -> x, the plain prox of f*/curvature."""
+
+    def step(n, x, point, curvature, target, weight, params):
+        for i in range(n):
+            s = weight[i]
+            x[i] = 0.0 if s == 0.0 else s * scalar(point[i] / s, curvature[i] * s, target[i])
+
+    return cfunc(STEP_SIGNATURE)(step)
+
+
+def numba_prox(function: Dispatcher):
+    """A user's numba function (u, step) that overwrites u, both arrays, with the prox."""
+
+    def prox(d, u, step, params, index):
+        function(carray(u, d), carray(step, d))
+
+    return cfunc(PROX_SIGNATURE)(prox)

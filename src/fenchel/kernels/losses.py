@@ -1,0 +1,106 @@
+"""Dual steps of the losses: x = argmin s f*(x / s) + C/2 (x - point)^2 for a block of rows.
+
+With x = s xi this is xi = prox of f*/(C s) at point / s, so each function needs only the plain prox
+of its conjugate; a row of weight zero has x = 0. `params` holds the loss's own numbers. The functions
+are compiled to C functions on first use (see `compiled.py`), one at a time.
+"""
+
+from __future__ import annotations
+
+import math
+
+
+def margin(n, x, point, curvature, target, weight, params):
+    """f*(x) = t x + params[0]/2 x^2 on t x in [params[1], 0]: the hinge family."""
+    for i in range(n):
+        s = weight[i]
+        if s == 0.0:
+            x[i] = 0.0
+            continue
+        C = curvature[i] * s
+        t = target[i]
+        value = (C * point[i] / s * t - 1.0) / (C + params[0])
+        x[i] = s * t * min(max(value, params[1]), 0.0)
+
+
+def tube(n, x, point, curvature, target, weight, params):
+    """f*(x) = t x + params[0]/2 x^2 + params[1] |x| on [params[2], params[3]]: the residual family."""
+    for i in range(n):
+        s = weight[i]
+        if s == 0.0:
+            x[i] = 0.0
+            continue
+        C = curvature[i] * s
+        value = C * point[i] / s - target[i]
+        if value > params[1]:
+            value -= params[1]
+        elif value < -params[1]:
+            value += params[1]
+        else:
+            value = 0.0
+        x[i] = s * min(max(value / (C + params[0]), params[2]), params[3])
+
+
+def logistic(n, x, point, curvature, target, weight, params):
+    """f*(x) = a log a + (1 - a) log(1 - a) with a = -t x.
+
+    The minimiser solves z + C (sigmoid(z) - b) = 0 in z = logit(a), with b = -t point: increasing in z,
+    root in [C (b - 1), C b]. Newton, with bisection where it would leave the bracket.
+    """
+    for i in range(n):
+        s = weight[i]
+        if s == 0.0:
+            x[i] = 0.0
+            continue
+        C = curvature[i] * s
+        t = target[i]
+        b = -t * point[i] / s
+        low, high = max(C * (b - 1.0), -700.0), min(C * b, 36.0)
+        if low >= 36.0:
+            z = 36.0
+        elif high <= -700.0:
+            z = -700.0
+        else:
+            z = min(max(0.0, low), high)
+            for _ in range(100):
+                a = 1.0 / (1.0 + math.exp(-z))
+                g = z + C * (a - b)
+                if g > 0.0:
+                    high = z
+                else:
+                    low = z
+                new = z - g / (1.0 + C * a * (1.0 - a))
+                if not (low <= new <= high):
+                    new = 0.5 * (low + high)
+                change = abs(new - z)
+                z = new
+                if change <= 1e-15 * (1.0 + abs(z)):
+                    break
+        x[i] = -s * t / (1.0 + math.exp(-z))
+
+
+def poisson(n, x, point, curvature, target, weight, params):
+    """f*(x) = a log a - a with a = x + t > 0.
+
+    The minimiser solves z + C (exp(z) - b) = 0 in z = log(a), with b = t + point: convex and
+    increasing, so that Newton descends monotonically from any point right of the root.
+    """
+    for i in range(n):
+        s = weight[i]
+        if s == 0.0:
+            x[i] = 0.0
+            continue
+        C = curvature[i] * s
+        b = target[i] + point[i] / s
+        z = C * b
+        if b > 1.0:
+            z = min(z, math.log(b))
+        elif b > 0.0:
+            z = min(z, 0.0)
+        for _ in range(200):
+            e = C * math.exp(z)
+            change = (z + e - C * b) / (1.0 + e)
+            z -= change
+            if abs(change) <= 1e-15 * (1.0 + abs(z)):
+                break
+        x[i] = s * (math.exp(z) - target[i])

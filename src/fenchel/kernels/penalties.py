@@ -1,0 +1,68 @@
+"""Proximal operators of the penalties, in place: u = argmin step psi(z) + 1/2 |z - u|^2.
+
+`step` has one entry per coordinate, constant on each unit (coordinate, group, or all of u).
+`params` and `index` hold the penalty's own numbers. Compiled to C functions on first use.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+
+def separable(d, u, step, params, index):
+    """psi(u) = sum weight |u| on [lower, upper]; params: weights, lower bounds, upper bounds."""
+    for j in range(d):
+        threshold = step[j] * params[j]
+        value = u[j]
+        if value > threshold:
+            value -= threshold
+        elif value < -threshold:
+            value += threshold
+        else:
+            value = 0.0
+        u[j] = min(max(value, params[d + j]), params[2 * d + j])
+
+
+def group_l2(d, u, step, params, index):
+    """psi(u) = sum over groups of weight |u_g|_2; index: number of groups, then their bounds."""
+    for g in range(index[0]):
+        first, last = index[1 + g], index[2 + g]
+        total = 0.0
+        for j in range(first, last):
+            total += u[j] * u[j]
+        norm = math.sqrt(total)
+        threshold = step[first] * params[g]
+        factor = 1.0 - threshold / norm if norm > threshold else 0.0
+        for j in range(first, last):
+            u[j] *= factor
+
+
+def group_linf(d, u, step, params, index):
+    """psi(u) = sum over groups of weight max |u_g|: u minus its projection on an l1 ball (Moreau)."""
+    for g in range(index[0]):
+        first, last = index[1 + g], index[2 + g]
+        radius = step[first] * params[g]
+        total = 0.0
+        for j in range(first, last):
+            total += abs(u[j])
+        if total <= radius:
+            for j in range(first, last):
+                u[j] = 0.0
+            continue
+        if radius == 0.0:
+            continue
+        size = np.empty(last - first)
+        for j in range(first, last):
+            size[j - first] = abs(u[j])
+        size.sort()
+        # the level at which what sticks out above it sums to the radius
+        above, level = 0.0, 0.0
+        for k in range(1, size.size + 1):
+            above += size[size.size - k]
+            level = (above - radius) / k
+            if k == size.size or size[size.size - k - 1] <= level:
+                break
+        for j in range(first, last):
+            u[j] = min(max(u[j], -level), level)

@@ -1,0 +1,167 @@
+"""One row interface for dense and CSR data, and the two products with the data matrix.
+
+`rows` is a tuple: (X,) for a dense C-ordered array, (data, indices, indptr) for CSR. Numba specialises
+each kernel for the kind it is given; nothing else in the package is written twice.
+
+`layout` is (outputs, stride, offset, slot). A *visit* is one row seen by one output: visit i reads row
+i // outputs and the part of w that starts at (i % outputs) * stride, plus offset[row] where tasks have
+their own coefficients (offset is empty otherwise). The intercept stands at `slot` of that part.
+"""
+
+from __future__ import annotations
+
+from numba import njit, types
+from numba.extending import overload
+
+FAST = {"reassoc", "contract", "nsz", "arcp"}  # sums may be reordered; NaN and infinity keep their meaning
+
+
+def row_dot(rows, i, v, start):
+    """Inner product of row i with v[start : start + p]."""
+
+
+def row_add(rows, i, scale, v, start):
+    """v[start : start + p] += scale * row i."""
+
+
+def row_add_pair(rows, i, scale, a, b, metric, start):
+    """a += scale * row i, and b -= metric * scale * row i, both from `start` on."""
+
+
+def row_square(rows, i, metric, start):
+    """Sum of metric * (row i)^2."""
+
+
+def _dense(rows):
+    return isinstance(rows, types.BaseTuple) and len(rows) == 1
+
+
+@overload(row_dot, jit_options={"fastmath": FAST})
+def _row_dot(rows, i, v, start):
+    if _dense(rows):
+
+        def dense(rows, i, v, start):
+            X = rows[0]
+            total = 0.0
+            for j in range(X.shape[1]):
+                total += X[i, j] * v[start + j]
+            return total
+
+        return dense
+
+    def csr(rows, i, v, start):
+        data, indices, indptr = rows
+        total = 0.0
+        for k in range(indptr[i], indptr[i + 1]):
+            total += data[k] * v[start + indices[k]]
+        return total
+
+    return csr
+
+
+@overload(row_add, jit_options={"fastmath": FAST})
+def _row_add(rows, i, scale, v, start):
+    if _dense(rows):
+
+        def dense(rows, i, scale, v, start):
+            X = rows[0]
+            for j in range(X.shape[1]):
+                v[start + j] += scale * X[i, j]
+
+        return dense
+
+    def csr(rows, i, scale, v, start):
+        data, indices, indptr = rows
+        for k in range(indptr[i], indptr[i + 1]):
+            v[start + indices[k]] += scale * data[k]
+
+    return csr
+
+
+@overload(row_add_pair, jit_options={"fastmath": FAST})
+def _row_add_pair(rows, i, scale, a, b, metric, start):
+    if _dense(rows):
+
+        def dense(rows, i, scale, a, b, metric, start):
+            X = rows[0]
+            for j in range(X.shape[1]):
+                change = scale * X[i, j]
+                a[start + j] += change
+                b[start + j] -= metric[start + j] * change
+
+        return dense
+
+    def csr(rows, i, scale, a, b, metric, start):
+        data, indices, indptr = rows
+        for k in range(indptr[i], indptr[i + 1]):
+            j = start + indices[k]
+            change = scale * data[k]
+            a[j] += change
+            b[j] -= metric[j] * change
+
+    return csr
+
+
+@overload(row_square, jit_options={"fastmath": FAST})
+def _row_square(rows, i, metric, start):
+    if _dense(rows):
+
+        def dense(rows, i, metric, start):
+            X = rows[0]
+            total = 0.0
+            for j in range(X.shape[1]):
+                value = float(X[i, j])
+                total += metric[start + j] * value * value
+            return total
+
+        return dense
+
+    def csr(rows, i, metric, start):
+        data, indices, indptr = rows
+        total = 0.0
+        for k in range(indptr[i], indptr[i + 1]):
+            value = float(data[k])
+            total += metric[start + indices[k]] * value * value
+        return total
+
+    return csr
+
+
+@njit(cache=True)
+def locate(i, layout):
+    """Row and start in w of visit i."""
+    outputs, stride, offset, slot = layout
+    row = i // outputs
+    start = (i - row * outputs) * stride
+    if offset.size > 0:
+        start += offset[row]
+    return row, start
+
+
+@njit(cache=True, nogil=True)
+def scores(rows, layout, w, out):
+    """out[i] = row . w + intercept for every visit: the product with X."""
+    slot = layout[3]
+    for i in range(out.size):
+        row, start = locate(i, layout)
+        out[i] = row_dot(rows, row, w, start) + w[start + slot]
+
+
+@njit(cache=True, nogil=True)
+def combine(rows, layout, x, out):
+    """out += sum_i x_i row_i (and x_i in the intercept's slot): the product with X'."""
+    slot = layout[3]
+    for i in range(x.size):
+        if x[i] != 0.0:
+            row, start = locate(i, layout)
+            row_add(rows, row, x[i], out, start)
+            out[start + slot] += x[i]
+
+
+@njit(cache=True, nogil=True)
+def squares(rows, layout, metric, out):
+    """out[i] = sum of metric times the squares of the visit's row, intercept included."""
+    slot = layout[3]
+    for i in range(out.size):
+        row, start = locate(i, layout)
+        out[i] = row_square(rows, row, metric, start) + metric[start + slot]

@@ -1,0 +1,157 @@
+"""One epoch of SDCA-ADMM, blocks and all.
+
+Symbols (the paper's, with a diagonal metric in place of its scalar rho)
+
+===========  ==========================================================================
+x            dual variable, one entry per visit (a row seen by one output)
+y            dual variable of the penalty, length d
+w            primal variable: p features and one intercept slot per output
+zx, by       Z x and B y, kept up to date
+R            metric, rho times the square of the column scale, one entry per entry of w
+c            rho eta_B, one entry per coordinate of B'w, constant on each group
+eta          eta_Z without rho, one entry per visit
+gamma_n      gamma times n
+B            B' as CSR: start, column, value
+psi          bounds of the penalty's blocks; addresses of their prox, params and index
+===========  ==========================================================================
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+from .calls import call_prox, call_step
+from .rows import FAST, locate, row_add, row_add_pair, row_dot
+
+
+@njit(fastmath=FAST, cache=True)
+def penalty_step(y, w, zx, by, u, pull, R, c, shrink, step, B, psi):
+    """y-step: q = y + B'(w - R r)/c, y = q - prox(c q)/c; refreshes by, leaves the prox in u.
+
+    `pull` receives c q. `shrink` and `step` carry a quadratic term: the prox of
+    psi + mu/2 |.|^2 is a prox of psi at a shrunken point with a shrunken step.
+    """
+    B_start, B_col, B_val = B
+    bounds, prox, params, index = psi
+    for e in range(y.size):
+        total = 0.0
+        for k in range(B_start[e], B_start[e + 1]):
+            j = B_col[k]
+            total += B_val[k] * (w[j] - R[j] * (zx[j] + by[j]))
+        pull[e] = c[e] * y[e] + total
+        u[e] = pull[e] * shrink[e]
+    for b in range(bounds.size - 1):
+        call_prox(prox[b], bounds[b + 1] - bounds[b], bounds[b], u, step, params[b], index[b])
+    by[:] = 0.0
+    for e in range(y.size):
+        y[e] = (pull[e] - u[e]) / c[e]
+        for k in range(B_start[e], B_start[e + 1]):
+            by[B_col[k]] += B_val[k] * y[e]
+
+
+@njit(fastmath=FAST, cache=True, nogil=True)
+def epoch(
+    rows, layout, target, weight, order, bounds, sequential, kappa,
+    x, y, w, zx, by, u, rho, R, c, shrink, step, eta, gamma_n, B, psi, loss, loss_params,
+):  # fmt: skip
+    """Visit the blocks listed in `order`; returns the sum of eta times the squared changes of x.
+
+    sequential: the rows of a block one after another, each seeing the change of those before it
+    (kappa times, the margin that keeps the w-step stable); otherwise all at once, as in the paper.
+    """
+    slot = layout[3]
+    blocks = bounds.size - 1
+    keep = 1.0 - 1.0 / blocks
+    size = 1
+    if not sequential:
+        for k in range(blocks):
+            size = max(size, bounds[k + 1] - bounds[k])
+    point, new, bend, goal, mass = np.empty(size), np.empty(size), np.empty(size), np.empty(size), np.ones(size)
+    pull, before, v = np.empty(y.size), np.empty(w.size), np.empty(w.size)
+    KR = kappa * R
+    moved = 0.0
+    for k in order:
+        first, last = bounds[k], bounds[k + 1]
+        for j in range(w.size):
+            before[j] = zx[j] + by[j]
+        penalty_step(y, w, zx, by, u, pull, R, c, shrink, step, B, psi)
+        for j in range(w.size):
+            v[j] = w[j] - R[j] * (zx[j] + by[j])
+        if sequential:
+            for i in range(first, last):
+                row, start = locate(i, layout)
+                bend[0] = rho * eta[i]
+                point[0] = x[i] + (row_dot(rows, row, v, start) + v[start + slot]) / bend[0]
+                goal[0] = target[i]
+                if weight.size > 0:
+                    mass[0] = weight[row]
+                call_step(loss, 1, new, point, bend, goal, mass, loss_params)
+                change = new[0] - x[i]
+                if change != 0.0:
+                    x[i] = new[0]
+                    moved += eta[i] * change * change
+                    row_add_pair(rows, row, change, zx, v, KR, start)
+                    zx[start + slot] += change
+                    v[start + slot] -= KR[start + slot] * change
+        else:
+            for i in range(first, last):
+                row, start = locate(i, layout)
+                a = i - first
+                bend[a] = rho * eta[i]
+                point[a] = x[i] + (row_dot(rows, row, v, start) + v[start + slot]) / bend[a]
+                goal[a] = target[i]
+                if weight.size > 0:
+                    mass[a] = weight[row]
+            call_step(loss, last - first, new, point, bend, goal, mass, loss_params)
+            for i in range(first, last):
+                change = new[i - first] - x[i]
+                if change != 0.0:
+                    row, start = locate(i, layout)
+                    x[i] = new[i - first]
+                    moved += eta[i] * change * change
+                    row_add(rows, row, change, zx, start)
+                    zx[start + slot] += change
+        for j in range(w.size):
+            w[j] -= gamma_n * R[j] * (zx[j] + by[j] - keep * before[j])
+    return moved
+
+
+@njit(fastmath=FAST, cache=True, nogil=True)
+def block_norms(rows, layout, bounds, metric, scale, iterations, tol):
+    """Largest eigenvalue of S Z_I' M Z_I S for every block of visits, by power iterations.
+
+    S is the diagonal of `scale`. Power iterations approach the value from below; they stop when it
+    grows by less than a factor 1 + tol, and the callers add a margin.
+    """
+    slot = layout[3]
+    blocks = bounds.size - 1
+    norms = np.zeros(blocks)
+    v = np.zeros(metric.size)
+    for k in range(blocks):
+        first, last = bounds[k], bounds[k + 1]
+        a = np.empty(last - first)
+        for i in range(a.size):
+            a[i] = 1.0 + 0.5 * np.sin(1.7 * i + 0.3 * k)
+        value = 0.0
+        for _ in range(iterations):
+            length = np.sqrt((a * a).sum())
+            if length == 0.0:
+                break
+            v[:] = 0.0
+            for i in range(first, last):
+                row, start = locate(i, layout)
+                weight = a[i - first] * scale[i] / length
+                row_add(rows, row, weight, v, start)
+                v[start + slot] += weight
+            previous, value = value, 0.0
+            for j in range(v.size):
+                value += metric[j] * v[j] * v[j]
+                v[j] *= metric[j]
+            for i in range(first, last):
+                row, start = locate(i, layout)
+                a[i - first] = scale[i] * (row_dot(rows, row, v, start) + v[start + slot])
+            if value <= (1.0 + tol) * previous:
+                break
+        norms[k] = value
+    return norms

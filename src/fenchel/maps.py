@@ -1,0 +1,424 @@
+"""Linear maps B': w -> u = B'w, as sparse matrices of shape (d, p).
+
+Overlap, fusion, graphs, grids and trends are a choice of B. Each map knows its matrix, a tight bound
+on its norm, the solve with B B' that a certificate needs, and the directions it does not see.
+"""
+
+from __future__ import annotations
+
+import functools
+
+import numpy as np
+import scipy.sparse as sp
+import scipy.sparse.linalg as sla
+from scipy.linalg import qr
+
+_DIRECT = 30_000  # above this many features B B' is solved by conjugate gradients
+
+
+class Map:
+    """A linear map with `d` outputs and `p` inputs; `p` is None for maps that take any size."""
+
+    p: int | None = None
+
+    def matrix(self, p: int) -> sp.csr_array:
+        """B' for p features."""
+        if self.p is not None and p != self.p:
+            raise ValueError(f"{type(self).__name__} acts on {self.p} features, but there are {p}")
+        return self._matrix(p)
+
+    def _matrix(self, p):
+        raise TypeError(f"{type(self).__name__} must define _matrix(p)")
+
+    def _size(self):
+        if self.p is None:
+            raise ValueError(f"{type(self).__name__} takes any number of features; use matrix(p)")
+        return self.p
+
+    def apply(self, w):
+        """B'w."""
+        return self.matrix(len(w)) @ np.asarray(w)
+
+    def adjoint(self, u):
+        """B u."""
+        return self.matrix(self._size()).T @ np.asarray(u)
+
+    def norm(self) -> float:
+        """An upper bound on the largest singular value of B, tight to 1 %."""
+        return spectral_norm(self.matrix(self._size()))
+
+    def gram_solve(self, r):
+        """The least-norm solution v of B B' v = r, for r in the range of B."""
+        return self._gram.solve(np.asarray(r, dtype=float))
+
+    def null_space(self) -> np.ndarray:
+        """Orthonormal basis (p, k) of the directions w with B'w = 0."""
+        return self._gram.null
+
+    @functools.cached_property
+    def _gram(self):
+        return Gram(self.matrix(self._size()))
+
+    def __matmul__(self, other):
+        if not isinstance(other, Map):
+            return NotImplemented
+        return Composed(self, other)
+
+    def __repr__(self):
+        return f"{type(self).__name__}({'' if self.p is None else self.p})"
+
+
+class Identity(Map):
+    """u = w."""
+
+    def __init__(self, p: int | None = None):
+        self.p = None if p is None else _count("p", p)
+
+    def _matrix(self, p):
+        return sp.eye_array(p, format="csr")
+
+    def norm(self):
+        return 1.0
+
+
+class Matrix(Map):
+    """u = M w for a dense or sparse matrix M = B' of shape (d, p)."""
+
+    def __init__(self, M):
+        if sp.issparse(M):
+            values = sp.csr_array(M, dtype=float)
+        else:
+            M = np.asarray(M)
+            if M.dtype == object or M.ndim != 2:
+                raise ValueError(f"M has dtype {M.dtype} and shape {M.shape}; it must be a numeric matrix")
+            values = sp.csr_array(M.astype(float))
+        bad = np.flatnonzero(~np.isfinite(values.data))
+        if bad.size:
+            row = np.searchsorted(values.indptr, bad[0], side="right") - 1
+            raise ValueError(f"M[{row}, {values.indices[bad[0]]}] is {values.data[bad[0]]}; M must be finite")
+        self._values = values
+        self.p = values.shape[1]
+
+    def _matrix(self, p):
+        return self._values
+
+
+class Incidence(Map):
+    """u_e = weight_e (w_i - w_j) for the edges e = (i, j) of a graph on p features.
+
+    Parameters
+    ----------
+    edges : array of shape (m, 2)
+    p : int
+    weights : array of m numbers, optional
+        A negative weight joins features of opposite sign: u_e = |weight| (w_i + w_j).
+    """
+
+    def __init__(self, edges, p: int, weights=None):
+        self.p = _count("p", p)
+        self.edges = index_array("edges", edges, self.p)
+        if self.edges.size == 0:
+            self.edges = self.edges.reshape(0, 2)
+        if self.edges.ndim != 2 or self.edges.shape[1] != 2:
+            raise ValueError(f"edges has shape {self.edges.shape}; it must be (number of edges, 2)")
+        loops = np.flatnonzero(self.edges[:, 0] == self.edges[:, 1])
+        if loops.size:
+            raise ValueError(f"edges[{loops[0]}] joins feature {self.edges[loops[0], 0]} to itself")
+        self.weights = None if weights is None else finite_vector("weights", weights, len(self.edges))
+
+    def _matrix(self, p):
+        m = len(self.edges)
+        size = np.ones(m) if self.weights is None else np.abs(self.weights)
+        sign = np.ones(m) if self.weights is None else np.where(self.weights < 0, -1.0, 1.0)
+        values = np.column_stack([size, -sign * size]).ravel()
+        return sp.csr_array((values, self.edges.ravel(), 2 * np.arange(m + 1)), shape=(m, p))
+
+
+class Difference(Map):
+    """The `order`-th differences of w along a line of p features."""
+
+    def __init__(self, p: int, order: int = 1):
+        self.p = _count("p", p)
+        self.order = _count("order", order)
+
+    def _matrix(self, p):
+        out = sp.eye_array(p, format="csr")
+        for _ in range(self.order):
+            m = out.shape[0]
+            if m < 2:
+                return sp.csr_array((0, p))
+            out = sp.csr_array(
+                sp.diags_array([-np.ones(m - 1), np.ones(m - 1)], offsets=[0, 1], shape=(m - 1, m)) @ out
+            )
+        return out
+
+    def norm(self):
+        # a first difference of m points has norm 2 cos(pi / 2m); orders multiply
+        if self.p <= self.order:
+            return 0.0
+        sizes = self.p - np.arange(self.order)
+        product = float(np.prod(2 * np.cos(np.pi / (2 * sizes))))
+        return product if self.order == 1 or self.p > 1000 else min(product, super().norm())
+
+
+class Gradient(Map):
+    """Forward differences of w on a grid, C-ordered; all differences of a cell stand together.
+
+    A cell on the far border has fewer differences. `cells` lists, for each cell that has any, its
+    rows of u: the groups of the isotropic total variation.
+    """
+
+    def __init__(self, shape):
+        self.shape = tuple(_count("shape", s) for s in np.atleast_1d(shape))
+        self.p = int(np.prod(self.shape))
+
+    @functools.cached_property
+    def _pairs(self):
+        index = np.arange(self.p).reshape(self.shape)
+        here, there = [], []
+        for axis in range(len(self.shape)):
+            here.append(np.take(index, range(self.shape[axis] - 1), axis=axis).ravel())
+            there.append(np.take(index, range(1, self.shape[axis]), axis=axis).ravel())
+        here, there = np.concatenate(here), np.concatenate(there)
+        order = np.argsort(here, kind="stable")
+        return here[order], there[order]
+
+    @property
+    def cells(self):
+        """Groups of rows of u, one per cell: pass to GroupL2 for the isotropic total variation."""
+        here, _ = self._pairs
+        return np.split(np.arange(len(here)), np.flatnonzero(np.diff(here)) + 1) if len(here) else []
+
+    def _matrix(self, p):
+        here, there = self._pairs
+        m = len(here)
+        values = np.tile([-1.0, 1.0], m)
+        return sp.csr_array((values, np.column_stack([here, there]).ravel(), 2 * np.arange(m + 1)), shape=(m, p))
+
+    def norm(self):
+        return float(np.sqrt(sum(4 * np.cos(np.pi / (2 * s)) ** 2 for s in self.shape)))
+
+    def __repr__(self):
+        return f"Gradient({self.shape})"
+
+
+class Selection(Map):
+    """u = w[index], an index at most once."""
+
+    def __init__(self, index, p: int):
+        self.p = _count("p", p)
+        self.index = index_array("index", index, self.p).ravel()
+        values, counts = np.unique(self.index, return_counts=True)
+        if np.any(counts > 1):
+            raise ValueError(f"index names feature {values[counts > 1][0]} twice; use Copies for overlap")
+
+    def _matrix(self, p):
+        m = len(self.index)
+        return sp.csr_array((np.ones(m), self.index, np.arange(m + 1)), shape=(m, p))
+
+    def norm(self):
+        return 1.0 if len(self.index) else 0.0
+
+
+class Copies(Map):
+    """u = w[index] where an index may repeat: the copies that split overlapping groups."""
+
+    def __init__(self, index, p: int):
+        self.p = _count("p", p)
+        self.index = index_array("index", index, self.p).ravel()
+
+    _matrix = Selection._matrix
+
+    def norm(self):
+        return float(np.sqrt(np.bincount(self.index, minlength=1).max())) if len(self.index) else 0.0
+
+
+class Stack(Map):
+    """Several maps of the same features, one under the other."""
+
+    def __init__(self, *maps: Map):
+        if not maps:
+            raise ValueError("Stack needs at least one map")
+        self.maps = maps
+        sizes = {m.p for m in maps if m.p is not None}
+        if len(sizes) > 1:
+            raise ValueError(f"Stack holds maps of different numbers of features: {sorted(sizes)}")
+        self.p = sizes.pop() if sizes else None
+
+    def _matrix(self, p):
+        return sp.csr_array(sp.vstack([m.matrix(p) for m in self.maps], format="csr"))
+
+
+class Composed(Map):
+    """outer applied to the result of inner."""
+
+    def __init__(self, outer: Map, inner: Map):
+        self.outer, self.inner = outer, inner
+        self.p = inner.p
+
+    def _matrix(self, p):
+        inner = self.inner.matrix(p)
+        return sp.csr_array(self.outer.matrix(inner.shape[0]) @ inner)
+
+    def __repr__(self):
+        return f"{self.outer!r} @ {self.inner!r}"
+
+
+class Gram:
+    """B B' with its solve: diagonal, sparse factor or conjugate gradients; and the null space of B'."""
+
+    def __init__(self, matrix: sp.csr_array):
+        self.matrix = sp.csr_array(matrix)
+        self.p = matrix.shape[1]
+        gram = sp.csr_array(self.matrix.T @ self.matrix)
+        self.diagonal = gram.diagonal()
+        gram.eliminate_zeros()
+        self.is_diagonal = gram.nnz == np.count_nonzero(self.diagonal)
+        self._gram = gram
+
+        self.unseen = np.flatnonzero(self.diagonal == 0)
+
+    @functools.cached_property
+    def blind(self) -> np.ndarray:
+        """Orthonormal basis (p, k) of the null directions that mix several features, e.g. constants."""
+        none = np.zeros((self.p, 0))
+        if self.is_diagonal:
+            return none
+        # a row of B' with one entry pins its feature; only parts of the graph without a pin can be blind
+        counts = np.diff(self.matrix.indptr)
+        pinned = self.diagonal == 0
+        single = self.matrix.indptr[:-1][counts == 1]
+        pinned[self.matrix.indices[single][self.matrix.data[single] != 0]] = True
+        if pinned.all():
+            return none
+        columns = []
+        _, label = sp.csgraph.connected_components(self._gram, directed=False)
+        order = np.argsort(label, kind="stable")
+        for part in np.split(order, np.flatnonzero(np.diff(label[order])) + 1):
+            if pinned[part].all():
+                continue
+            for vector in _null_of_part(sp.csr_array(self._gram[part][:, part])):
+                column = np.zeros(self.p)
+                column[part] = vector
+                columns.append(column)
+        return np.column_stack(columns) if columns else none
+
+    @property
+    def null(self) -> np.ndarray:
+        """Orthonormal basis (p, k) of {w : B'w = 0}."""
+        basis = np.zeros((self.p, self.unseen.size))
+        basis[self.unseen, np.arange(self.unseen.size)] = 1.0
+        return np.column_stack([basis, self.blind])
+
+    def project(self, r):
+        """The part of r in the range of B."""
+        r = r - self.blind @ (self.blind.T @ r)
+        r[self.unseen] = 0.0
+        return r
+
+    @functools.cached_property
+    def _factor(self):
+        """Solve with B B' grounded at one feature per null direction.
+
+        With E the chosen features, (B B' + E E') v = r and r orthogonal to the null space N give
+        N'E E'v = 0, so E'v = 0 and B B' v = r exactly, without making the matrix dense.
+        """
+        ground = np.where(self.diagonal == 0, 1.0, 0.0)
+        if self.blind.shape[1]:
+            _, _, pivot = qr(self.blind.T, mode="economic", pivoting=True)
+            ground[pivot[: self.blind.shape[1]]] = self.diagonal.max()
+        gram = self._gram + sp.diags_array(ground)
+        if self.p <= _DIRECT:
+            return sla.splu(sp.csc_array(gram)).solve
+        scale = 1.0 / gram.diagonal()
+        precondition = sla.LinearOperator(gram.shape, lambda r: scale * np.ravel(r))
+        return lambda r: sla.cg(gram, r, rtol=1e-14, maxiter=2000, M=precondition)[0]
+
+    def solve(self, r):
+        if self.is_diagonal:
+            return np.divide(r, self.diagonal, out=np.zeros(self.p), where=self.diagonal > 0)
+        return self.project(self._factor(self.project(r)))
+
+
+def _null_of_part(gram):
+    """Orthonormal null vectors of one connected block of B B'."""
+    size = gram.shape[0]
+    if size <= 1500:
+        values, vectors = np.linalg.eigh(gram.toarray())
+        return vectors[:, values <= 1e-12 * size * max(values[-1], 1e-300)].T
+    shift = 1e-8 * gram.diagonal().mean()
+    count = 8
+    while True:
+        values, vectors = sla.eigsh(sp.csc_array(gram), k=count, sigma=-shift, which="LM", v0=np.ones(size))
+        small = values <= 1e-11 * gram.diagonal().max()
+        if not small.all() or count >= 64:
+            return np.linalg.qr(vectors[:, small])[0].T
+        count *= 2
+
+
+def spectral_norm(matrix) -> float:
+    """An upper bound on the largest singular value, tight to 1 %.
+
+    Lanczos approaches it from below, so a margin is added; the row and column sums bound it from above.
+    """
+    matrix = sp.csr_array(matrix)
+    if matrix.nnz == 0:
+        return 0.0
+    size = abs(matrix)
+    above = float(np.sqrt(size.sum(axis=0).max() * size.sum(axis=1).max()))
+    small = min(matrix.shape)
+    if small <= 200:
+        gram = (matrix @ matrix.T if matrix.shape[0] <= matrix.shape[1] else matrix.T @ matrix).toarray()
+        return float(min(np.sqrt(max(np.linalg.eigvalsh(gram)[-1], 0.0)) * (1 + 1e-9), above))
+    start = np.random.default_rng(0).standard_normal(small)
+    value = sla.svds(matrix, k=1, v0=start, tol=1e-4, return_singular_vectors=False)[0]
+    return float(min(value * 1.005, above))
+
+
+def _count(name, value):
+    if isinstance(value, (bool, np.bool_)) or int(value) != value or value < 1:
+        raise ValueError(f"{name} is {value!r}; it must be a whole number, at least 1")
+    return int(value)
+
+
+def finite_vector(name, values, length, *, minimum=None):
+    """A float vector of the given length, finite and not below `minimum`, or a ValueError."""
+    values = np.asarray(values)
+    if values.dtype == object or values.ndim != 1:
+        raise ValueError(f"{name} has dtype {values.dtype} and shape {values.shape}; it must be a numeric vector")
+    values = values.astype(float)
+    if len(values) != length:
+        raise ValueError(f"{name} has {len(values)} entries; expected {length}")
+    bad = np.flatnonzero(~np.isfinite(values) if minimum is None else ~(np.isfinite(values) & (values >= minimum)))
+    if bad.size:
+        rule = "finite" if minimum is None else f"finite and at least {minimum:g}"
+        raise ValueError(f"{name}[{bad[0]}] is {values[bad[0]]:g}; it must be {rule}")
+    return values
+
+
+def index_array(name, values, p):
+    """An integer array with entries in 0 .. p - 1, or a ValueError that names the first that is not."""
+    values = np.asarray(values)
+    if values.size == 0:
+        return values.astype(np.int64)
+    if not np.issubdtype(values.dtype, np.integer):
+        if not (np.issubdtype(values.dtype, np.floating) and np.all(values == np.floor(values))):
+            raise ValueError(f"{name} has dtype {values.dtype}; it must hold whole numbers")
+    values = values.astype(np.int64)
+    bad = np.flatnonzero((values < 0) | (values >= p))
+    if bad.size:
+        place = ", ".join(str(i) for i in np.unravel_index(bad[0], values.shape))
+        raise ValueError(f"{name}[{place}] is {values.flat[bad[0]]}; features are numbered 0 to {p - 1}")
+    return values
+
+
+MAPS = {
+    "identity": Identity,
+    "matrix": Matrix,
+    "incidence": Incidence,
+    "difference": Difference,
+    "gradient": Gradient,
+    "copies": Copies,
+    "selection": Selection,
+    "stack": Stack,
+}

@@ -1,0 +1,21 @@
+"""Algorithms, one file each: `start` makes a state, `epoch` advances it by one pass over the data.
+
+The loop over epochs, certificates, limits and callbacks is `fenchel.solve`; a method knows nothing of it.
+"""
+
+from __future__ import annotations
+
+from .sdca_admm import SDCAADMM
+
+METHODS = {"sdca-admm": SDCAADMM}
+
+
+def make_method(name: str, options: dict):
+    """The method of that name with its options, or a ValueError that lists what there is."""
+    if name not in METHODS:
+        raise ValueError(f"method is {name!r}; known methods: {', '.join(METHODS)}")
+    method = METHODS[name]
+    unknown = set(options) - set(method.OPTIONS)
+    if unknown:
+        raise ValueError(f"{name} has no option {sorted(unknown)[0]!r}; it has {', '.join(method.OPTIONS)}")
+    return method(**options)

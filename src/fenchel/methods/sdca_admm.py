@@ -1,0 +1,272 @@
+"""SDCA-ADMM (T. Suzuki): stochastic dual coordinate ascent with the alternating direction method.
+
+Symbols: x, y dual variables of rows and penalty; w primal; Zx, By kept up to date; rho the step;
+gamma the multiplier's step; eta_Z, eta_B the linearisation; K blocks of rows. The kernel's table is in
+``kernels/sdca_admm.py``.
+
+Presets
+-------
+default
+    rho adapts (below), columns are brought to a common scale by a diagonal metric, and the rows of a
+    block are updated one after another with a margin.
+paper
+    The experiments' values: rho 0.1, gamma 1/n, eta_Z 1.1 sigma_max(Z_I'Z_I), eta_B sigma_max(BB') + 1,
+    blocks of 50 in random order, rows of a block together.
+theory
+    Theorem 1's: gamma 1/(4n), eta_Z just above (1 + 2 gamma n (1 - 1/K)) sigma_max, eta_B just above
+    sigma_max(BB').
+
+How rho adapts. Over an epoch w moves by dw and the dual variables by dx, dy. In the metric in which the
+method contracts, the two moves weigh |dw|^2 / rho and rho (|dx|_eta^2 + |Z dx|^2/2 + |B dy|^2/2). A rho far
+too small leaves w the slow part, one far too large leaves x; so rho is moved towards balance after every
+epoch, by a factor whose logarithms are summable over the epochs: in the end rho is constant and the
+convergence theory of a fixed rho applies. rho only scales the metric, so changing it costs nothing.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+import scipy.sparse as sp
+
+from ..maps import spectral_norm
+from ..penalties import compiled_prox
+from ..problem import Problem
+
+_LONGEST_CALL = 400_000_000  # stored entries read in one kernel call, so that Ctrl-C is heard
+
+
+@dataclasses.dataclass
+class State:
+    """Everything that changes. Plain arrays and numbers, so that a run can be saved and resumed."""
+
+    x: np.ndarray
+    y: np.ndarray
+    w: np.ndarray
+    zx: np.ndarray
+    by: np.ndarray
+    u: np.ndarray
+    rho: float
+    epoch: int
+    rng: np.random.Generator
+    caution: float = 1.0
+
+    def as_dict(self) -> dict:
+        out = {key: getattr(self, key) for key in ("x", "y", "w", "zx", "by", "u")}
+        out = {key: value.copy() for key, value in out.items()}
+        return out | {
+            "rho": self.rho, "epoch": self.epoch, "caution": self.caution, "rng": self.rng.bit_generator.state,
+        }  # fmt: skip
+
+
+class SDCAADMM:
+    """SDCA-ADMM with its parameters; None takes the preset's value.
+
+    Parameters
+    ----------
+    preset : {"default", "paper", "theory"}
+    rho : float
+        Constant step; the default preset adapts it when it is not given.
+    gamma : float
+        Step of w; 1/n and 1/(4n) are the paper's.
+    eta_z : float
+        eta_Z in units of the block's sigma_max (of the row's norm when rows are updated one by one).
+    eta_b : float
+        eta_B itself; must exceed sigma_max(BB').
+    block_size : int
+        Rows per block; 1 is the one-sample method.
+    order : {"shuffle", "random", "cyclic"}
+        Every block once in random order; K blocks drawn with replacement; or the given order (which
+        carries no guarantee).
+    within : {"sequential", "joint"}
+        Rows of a block one after another, or all at once as in the paper.
+    column_power : float
+        Columns are scaled by (mean square)^(-power); 0 switches the metric off.
+    """
+
+    name = "sdca-admm"
+    OPTIONS = ("preset", "rho", "gamma", "eta_z", "eta_b", "block_size", "order", "within", "column_power")
+
+    def __init__(self, preset="default", rho=None, gamma=None, eta_z=None, eta_b=None, block_size=None,
+                 order=None, within=None, column_power=None):  # fmt: skip
+        if preset not in ("default", "paper", "theory"):
+            raise ValueError(f"preset is {preset!r}; it must be 'default', 'paper' or 'theory'")
+        for name, value in (("rho", rho), ("gamma", gamma), ("eta_z", eta_z), ("eta_b", eta_b)):
+            if value is not None and not (np.isfinite(value) and value > 0):
+                raise ValueError(f"{name} is {value!r}; it must be a positive number")
+        if block_size is not None and (int(block_size) != block_size or block_size < 1):
+            raise ValueError(f"block_size is {block_size!r}; it must be a whole number, at least 1")
+        if order not in (None, "shuffle", "random", "cyclic"):
+            raise ValueError(f"order is {order!r}; it must be 'shuffle', 'random' or 'cyclic'")
+        if within not in (None, "sequential", "joint"):
+            raise ValueError(f"within is {within!r}; it must be 'sequential' or 'joint'")
+        if column_power is not None and not 0 <= column_power <= 0.5:
+            raise ValueError(f"column_power is {column_power!r}; it must lie between 0 and 0.5")
+        plain = preset == "default"
+        self.preset = preset
+        self.adapts = plain and rho is None
+        self.rho = rho if rho is not None else None if plain else 0.1
+        self.gamma, self.eta_z, self.eta_b = gamma, eta_z, eta_b
+        self.block_size = int(block_size or 50)
+        self.order = order or ("shuffle" if plain else "random")
+        self.within = within or ("sequential" if plain else "joint")
+        self.column_power = column_power if column_power is not None else 0.25 if plain else 0.0
+
+    # -- set-up -------------------------------------------------------------------------------------
+
+    def start(self, problem: Problem, rng: np.random.Generator, warm: dict | None = None) -> State:
+        """Prepare everything that stays fixed, and the state (zero, or a warm start's)."""
+        self.problem = problem
+        self._prepare_rows(problem)
+        self._prepare_penalty(problem)
+        if warm is None:
+            zeros = np.zeros
+            rho = self.rho or self._first_rho()
+            return State(zeros(problem.visits), zeros(problem.d), zeros(problem.size), zeros(problem.size),
+                         zeros(problem.size), zeros(problem.d), float(rho), 0, rng)  # fmt: skip
+        for key, length in (("x", problem.visits), ("y", problem.d), ("w", problem.size)):
+            if len(warm[key]) != length:
+                raise ValueError(f"warm_start has {len(warm[key])} entries in {key}, but this problem has {length}")
+        state = State(*(warm[key].copy() for key in ("x", "y", "w", "zx", "by", "u")), float(warm["rho"]),
+                      int(warm["epoch"]), rng, float(warm["caution"]))  # fmt: skip
+        rng.bit_generator.state = warm["rng"]
+        if self.rho is not None:
+            state.rho = float(self.rho)
+        return state
+
+    def _prepare_rows(self, problem):
+        from ..kernels import rows
+        from ..kernels.sdca_admm import block_norms
+
+        n = problem.visits
+        squares = problem.data.mean_squares()
+        scale = np.ones(problem.p)
+        seen = squares > 0
+        scale[seen] = squares[seen] ** (-2 * self.column_power)
+        # an intercept is a column of ones: give it the weight of a typical column
+        typical = np.mean((scale * squares)[seen]) if seen.any() else 1.0
+        slot = typical if self.column_power else 1.0
+        self.metric = np.tile(np.append(scale, slot if problem.fit_intercept else 0.0), problem.vectors)
+        self.bounds = np.append(np.arange(0, n, self.block_size), n).astype(np.int64)
+        self.blocks = len(self.bounds) - 1
+        self.gamma_n = problem.n * self.gamma if self.gamma is not None else 0.25 if self.preset == "theory" else 1.0
+        self.loss_step = problem.loss.compiled()
+        sequential = self.within == "sequential" and not hasattr(self.loss_step, "check")
+        self.sequential = sequential
+        squares = np.empty(n)
+        rows.squares(problem.data.arrays, problem.layout, self.metric, squares)
+        floor = 1e-12 * squares.mean() if squares.any() else 1.0
+        np.maximum(squares, floor, out=squares)
+        if sequential:
+            self.kappa = self.eta_z or 1.5
+            self.eta = self.kappa * squares
+            return
+        self.kappa = 1.0
+        spread = 1.0 / np.sqrt(squares) if self.preset == "default" else np.ones(n)
+        norms = block_norms(problem.data.arrays, problem.layout, self.bounds, self.metric, spread, 200, 1e-4)
+        factor = self.eta_z or 1.1
+        if self.eta_z is None and self.preset == "theory":
+            factor = (1 + 2 * self.gamma_n * (1 - 1 / self.blocks)) * 1.01
+        self.block_sigma = norms
+        self.eta = np.repeat(np.maximum(factor * norms, 1e-12), np.diff(self.bounds)) / spread**2
+
+    def _prepare_penalty(self, problem):
+        matrix = problem.map_slots
+        self.B = (matrix.indptr.astype(np.int64), matrix.indices.astype(np.int64), matrix.data.astype(float))
+        self.units = np.concatenate(
+            [first + b.function.units(b.d) for b, first in zip(problem.blocks, problem.bounds, strict=False)]
+            or [np.zeros(0, dtype=np.int64)]
+        ).astype(np.int64)
+        if self.preset == "default" and self.eta_b is None:
+            self.c = self._unit_bounds(matrix)
+        else:
+            top = spectral_norm(matrix @ sp.diags_array(np.sqrt(self.metric))) ** 2
+            eta_b = self.eta_b if self.eta_b is not None else top + 1 if self.preset == "paper" else top * 1.01
+            if problem.d and eta_b < top * (1 - 0.02):
+                raise ValueError(f"eta_b is {eta_b:g}; it must exceed sigma_max(BB') = {top:g}")
+            self.c = np.full(problem.d, max(eta_b, 1e-300))
+        self.ridge = np.repeat([b.ridge for b in problem.blocks], np.diff(problem.bounds)).astype(float)
+        self.scale = np.repeat([b.scale for b in problem.blocks], np.diff(problem.bounds)).astype(float)
+        self.proxes = [compiled_prox(b.function) for b in problem.blocks]
+        self._arrays = [(b.function.params, b.function.index) for b in problem.blocks]
+        self.psi = (
+            problem.bounds,
+            np.array([f.address for f in self.proxes], dtype=np.int64),
+            np.array([params.ctypes.data for params, _ in self._arrays], dtype=np.int64),
+            np.array([index.ctypes.data for _, index in self._arrays], dtype=np.int64),
+        )
+        self.loss_params = problem.loss.params
+
+    def _unit_bounds(self, matrix):
+        """A diagonal c, constant on each unit, with diag(c) >= B' M B (Pock and Chambolle, 2011).
+
+        c_e = sum_j |B_je| M_j sum_e' |B_je'|, and its largest value on each unit.
+        """
+        size = abs(matrix)
+        c = size @ (self.metric * np.asarray(size.sum(axis=0)).ravel())
+        if c.size:
+            largest = np.zeros(self.units.max() + 1)
+            np.maximum.at(largest, self.units, c)
+            c = largest[self.units]
+        return np.maximum(c * (1 + 1e-6), 1e-300)
+
+    def _first_rho(self):
+        """Ten times the inverse of what a row sees of its block: within two decades of the best."""
+        smooth = self.problem.loss.smoothness or 1.0
+        return 10.0 / (smooth * self.eta.mean() / self.kappa)
+
+    # -- one pass -----------------------------------------------------------------------------------
+
+    def epoch(self, state: State) -> None:
+        """Visit K blocks."""
+        from ..kernels.sdca_admm import epoch
+
+        problem = self.problem
+        if self.order == "shuffle":
+            order = state.rng.permutation(self.blocks)
+        elif self.order == "random":
+            order = state.rng.integers(0, self.blocks, self.blocks)
+        else:
+            order = np.arange(self.blocks)
+        before = (state.w.copy(), state.zx.copy(), state.by.copy()) if self.adapts else None
+        R, c = state.rho * self.metric, state.rho * self.c
+        shrink = 1.0 / (1.0 + problem.n * c * self.ridge)
+        step = problem.n * c * self.scale * shrink
+        calls = max(1, -(-problem.data.stored * problem.layout[0] // _LONGEST_CALL))
+        moved = 0.0
+        for part in np.array_split(order, min(calls, self.blocks)):
+            moved += epoch(
+                problem.data.arrays, problem.layout, problem.target, problem.weight, part, self.bounds,
+                self.sequential, self.kappa * state.caution, state.x, state.y, state.w, state.zx, state.by, state.u,
+                state.rho, R, c, shrink, step, self.eta * state.caution if state.caution > 1 else self.eta,
+                self.gamma_n, self.B, self.psi, self.loss_step.address, self.loss_params.ctypes.data,
+            )  # fmt: skip
+        for function in (self.loss_step, *self.proxes):
+            if hasattr(function, "check"):
+                function.check()
+        state.epoch += 1
+        if not np.isfinite(moved):
+            self._restart(state)
+        elif self.adapts:
+            state.rho *= self._balance(state, before, moved)
+
+    def _balance(self, state, before, moved):
+        """The factor that moves rho towards balance (see the head of this file)."""
+        w, zx, by = before
+        live = self.metric > 0
+        metric = self.metric[live]
+        primal = np.sum((state.w - w)[live] ** 2 / metric)
+        dual = moved + 0.5 * np.sum(metric * ((state.zx - zx)[live] ** 2 + (state.by - by)[live] ** 2))
+        if not (primal > 0 and dual > 0):
+            return 1.0
+        ratio = np.sqrt(primal / dual) / state.rho
+        limit = 1.0 + 4.0 / state.epoch**1.1
+        return float(np.clip(ratio**0.4, 1 / limit, limit))
+
+    def _restart(self, state):
+        """Numbers overflowed: begin again from zero with twice the margin."""
+        for array in (state.x, state.y, state.w, state.zx, state.by, state.u):
+            array[:] = 0.0
+        state.caution *= 2.0
+        state.rho = float(self.rho or self._first_rho())

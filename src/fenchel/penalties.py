@@ -1,0 +1,683 @@
+"""Penalties psi: value, prox, conjugate; the algebra c * psi, psi @ map, psi + psi.
+
+A penalty is written without knowing the data. `compile_penalty(penalty, p)` turns it into blocks: a
+simple function with a cheap prox, behind a sparse matrix. Penalties that share a map are merged where
+their sum still has a cheap prox (the l1 norm, bounds, and a quadratic with anything).
+
+A penalty of your own defines `value`, `prox` and `conjugate`, in plain Python or with `numba_prox`; see
+:class:`Penalty`. `fenchel.testing.check_penalty` proves any of them.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+import scipy.sparse as sp
+
+from .maps import Copies, Identity, Map, finite_vector, index_array
+
+_TINY = 1e-12  # rounding slack of a dual constraint, relative to its radius
+
+
+class Penalty:
+    """A convex function of u with a cheap prox, and its algebra.
+
+    Attributes
+    ----------
+    kernel : str or None
+        Name of a compiled prox; `params` and `index` are its arrays. None: `prox` is called.
+    numba_prox : numba function (u, step) or None
+        Overwrites u with the prox; `step` has one entry per coordinate, equal on each unit.
+    """
+
+    kernel: str | None = None
+    numba_prox = None
+
+    # -- the function itself, on its own coordinates u ------------------------------------------------
+
+    def value(self, u) -> float:
+        """psi(u)."""
+        raise TypeError(f"{type(self).__name__} must define value(u)")
+
+    def prox(self, u, step):
+        """argmin over z of step psi(z) + |z - u|^2 / 2; `step` is a number or constant on each unit."""
+        if self.kernel is None and self.numba_prox is None:
+            raise TypeError(f"{type(self).__name__} must define prox(u, step), numba_prox or kernel")
+        return run_prox(self.sized(len(u)), u, step)
+
+    def conjugate(self, y) -> float:
+        """psi*(y); infinite outside its domain, up to rounding."""
+        raise TypeError(f"{type(self).__name__} must define conjugate(y)")
+
+    def gauge(self, y) -> float:
+        """The smallest t >= 0 with y in t times the domain of psi*; infinite where no t will do."""
+        raise TypeError(f"{type(self).__name__} must define gauge(y)")
+
+    def units(self, d: int) -> np.ndarray:
+        """Labels of the d coordinates; the prox's step must agree on coordinates of one label."""
+        return np.zeros(d, dtype=np.int64)
+
+    def size(self) -> int | None:
+        """The number of coordinates it needs, or None for any."""
+        return None
+
+    def sized(self, d: int) -> Penalty:
+        """This function on d coordinates, ready for its kernel."""
+        return self
+
+    @property
+    def params(self) -> np.ndarray:
+        return np.zeros(1)
+
+    @property
+    def index(self) -> np.ndarray:
+        return np.zeros(1, dtype=np.int64)
+
+    def bound_violations(self, y) -> np.ndarray:
+        """Coordinates where y breaks a one-sided dual bound of zero, which no scaling mends."""
+        return np.zeros(0, dtype=np.int64)
+
+    # -- algebra ------------------------------------------------------------------------------------
+
+    def terms(self):
+        """The sum as a list of (scale, leaf, map); the map of a bare penalty is the identity."""
+        return [(1.0, self, Identity())]
+
+    def __add__(self, other):
+        return Sum(self, other) if isinstance(other, Penalty) else NotImplemented
+
+    def __mul__(self, scale):
+        return Scaled(scale, self) if np.isscalar(scale) else NotImplemented
+
+    __rmul__ = __mul__
+
+    def __matmul__(self, map_):
+        return Mapped(self, map_) if isinstance(map_, Map) else NotImplemented
+
+    def __repr__(self):
+        return f"{type(self).__name__}()"
+
+
+class Sum(Penalty):
+    def __init__(self, *parts):
+        self.parts = parts
+
+    def terms(self):
+        return [term for part in self.parts for term in part.terms()]
+
+    def __repr__(self):
+        return " + ".join(map(repr, self.parts))
+
+
+class Scaled(Penalty):
+    def __init__(self, scale, part):
+        scale = float(scale)
+        if not (np.isfinite(scale) and scale >= 0):
+            raise ValueError(f"a penalty was multiplied by {scale:g}; the factor must be finite and not negative")
+        self.scale, self.part = scale, part
+
+    def terms(self):
+        return [(self.scale * scale, leaf, map_) for scale, leaf, map_ in self.part.terms()]
+
+    def __repr__(self):
+        return f"{self.scale:g} * ({self.part!r})"
+
+
+class Mapped(Penalty):
+    def __init__(self, part, map_):
+        self.part, self.map = part, map_
+
+    def terms(self):
+        return [(scale, leaf, inner @ self.map) for scale, leaf, inner in self.part.terms()]
+
+    def __repr__(self):
+        return f"({self.part!r}) @ {self.map!r}"
+
+
+# -- separable functions ----------------------------------------------------------------------------
+
+
+class Separable(Penalty):
+    """sum_j weight_j |u_j| on lower_j <= u_j <= upper_j: what l1, bounds and their sums become."""
+
+    kernel = "separable"
+
+    def __init__(self, weights, lower, upper):
+        self.weights, self.lower, self.upper = weights, lower, upper
+
+    def size(self):
+        return len(self.weights)
+
+    @property
+    def params(self):
+        return np.concatenate([self.weights, self.lower, self.upper])
+
+    def units(self, d):
+        return np.arange(d)
+
+    def value(self, u):
+        slack = _TINY * (1 + np.abs(u))
+        if np.any(u < self.lower - slack) or np.any(u > self.upper + slack):
+            return np.inf
+        return float(self.weights @ np.abs(u))
+
+    def conjugate(self, y):
+        # the supremum of u y - w|u| over an interval is at 0 (clipped to it) or at an end
+        if np.any(self._excess(y) > _TINY):
+            return np.inf
+        zero = np.clip(0.0, self.lower, self.upper)
+        best = zero * y - self.weights * np.abs(zero)
+        for end in (self.lower, self.upper):
+            finite = np.isfinite(end)
+            at = np.where(finite, end, 0.0)
+            best = np.where(finite, np.maximum(best, at * y - self.weights * np.abs(at)), best)
+        return float(best.sum())
+
+    def _excess(self, y):
+        """By how much |y| passes the weight on a side without a bound, relative to the scale of y."""
+        over = np.maximum(
+            np.where(np.isinf(self.upper), y - self.weights, -np.inf),
+            np.where(np.isinf(self.lower), -y - self.weights, -np.inf),
+        )
+        return over / np.maximum(np.abs(y), self.weights + 1e-300)
+
+    def gauge(self, y):
+        over = np.maximum(np.where(np.isinf(self.upper), y, 0.0), np.where(np.isinf(self.lower), -y, 0.0))
+        over = np.maximum(over, 0.0)
+        if np.any(over[self.weights == 0] > _TINY * (np.abs(y).max(initial=0.0))):
+            return np.inf
+        ratio = np.divide(over, self.weights, out=np.zeros_like(over), where=self.weights > 0)
+        return float(ratio.max(initial=0.0))
+
+    def bound_violations(self, y):
+        side = np.where(np.isinf(self.upper), y, 0.0) + np.where(np.isinf(self.lower), -y, 0.0)
+        return np.flatnonzero((self.weights == 0) & (side > 0))
+
+    def keep(self, some):
+        return Separable(self.weights[some], self.lower[some], self.upper[some])
+
+    def __add__(self, other):
+        if not isinstance(other, Separable):
+            return super().__add__(other)
+        lower, upper = np.maximum(self.lower, other.lower), np.minimum(self.upper, other.upper)
+        bad = np.flatnonzero(lower > upper)
+        if bad.size:
+            raise ValueError(
+                f"the bounds on coordinate {bad[0]} exclude each other: {lower[bad[0]]:g} > {upper[bad[0]]:g}"
+            )
+        return Separable(self.weights + other.weights, lower, upper)
+
+
+class _SeparableLeaf(Penalty):
+    """A public penalty that becomes a Separable of d coordinates."""
+
+    def separable(self, d, scale=1.0) -> Separable:
+        raise NotImplementedError
+
+    def value(self, u):
+        u = np.asarray(u, dtype=float)
+        return self.separable(len(u)).value(u)
+
+    def prox(self, u, step):
+        return run_prox(self.separable(len(u)), u, step)
+
+    def conjugate(self, y):
+        y = np.asarray(y, dtype=float)
+        return self.separable(len(y)).conjugate(y)
+
+    def gauge(self, y):
+        y = np.asarray(y, dtype=float)
+        return self.separable(len(y)).gauge(y)
+
+    def units(self, d):
+        return np.arange(d)
+
+
+def _free(d):
+    return np.full(d, -np.inf), np.full(d, np.inf)
+
+
+class L1(_SeparableLeaf):
+    r"""The l1 norm, :math:`\sum_j \omega_j |u_j|`.
+
+    Parameters
+    ----------
+    weights : vector, optional
+        One per coordinate, not negative; 0 leaves a coordinate without penalty.
+
+    Notes
+    -----
+    Prox: soft threshold at :math:`s \omega_j`. Conjugate: 0 on :math:`|y_j| \le \omega_j`.
+    """
+
+    def __init__(self, weights=None):
+        self.weights = None if weights is None else finite_vector("weights", weights, np.size(weights), minimum=0)
+
+    def size(self):
+        return None if self.weights is None else len(self.weights)
+
+    def separable(self, d, scale=1.0):
+        weights = np.ones(d) if self.weights is None else self.weights
+        return Separable(scale * weights, *_free(d))
+
+
+class NonNegative(_SeparableLeaf):
+    r"""The constraint :math:`u \ge 0`. Prox: the positive part. Conjugate: 0 on :math:`y \le 0`."""
+
+    def separable(self, d, scale=1.0):
+        return Separable(np.zeros(d), np.zeros(d), np.full(d, np.inf))
+
+
+class Box(_SeparableLeaf):
+    r"""The constraint :math:`\ell \le u \le h`; numbers or vectors.
+
+    Notes
+    -----
+    Prox: the clip. Conjugate: :math:`\sum_j \max(\ell_j y_j, h_j y_j)`.
+    """
+
+    def __init__(self, lower, upper):
+        self.lower, self.upper = np.asarray(lower, dtype=float), np.asarray(upper, dtype=float)
+        for name, bound in (("lower", self.lower), ("upper", self.upper)):
+            if bound.ndim > 1 or np.any(np.isnan(bound)):
+                raise ValueError(
+                    f"{name} has shape {bound.shape} or holds NaN; it must be a number or a vector of numbers"
+                )
+        try:
+            low, high = np.broadcast_arrays(self.lower, self.upper)
+        except ValueError:
+            raise ValueError(f"lower has {self.lower.size} entries and upper {self.upper.size}") from None
+        bad = np.flatnonzero(np.ravel(low > high))
+        if bad.size:
+            raise ValueError(
+                f"lower[{bad[0]}] is {np.ravel(low)[bad[0]]:g}, above upper[{bad[0]}] = {np.ravel(high)[bad[0]]:g}"
+            )
+        self._size = None if low.ndim == 0 else low.size
+
+    def size(self):
+        return self._size
+
+    def separable(self, d, scale=1.0):
+        return Separable(np.zeros(d), np.broadcast_to(self.lower, d).copy(), np.broadcast_to(self.upper, d).copy())
+
+
+class Ridge(Penalty):
+    r"""The quadratic :math:`\tfrac12 \|u\|^2`; merges into a block with the same map.
+
+    Notes
+    -----
+    Prox: :math:`u / (1 + s)`. Conjugate: :math:`\tfrac12 \|y\|^2`.
+    """
+
+    def value(self, u):
+        return 0.5 * float(np.dot(u, u))
+
+    def prox(self, u, step):
+        return np.asarray(u) / (1.0 + np.asarray(step))
+
+    def conjugate(self, y):
+        return 0.5 * float(np.dot(y, y))
+
+    def gauge(self, y):
+        return 0.0
+
+    def units(self, d):
+        return np.arange(d)
+
+
+# -- groups -----------------------------------------------------------------------------------------
+
+
+class _Groups(Penalty):
+    """A sum over groups; on its own coordinates the groups stand one after another."""
+
+    def __init__(self, groups, weights=None):
+        if isinstance(groups, np.ndarray) and groups.ndim == 2:
+            groups = list(groups)
+        self.groups = [_group(k, group) for k, group in enumerate(groups)]
+        if not self.groups:
+            raise ValueError("groups is empty; give at least one group of feature indices")
+        sizes = np.array([len(g) for g in self.groups])
+        self.bounds = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+        self.weights = (
+            np.sqrt(sizes) if weights is None else finite_vector("weights", weights, len(self.groups), minimum=0)
+        )
+        self._local = False
+
+    def localised(self, keep=None):
+        """The same function on the copies themselves; `keep` selects groups."""
+        keep = np.arange(len(self.groups)) if keep is None else keep
+        sizes = np.diff(self.bounds)[keep]
+        ends = np.cumsum(sizes)
+        out = type(self)(
+            [np.arange(end - size, end) for size, end in zip(sizes, ends, strict=True)], self.weights[keep]
+        )
+        out._local = True
+        return out
+
+    @property
+    def copies(self) -> np.ndarray:
+        return np.concatenate(self.groups)
+
+    def copies_map(self, p) -> Map:
+        for k, group in enumerate(self.groups):
+            index_array(f"groups[{k}]", group, p)
+        return Copies(self.copies, p)
+
+    def _norms(self, u):
+        raise NotImplementedError
+
+    def _dual_norms(self, y):
+        raise NotImplementedError
+
+    def _split(self, u):
+        """u in group order; u is given on features unless this is the localised form."""
+        u = np.asarray(u, dtype=float)
+        return u if self._local else u[self.copies]
+
+    @property
+    def params(self):
+        return np.asarray(self.weights, dtype=float)
+
+    @property
+    def index(self):
+        return np.concatenate([[len(self.groups)], self.bounds]).astype(np.int64)
+
+    def units(self, d):
+        return np.repeat(np.arange(len(self.groups)), np.diff(self.bounds))
+
+    def size(self):
+        return int(self.bounds[-1]) if self._local else None
+
+    def value(self, u):
+        return float(self.weights @ self._norms(self._split(u)))
+
+    def prox(self, u, step):
+        if not self._local:
+            order = self.copies
+            if len(np.unique(order)) < len(order):
+                raise ValueError("the prox of overlapping groups has no closed form; solve a Problem instead")
+            u = np.array(u, dtype=float)
+            u[order] = run_prox(self.localised(), u[order], np.broadcast_to(step, u.shape)[order])
+            return u
+        return run_prox(self, u, step)
+
+    def conjugate(self, y):
+        return 0.0 if self.gauge(y) <= 1 + _TINY else np.inf
+
+    def gauge(self, y):
+        if not self._local and (len(np.unique(self.copies)) < len(self.copies)):
+            raise ValueError("the conjugate of overlapping groups has no closed form; ask the Problem")
+        size = self._dual_norms(self._split(y))
+        if np.any(size[self.weights == 0] > _TINY * np.abs(y).max(initial=0.0)):
+            return np.inf
+        gauge = float(np.divide(size, self.weights, out=np.zeros_like(size), where=self.weights > 0).max(initial=0.0))
+        if not self._local:
+            left_out = np.ones(len(y), dtype=bool)
+            left_out[self.copies] = False
+            if np.any(np.abs(y[left_out]) > _TINY * np.abs(y).max(initial=0.0)):
+                return np.inf
+        return gauge
+
+    def __repr__(self):
+        return f"{type(self).__name__}({len(self.groups)} groups)"
+
+
+def _group(k, group):
+    group = np.asarray(group)
+    if group.ndim != 1 or (group.size and not np.issubdtype(group.dtype, np.integer)):
+        raise ValueError(
+            f"groups[{k}] has dtype {group.dtype} and shape {group.shape}; it must be a list of feature indices"
+        )
+    if group.size == 0:
+        raise ValueError(f"groups[{k}] is empty; drop it or give it features")
+    if np.any(group < 0):
+        raise ValueError(f"groups[{k}] holds {group[group < 0][0]}; features are numbered from 0")
+    values, counts = np.unique(group, return_counts=True)
+    if np.any(counts > 1):
+        raise ValueError(f"groups[{k}] names feature {values[counts > 1][0]} twice")
+    return group.astype(np.int64)
+
+
+class GroupL2(_Groups):
+    r"""The group lasso, :math:`\sum_g \omega_g \|u_g\|_2`.
+
+    Parameters
+    ----------
+    groups : list of index lists
+        They may overlap, be non-contiguous and leave features out.
+    weights : vector, optional
+        One per group, not negative; the square root of the group's size by default.
+
+    Notes
+    -----
+    Prox: :math:`u_g (1 - s \omega_g / \|u_g\|)_+`. Conjugate: 0 on :math:`\|y_g\| \le \omega_g`.
+    Overlap is split by copies of the features, so that the prox stays closed.
+    """
+
+    kernel = "group_l2"
+
+    def _norms(self, u):
+        return np.sqrt(np.add.reduceat(u * u, self.bounds[:-1]))
+
+    _dual_norms = _norms
+
+
+class GroupLinf(_Groups):
+    r"""Groups by their largest entry, :math:`\sum_g \omega_g \|u_g\|_\infty`; parameters as in GroupL2.
+
+    Notes
+    -----
+    Prox: u minus its projection on the l1 ball of radius :math:`s \omega_g`. Conjugate: 0 on
+    :math:`\|y_g\|_1 \le \omega_g`.
+    """
+
+    kernel = "group_linf"
+
+    def _norms(self, u):
+        return np.maximum.reduceat(np.abs(u), self.bounds[:-1])
+
+    def _dual_norms(self, y):
+        return np.add.reduceat(np.abs(y), self.bounds[:-1])
+
+
+class TraceNorm(Penalty):
+    r"""The sum of singular values of u as a matrix of the given shape, C-ordered.
+
+    Notes
+    -----
+    Prox: soft threshold of the singular values. Conjugate: 0 where the largest is at most 1.
+    """
+
+    def __init__(self, shape):
+        shape = tuple(int(s) for s in shape)
+        if len(shape) != 2 or min(shape) < 1:
+            raise ValueError(f"shape is {shape}; it must be two positive numbers")
+        self.shape = shape
+
+    def size(self):
+        return self.shape[0] * self.shape[1]
+
+    def value(self, u):
+        return float(np.linalg.svd(np.reshape(u, self.shape), compute_uv=False).sum())
+
+    def prox(self, u, step):
+        left, s, right = np.linalg.svd(np.reshape(u, self.shape), full_matrices=False)
+        s = np.maximum(s - np.ravel(step)[0], 0.0)
+        return ((left * s) @ right).ravel()
+
+    def conjugate(self, y):
+        return 0.0 if self.gauge(y) <= 1 + _TINY else np.inf
+
+    def gauge(self, y):
+        return float(np.linalg.norm(np.reshape(y, self.shape), 2))
+
+    def __repr__(self):
+        return f"TraceNorm({self.shape})"
+
+
+# -- compilation ------------------------------------------------------------------------------------
+
+
+@dataclasses.dataclass
+class Block:
+    """scale * function(u) + ridge/2 |u|^2 on the coordinates u = matrix @ w."""
+
+    function: Penalty
+    scale: float
+    ridge: float
+    matrix: sp.csr_array
+    before_copies: tuple = (None, None)  # of groups: the map behind the copies, and the copies
+
+    @property
+    def d(self):
+        return self.matrix.shape[0]
+
+    def value(self, u):
+        return self.scale * self.function.value(u) + 0.5 * self.ridge * float(u @ u)
+
+    def conjugate(self, y):
+        if self.ridge > 0:
+            # the maximiser of u'y - psi(u) - ridge/2 |u|^2 is a prox
+            u = self.prox(y / self.ridge, np.full(self.d, self.scale / self.ridge))
+            return float(u @ y) - self.value(u)
+        if self.scale == 0:
+            return 0.0 if not np.any(y) else np.inf
+        return self.scale * self.function.conjugate(y / self.scale)
+
+    def prox(self, u, step):
+        return self.function.prox(u, step)
+
+    def gauge(self, y):
+        """The function's gauge; 0 where a quadratic makes every y feasible."""
+        return 0.0 if self.ridge > 0 else self.gauge_without_ridge(y)
+
+    def gauge_without_ridge(self, y):
+        if self.scale == 0:
+            return 0.0 if not np.any(y) else np.inf
+        return self.function.gauge(y) / self.scale
+
+    def bound_violations(self, y):
+        return self.function.bound_violations(y) if self.ridge == 0 else np.zeros(0, dtype=np.int64)
+
+
+def compile_penalty(penalty: Penalty | None, p: int, alpha: float) -> list[Block]:
+    """The blocks of alpha * penalty on p features, merged where their sum has a cheap prox."""
+    blocks: list[Block] = []
+    ridges: list[tuple[float, sp.csr_array]] = []
+    for scale, leaf, map_ in [] if penalty is None else penalty.terms():
+        scale *= alpha
+        matrix = map_.matrix(p)
+        if isinstance(leaf, Ridge):
+            ridges.append((scale, matrix))
+        elif isinstance(leaf, (_SeparableLeaf, Separable)):
+            _check_size(leaf, matrix)
+            own = leaf.separable(matrix.shape[0], scale)
+            for block in blocks:
+                if isinstance(block.function, Separable) and _same(block.matrix, matrix):
+                    block.function = block.function + own
+                    break
+            else:
+                blocks.append(Block(own, 1.0, 0.0, matrix))
+        elif isinstance(leaf, _Groups):
+            copies = leaf.copies_map(matrix.shape[0]).matrix(matrix.shape[0])
+            blocks.append(Block(leaf.localised(), scale, 0.0, sp.csr_array(copies @ matrix), (matrix, copies)))
+        else:
+            _check_size(leaf, matrix)
+            blocks.append(Block(leaf.sized(matrix.shape[0]), scale, 0.0, matrix))
+    for scale, matrix in ridges:
+        if scale > 0 and not any(_merge_ridge(block, scale, matrix) for block in blocks):
+            d = matrix.shape[0]
+            blocks.append(Block(Separable(np.zeros(d), *_free(d)), 1.0, scale, matrix))
+    return [pruned for pruned in map(_prune, blocks) if pruned is not None]
+
+
+def _check_size(leaf, matrix):
+    size = leaf.size()
+    if size is not None and size != matrix.shape[0]:
+        raise ValueError(f"{leaf!r} acts on {size} coordinates, but its map gives {matrix.shape[0]}")
+
+
+def _same(a, b):
+    return (
+        a.shape == b.shape
+        and a.nnz == b.nnz
+        and np.array_equal(a.indptr, b.indptr)
+        and np.array_equal(a.indices, b.indices)
+        and np.array_equal(a.data, b.data)
+    )
+
+
+def _merge_ridge(block, scale, matrix):
+    """Add scale/2 |matrix w|^2 to the block if it can carry it; True on success."""
+    if _same(block.matrix, matrix):
+        block.ridge += scale
+        return True
+    inner, copies = block.before_copies
+    if inner is not None and _same(inner, matrix):
+        # m copies of every feature, each carrying a share 1/m of the quadratic
+        counts = np.asarray(copies.sum(axis=0)).ravel()
+        if np.all(counts == counts[0]) and counts[0] > 0:
+            block.ridge += scale / counts[0]
+            return True
+    return False
+
+
+def _prune(block):
+    """Drop what has no effect: such coordinates are unpenalised directions for the certificate."""
+    if block.ridge > 0:
+        return block
+    function = block.function
+    if isinstance(function, Separable):
+        alive = (function.weights > 0) | np.isfinite(function.lower) | np.isfinite(function.upper)
+        if alive.all():
+            return block if block.d else None
+        if not alive.any():
+            return None
+        return Block(function.keep(alive), 1.0, 0.0, sp.csr_array(block.matrix[alive]))
+    if block.scale == 0:
+        return None
+    if isinstance(function, _Groups) and np.any(function.weights == 0):
+        keep = np.flatnonzero(function.weights > 0)
+        if keep.size == 0:
+            return None
+        rows = np.isin(function.units(block.d), keep)
+        return Block(function.localised(keep), block.scale, 0.0, sp.csr_array(block.matrix[rows]))
+    return block
+
+
+def run_prox(function: Penalty, u, step):
+    """The compiled prox of a sized penalty, from Python."""
+    import ctypes
+
+    u = np.array(u, dtype=float)
+    step = np.ascontiguousarray(np.broadcast_to(np.asarray(step, dtype=float), u.shape))
+    params, index = function.params, function.index
+    doubles, longs = ctypes.POINTER(ctypes.c_double), ctypes.POINTER(ctypes.c_int64)
+    compiled_prox(function).ctypes(
+        len(u), *(a.ctypes.data_as(doubles) for a in (u, step, params)), index.ctypes.data_as(longs)
+    )
+    return u
+
+
+def compiled_prox(function: Penalty):
+    """The prox as a C function (or a callback into Python, which has `check`)."""
+    from .kernels import compiled, penalties
+
+    if function.kernel is not None:
+        return compiled.compile_prox(getattr(penalties, function.kernel))
+    if function.numba_prox is not None:
+        return compiled.numba_prox(type(function).numba_prox)
+    return compiled.python_prox(function.prox)
+
+
+PENALTIES = {
+    "l1": L1,
+    "ridge": Ridge,
+    "group-l2": GroupL2,
+    "group-linf": GroupLinf,
+    "trace-norm": TraceNorm,
+    "non-negative": NonNegative,
+    "box": Box,
+}

@@ -1,0 +1,519 @@
+"""The objective, its dual, and the certificate: written once, here.
+
+    primal   P(w) = (1/n) sum_i s_i f(z_i'w; t_i) + psi(B'w)
+    dual     D(x, y) = -(1/n) sum_i (s_i f)*(x_i) - psi*(y/n)   where  Z x + B y = 0
+
+Weights s are scaled to mean 1, so the loss is always a weighted mean. `w` is one flat vector: for every
+output (or task) its p features and then its intercept. See ``docs/mathematics.md``.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+
+import numpy as np
+import scipy.sparse as sp
+
+from .data import Rows, as_weights
+from .losses import LOSSES, Loss
+from .maps import Gram
+from .penalties import Block, Penalty, compile_penalty
+
+_CHUNK = 1 << 16  # visits looked at together
+_MOST_FREE = 1000  # unpenalised directions that a certificate will repair
+
+
+@dataclasses.dataclass
+class Certificate:
+    """What is proven about an answer: dual <= optimum <= primal.
+
+    `dual` is -inf, and `gap` infinite, where no dual feasible point could be made; `reason` then says why.
+    """
+
+    primal: float
+    dual: float
+    residual: float
+    reason: str = ""
+
+    @property
+    def gap(self) -> float:
+        return max(self.primal - self.dual, 0.0)
+
+    @property
+    def relative_gap(self) -> float:
+        return self.gap / max(abs(self.primal), 1e-300)
+
+    @property
+    def certified(self) -> bool:
+        return bool(np.isfinite(self.gap))
+
+
+class NoCertificate(Exception):
+    """No dual feasible point near the given one; the message says why."""
+
+
+class Problem:
+    """min over w of the weighted mean loss of X w plus alpha * penalty(w).
+
+    Parameters
+    ----------
+    X : array, CSR matrix, memmap or data frame, shape (n, p)
+        Dense data is C-ordered float32 or float64 and is not copied.
+    y : array of n targets, or (n, m) for m outputs
+    loss : Loss or its name
+    penalty : Penalty, optional
+        With m outputs or tasks it acts on the m * p coefficients, output after output.
+    alpha : float
+        Multiplies the penalty.
+    sample_weight : vector of n weights, optional
+    fit_intercept : bool
+        An unpenalised intercept for each output.
+    task : vector of n integers, optional
+        Rows of task k use coefficients of their own; a penalty may couple them.
+    """
+
+    def __init__(self, X, y, *, loss, penalty: Penalty | None = None, alpha: float = 1.0, sample_weight=None,
+                 fit_intercept: bool = False, task=None):  # fmt: skip
+        self.loss = _as_loss(loss)
+        if penalty is not None and not isinstance(penalty, Penalty):
+            raise ValueError(f"penalty is {penalty!r}; it must be a fenchel penalty, e.g. fenchel.L1()")
+        self.penalty = penalty
+        self.alpha = _as_alpha(alpha)
+        self.data = Rows(X)
+        self.n, self.p = self.data.n, self.data.p
+        target = y.to_numpy() if hasattr(y, "to_numpy") else y.toarray() if sp.issparse(y) else np.asarray(y)
+        if target.ndim not in (1, 2):
+            raise ValueError(f"y has shape {target.shape}; it must be (n,) or (n, outputs)")
+        if len(target) != self.n:
+            raise ValueError(f"y has {len(target)} entries, but X has {self.n} rows")
+        target = self.loss.check_targets(target)
+        self.single = target.ndim == 1 and task is None
+        outputs = 1 if target.ndim == 1 else target.shape[1]
+        if outputs == 0:
+            raise ValueError("y has no columns")
+        offset = np.zeros(0, dtype=np.int64)
+        self.vectors = outputs
+        if task is not None:
+            if outputs > 1:
+                raise ValueError("task and several outputs cannot be combined; repeat the rows, one task per output")
+            offset = _as_tasks(task, self.n) * (self.p + 1)
+            self.vectors = int(offset.max() // (self.p + 1)) + 1
+        self.target = target.ravel()
+        self.weight = as_weights(sample_weight, self.n)
+        self.fit_intercept = bool(fit_intercept)
+        # (outputs, stride, offset, slot): see kernels/rows.py
+        self.layout = (outputs, self.p + 1, offset, self.p)
+        self.size = self.vectors * (self.p + 1)
+        self.feature_slots = (np.arange(self.vectors)[:, None] * (self.p + 1) + np.arange(self.p)).ravel()
+        self.intercept_slots = np.arange(self.vectors) * (self.p + 1) + self.p
+        self._set_blocks()
+
+    def _set_blocks(self):
+        features = self.vectors * self.p
+        self.blocks: list[Block] = compile_penalty(self.penalty, features, self.alpha)
+        stacked = (
+            sp.vstack([b.matrix for b in self.blocks], format="csr") if self.blocks else sp.csr_array((0, features))
+        )
+        self.map = sp.csr_array(stacked)  # B' on the features alone
+        self.bounds = np.concatenate([[0], np.cumsum([b.d for b in self.blocks])]).astype(np.int64)
+        # B' on w with its intercept slots
+        self.map_slots = sp.csr_array(
+            (self.map.data, self.feature_slots[self.map.indices], self.map.indptr), shape=(self.map.shape[0], self.size)
+        )
+
+    def with_alpha(self, alpha: float) -> Problem:
+        """The same data with another alpha; nothing is checked or copied again."""
+        import copy
+
+        other = copy.copy(self)
+        other.alpha = _as_alpha(alpha)
+        other._set_blocks()
+        other.__dict__.pop("gram", None)
+        other.__dict__.pop("_free", None)
+        return other
+
+    @property
+    def d(self) -> int:
+        return self.map.shape[0]
+
+    @property
+    def visits(self) -> int:
+        return self.target.size
+
+    # -- coefficients -------------------------------------------------------------------------------
+
+    def pack(self, coef, intercept=0.0) -> np.ndarray:
+        """One flat w from coefficients (p,) or (vectors, p) and intercepts."""
+        w = np.zeros(self.size)
+        coef = np.asarray(coef, dtype=float)
+        if coef.size != self.vectors * self.p:
+            raise ValueError(f"coef has shape {coef.shape}; expected {self.vectors} vector(s) of {self.p}")
+        w[self.feature_slots] = coef.ravel()
+        w[self.intercept_slots] = np.asarray(intercept, dtype=float)
+        return w
+
+    def unpack(self, w):
+        """Coefficients and intercept, as (p,) and a number for one output."""
+        coef, intercept = w[self.feature_slots].reshape(self.vectors, self.p), w[self.intercept_slots]
+        return (coef[0], float(intercept[0])) if self.single else (coef, intercept)
+
+    # -- products with the data ---------------------------------------------------------------------
+
+    def scores(self, w) -> np.ndarray:
+        """z_i'w for every visit."""
+        from .kernels import rows
+
+        out = np.empty(self.visits)
+        rows.scores(self.data.arrays, self.layout, np.ascontiguousarray(w, dtype=float), out)
+        return out
+
+    def combine(self, x) -> np.ndarray:
+        """Z x, with the sum of x in the intercept slots."""
+        from .kernels import rows
+
+        out = np.zeros(self.size)
+        rows.combine(self.data.arrays, self.layout, np.ascontiguousarray(x, dtype=float), out)
+        return out
+
+    # -- objectives ---------------------------------------------------------------------------------
+
+    def _chunks(self):
+        """Slices of the visits, whole rows each, so that temporaries stay small."""
+        step = max(1, _CHUNK // self.layout[0]) * self.layout[0]
+        return (slice(first, first + step) for first in range(0, self.visits, step))
+
+    def _weights(self, part=slice(None)):
+        """Row weights on a slice of the visits."""
+        if not self.weight.size:
+            return 1.0
+        outputs = self.layout[0]
+        if outputs == 1:
+            return self.weight[part]
+        first, last, _ = part.indices(self.visits)
+        return np.repeat(self.weight[first // outputs : last // outputs], outputs)
+
+    def mean_loss(self, scores) -> float:
+        total = 0.0
+        for part in self._chunks():
+            weight = self._weights(part)
+            values = self.loss.value(scores[part], self.target[part])
+            total += float(np.where(weight > 0, weight * values, 0.0).sum())
+        return total / self.n
+
+    def penalty_value(self, u) -> float:
+        """alpha psi at u = B'w."""
+        return float(sum(b.value(u[first:last]) for b, first, last in self._parts()))
+
+    def _parts(self):
+        return zip(self.blocks, self.bounds[:-1], self.bounds[1:], strict=True)
+
+    def primal(self, coef, intercept=0.0) -> float:
+        """The objective at these coefficients."""
+        return self.primal_at(self.pack(coef, intercept))
+
+    def primal_at(self, w) -> float:
+        return self.mean_loss(self.scores(w)) + self.penalty_value(self.map_slots @ w)
+
+    def mean_conjugate(self, x, scale=1.0) -> float:
+        """(1/n) sum of (s_i f)*(scale x_i); infinite outside the domain."""
+        total = 0.0
+        for part in self._chunks():
+            weight, dual, target = self._weights(part), scale * x[part], self.target[part]
+            if self.weight.size:
+                some = weight > 0
+                if np.any(dual[~some] != 0):
+                    return np.inf
+                weight, dual, target = weight[some], dual[some], target[some]
+            total += float((weight * self.loss.conjugate(dual / weight, target)).sum())
+        return total / self.n
+
+    def penalty_conjugate(self, y) -> float:
+        """psi*(y), for y already divided by n."""
+        return float(sum(b.conjugate(y[first:last]) for b, first, last in self._parts()))
+
+    def gauge(self, y) -> float:
+        return max((b.gauge(y[first:last]) for b, first, last in self._parts()), default=0.0)
+
+    def dual(self, x, y) -> float:
+        """The dual objective; a bound on the optimum only where Z x + B y = 0."""
+        return -self.mean_conjugate(x) - self.penalty_conjugate(y / self.n)
+
+    def residual(self, x, y) -> np.ndarray:
+        """Z x + B y; entries of a switched-off intercept are zero."""
+        return self._mask(self.combine(x)) + self.map_slots.T @ y
+
+    def _mask(self, vector):
+        if not self.fit_intercept:
+            vector[self.intercept_slots] = 0.0
+        return vector
+
+    # -- certificate --------------------------------------------------------------------------------
+
+    @functools.cached_property
+    def gram(self) -> Gram:
+        return Gram(self.map)
+
+    def certificate(self, state, *, fresh: bool = True) -> Certificate:
+        """A proven interval for the optimum from any (w, x, y).
+
+        Parameters
+        ----------
+        state : object with arrays `w`, `x`, `y` (a Result's state, or your own)
+        fresh : bool
+            Recompute Z x instead of trusting `state.zx`, which the solver updates incrementally.
+        """
+        zx = self.combine(state.x) if fresh or getattr(state, "zx", None) is None else state.zx.copy()
+        zx = self._mask(zx)
+        residual = np.linalg.norm(zx + self.map_slots.T @ state.y) / max(np.linalg.norm(zx), 1e-300)
+        primal = self.primal_at(state.w)
+        try:
+            dual, reason = self.dual_bound(state.x, state.y, zx), ""
+        except NoCertificate as why:
+            dual, reason = -np.inf, str(why)
+        return Certificate(primal, dual, float(residual), reason)
+
+    def dual_bound(self, x, y, zx=None) -> float:
+        """The dual objective at a feasible point made from (x, y): repair, then scale.
+
+        Raises NoCertificate where that is not possible.
+        """
+        if zx is None:
+            zx = self._mask(self.combine(x))
+        x, zx = self._balance(x, zx)
+        y, violations = self._repair(y, zx)
+        for _ in range(8):
+            if not violations.size:
+                break
+            x, zx = self._balance(x, zx, y, violations)
+            y, violations = self._repair(y, zx, violations)
+        if violations.size:
+            raise NoCertificate(f"the sign of {violations.size} dual variables could not be mended")
+        gauge = self.gauge(y / self.n)
+        if not np.isfinite(gauge):
+            raise NoCertificate("the dual point leaves the domain of the penalty's conjugate in every scaling")
+        largest = 1.0 if gauge <= 1 else (1 - 1e-15) / gauge
+
+        def dual(scale):
+            return -self.mean_conjugate(x, scale) - self.penalty_conjugate(scale * y / self.n)
+
+        best = max(dual(largest), dual(0.0))
+        if any(b.ridge > 0 for b in self.blocks):
+            # pure norms reach their best at the largest scale; a quadratic may prefer a smaller one
+            unridged = self.gauge_without_ridge(y / self.n)
+            if unridged > 1:
+                best = max(best, _golden(dual, 1.0 / unridged, largest))
+        return best
+
+    def _repair(self, y, zx, zeroed=()):
+        """y moved to Z x + B y = 0 by least squares, and the coordinates that break a zero bound."""
+        r = (zx + self.map_slots.T @ y)[self.feature_slots]
+        y = y - self.map @ self.gram.solve(r)
+        left = (zx + self.map_slots.T @ y)[self.feature_slots]
+        scale = np.abs(zx).max(initial=0.0) + np.abs(self.map.T @ np.abs(y)).max(initial=0.0)
+        if np.abs(left).max(initial=0.0) > 1e-9 * scale:
+            raise NoCertificate("the system B B' could not be solved to rounding")
+        y[np.asarray(zeroed, dtype=np.int64)] = np.where(
+            np.abs(y[np.asarray(zeroed, dtype=np.int64)]) <= 1e-11 * scale, 0.0, y[np.asarray(zeroed, dtype=np.int64)]
+        )
+        bad = [first + b.bound_violations(y[first:last]) for b, first, last in self._parts()]
+        bad = np.concatenate(bad).astype(np.int64) if bad else np.zeros(0, dtype=np.int64)
+        return y, np.union1d(bad, np.asarray(zeroed, dtype=np.int64)) if bad.size else bad
+
+    @functools.cached_property
+    def _free(self):
+        """Unpenalised directions of w (size, k), and the data along them (visits, k)."""
+        gram = self.gram
+        count = gram.unseen.size + gram.blind.shape[1] + (self.vectors if self.fit_intercept else 0)
+        if count > _MOST_FREE:
+            raise NoCertificate(f"{count} directions carry no penalty; at most {_MOST_FREE} can be repaired")
+        slots = list(self.feature_slots[gram.unseen]) + (list(self.intercept_slots) if self.fit_intercept else [])
+        directions = np.zeros((self.size, count))
+        directions[slots, np.arange(len(slots))] = 1.0
+        directions[self.feature_slots, len(slots) :] = gram.blind
+        return directions, self._along(directions)
+
+    def _along(self, directions):
+        columns = [self.scores(direction) for direction in directions.T]
+        return np.column_stack(columns) if columns else np.zeros((self.visits, 0))
+
+    def _domain(self):
+        """Ends of the domain of (s f)* for every visit."""
+        low, high = self.loss.domain(self.target)
+        if self.weight.size:
+            weight = self._weights()
+            with np.errstate(invalid="ignore"):
+                low, high = np.where(weight > 0, weight * low, 0.0), np.where(weight > 0, weight * high, 0.0)
+        return low, high
+
+    def _balance(self, x, zx, y=None, zeroed=()):
+        """x moved so that unpenalised directions (and y on `zeroed`) carry no gradient.
+
+        The move is least squares with every row weighted by its distance to the ends of its domain, so
+        that rows at an end stay there.
+        """
+        directions, along = self._free
+        goal = -(directions.T @ zx)
+        scale = np.abs(along).T @ np.abs(x)
+        if len(zeroed):
+            if len(zeroed) > _MOST_FREE:
+                raise NoCertificate(
+                    f"{len(zeroed)} dual variables have the wrong sign; at most {_MOST_FREE} can be mended"
+                )
+            columns = self.map[zeroed].toarray().T
+            lifted = np.zeros((self.size, len(zeroed)))
+            for k, column in enumerate(columns.T):
+                lifted[self.feature_slots, k] = self.gram.solve(column)
+            extra = self._along(lifted)
+            along = np.column_stack([along, extra])
+            goal = np.concatenate([goal, y[zeroed]])
+            scale = np.concatenate([scale, np.abs(extra).T @ np.abs(x)])
+        if not goal.size or np.all(np.abs(goal) <= 1e-15 * scale):
+            return x, zx
+        low, high = self._domain()
+        start = x
+        for _ in range(30):
+            room = np.minimum(np.minimum(x - low, high - x), 1.0)
+            room = np.maximum(room, 0.0)
+            gram = along.T @ (room[:, None] * along)
+            move = room * (along @ np.linalg.lstsq(gram, goal, rcond=1e-14)[0])
+            moved = np.clip(x + move, low, high)
+            goal = goal - along.T @ (moved - x)
+            x = moved
+            if np.all(np.abs(goal) <= 1e-14 * scale):
+                return x, self._mask(self.combine(x))
+        if along.shape[1] == 1 and self.fit_intercept and not len(zeroed):
+            return self._shrink(start)
+        raise NoCertificate("no dual feasible point close by: unpenalised directions still carry a gradient")
+
+    def _shrink(self, x):
+        """Both signs of x brought to the same sum, by shrinking the heavier: feasible for an intercept."""
+        up, down = x[x > 0].sum(), -x[x < 0].sum()
+        x = np.where(x > 0, x * min(1.0, down / up if up else 1.0), x * min(1.0, up / down if down else 1.0))
+        return x, self._mask(self.combine(x))
+
+    # -- structure ----------------------------------------------------------------------------------
+
+    def snap(self, w, u) -> np.ndarray:
+        """w with the structure of u = prox(...) made exact: zero features are 0.0, fused ones equal bits."""
+        w = w.copy()
+        zero = u == 0
+        counts = np.diff(self.map.indptr)
+        first = self.map.indices[np.minimum(self.map.indptr[:-1], self.map.nnz - 1)] if self.map.nnz else counts
+        pairs = np.flatnonzero(zero & (counts == 2))
+        if pairs.size:
+            start = self.map.indptr[pairs]
+            opposite = self.map.data[start] == -self.map.data[start + 1]
+            a, b = self.map.indices[start[opposite]], self.map.indices[start[opposite] + 1]
+            features = self.map.shape[1]
+            graph = sp.coo_array((np.ones(a.size), (a, b)), shape=(features, features))
+            _, label = sp.csgraph.connected_components(graph, directed=False)
+            values = w[self.feature_slots]
+            sizes = np.bincount(label)
+            mean = np.bincount(label, values) / sizes
+            fused = sizes[label] > 1
+            values[fused] = mean[label[fused]]
+            dead = np.zeros(sizes.size, dtype=bool)
+            dead[label[first[zero & (counts == 1)]]] = True
+            values[dead[label]] = 0.0
+            w[self.feature_slots] = values
+        w[self.feature_slots[first[zero & (counts == 1)]]] = 0.0
+        return w
+
+    # -- the largest useful alpha --------------------------------------------------------------------
+
+    def alpha_max(self) -> float:
+        """An alpha from which on the penalised part of the answer is zero: B'w = 0.
+
+        The smallest such alpha where every feature stands in at most one place of B'w and the loss is
+        smooth; otherwise an upper bound.
+        """
+        unit = self.with_alpha(1.0)
+        x = unit._unpenalised_dual()
+        y, violations = unit._repair(np.zeros(unit.d), unit._mask(unit.combine(x)))
+        if violations.size:
+            return np.inf
+        return unit.gauge_without_ridge(y / unit.n)
+
+    def gauge_without_ridge(self, y):
+        return max((b.gauge_without_ridge(y[i:j]) for b, i, j in self._parts()), default=0.0)
+
+    def _unpenalised_dual(self):
+        """x at the best w that the penalty does not see."""
+        directions, along = self._free
+        if along.shape[1] == 0:
+            return self._gradient(np.zeros(self.visits))
+        best = _minimise(
+            lambda c: self.mean_loss(along @ c), lambda c: along.T @ self._gradient(along @ c) / self.n, along
+        )
+        x = self._gradient(along @ best)
+        zx = self._mask(self.combine(x))
+        try:
+            return self._balance(x, zx)[0]
+        except NoCertificate:
+            return x
+
+    def _gradient(self, scores):
+        """s_i f'(u_i): the dual variables that belong to these scores."""
+        slope = self.loss.gradient(scores, self.target)
+        return np.asarray(self._weights() * slope, dtype=float)
+
+
+def _minimise(value, gradient, along):
+    """A minimiser of a smooth or kinked convex function of few variables."""
+    from scipy.optimize import minimize, minimize_scalar
+
+    k = along.shape[1]
+    if k == 1:
+        return np.array([minimize_scalar(lambda b: value(np.array([b])), tol=1e-12).x])
+    found = minimize(value, np.zeros(k), jac=gradient, method="BFGS", options={"gtol": 1e-10})
+    return found.x
+
+
+def _golden(function, low, high, steps=8):
+    """The largest value of a concave function seen by a golden-section search."""
+    ratio = (np.sqrt(5) - 1) / 2
+    a, b = low, high
+    c, d = b - ratio * (b - a), a + ratio * (b - a)
+    at_c, at_d = function(c), function(d)
+    best = max(function(low), at_c, at_d)
+    for _ in range(steps):
+        if at_c > at_d:
+            b, d, at_d = d, c, at_c
+            c = b - ratio * (b - a)
+            at_c = function(c)
+        else:
+            a, c, at_c = c, d, at_d
+            d = a + ratio * (b - a)
+            at_d = function(d)
+        best = max(best, at_c, at_d)
+    return best
+
+
+def _as_loss(loss) -> Loss:
+    if isinstance(loss, str):
+        if loss not in LOSSES:
+            raise ValueError(f"loss is {loss!r}; known losses: {', '.join(LOSSES)}")
+        return LOSSES[loss]()
+    if not isinstance(loss, Loss):
+        raise ValueError(f"loss is {loss!r}; it must be a fenchel loss or one of {', '.join(LOSSES)}")
+    return loss
+
+
+def _as_alpha(alpha) -> float:
+    alpha = float(alpha)
+    if not (np.isfinite(alpha) and alpha >= 0):
+        raise ValueError(f"alpha is {alpha:g}; it must be finite and not negative")
+    return alpha
+
+
+def _as_tasks(task, n):
+    task = np.asarray(task)
+    if task.ndim != 1 or not np.issubdtype(task.dtype, np.integer):
+        raise ValueError(f"task has dtype {task.dtype} and shape {task.shape}; it must be a vector of whole numbers")
+    if len(task) != n:
+        raise ValueError(f"task has {len(task)} entries, but X has {n} rows")
+    if task.min() < 0:
+        place = int(np.flatnonzero(task < 0)[0])
+        raise ValueError(f"task[{place}] is {task[place]}; tasks are numbered from 0")
+    return task.astype(np.int64)

@@ -1,0 +1,173 @@
+"""The one loop: epochs, certificates, limits, callbacks and status."""
+
+from __future__ import annotations
+
+import time
+
+import numpy as np
+
+from .methods import make_method
+from .problem import Certificate, Problem
+from .progress import make_progress
+from .result import History, Record, Result, Status
+
+_SHARE = 0.12  # of the run that certificates may cost
+
+
+def solve(problem: Problem, method: str = "sdca-admm", *, tol: float = 1e-6, max_epochs: int = 1000,
+          time_limit: float | None = None, callback=None, random_state: int | None = 0,
+          warm_start: Result | None = None, progress=False, **options) -> Result:  # fmt: skip
+    """Solve a problem to a certified relative gap.
+
+    Parameters
+    ----------
+    problem : Problem
+    method : str
+        ``"sdca-admm"``; its options are passed on (see :class:`fenchel.methods.sdca_admm.SDCAADMM`).
+    tol : float
+        Stop when gap <= tol * |primal|. 0 runs to the limit.
+    max_epochs : int
+        Passes over the data, in this call.
+    time_limit : float, optional
+        Seconds.
+    callback : callable, optional
+        Called with a :class:`fenchel.result.Record` after every certificate; a true return value stops.
+    random_state : int
+        Same seed, same bits.
+    warm_start : Result, optional
+        Continue from it: the same run resumed, or a neighbouring problem of the same shape.
+    progress : bool
+        Show a live line.
+
+    Returns
+    -------
+    Result
+        Also after Ctrl-C, with the best answer so far and its status.
+    """
+    if not isinstance(problem, Problem):
+        raise ValueError(f"problem is {problem!r}; it must be a fenchel.Problem")
+    if not (np.isfinite(tol) and tol >= 0):
+        raise ValueError(f"tol is {tol!r}; it must be a finite number, not negative")
+    if int(max_epochs) != max_epochs or max_epochs < 0:
+        raise ValueError(f"max_epochs is {max_epochs!r}; it must be a whole number, not negative")
+    if time_limit is not None and not time_limit >= 0:
+        raise ValueError(f"time_limit is {time_limit!r}; it must be a number of seconds, not negative")
+    if warm_start is not None and not isinstance(warm_start, Result):
+        raise ValueError(f"warm_start is {type(warm_start).__name__}; it must be a fenchel.Result")
+    algorithm = make_method(method, options)
+    run = _Run(problem, algorithm, tol, int(max_epochs), time_limit, callback)
+    with make_progress(progress, tol, max_epochs) as show:
+        return run.go(np.random.default_rng(random_state), warm_start, show)
+
+
+class _Run:
+    def __init__(self, problem, method, tol, max_epochs, time_limit, callback):
+        self.problem, self.method, self.tol, self.callback = problem, method, tol, callback
+        self.max_epochs, self.time_limit = max_epochs, time_limit
+        self.best = Certificate(np.inf, -np.inf, np.inf, "no certificate was made")
+        self.w = np.zeros(problem.size)
+
+    def go(self, rng, warm_start, show):
+        clock = time.perf_counter()
+        before = 0.0
+        self.history = History()
+        if warm_start is not None:
+            before = warm_start.seconds
+            self.history = History(warm_start.history)
+        self.state = state = self.method.start(self.problem, rng, None if warm_start is None else warm_start.state)
+        self.elapsed = lambda: before + time.perf_counter() - clock
+        last = state.epoch + self.max_epochs
+        schedule = _schedule(_spacing(self.problem), state.epoch)
+        due = next(schedule)
+        status = None
+        try:
+            if warm_start is not None:
+                self._offer(self.problem.pack(warm_start.coef, warm_start.intercept))
+            if state.epoch == 0 or warm_start is not None:
+                status = self._certify(show)
+            while status is None:
+                if state.epoch >= last:
+                    status = Status.EPOCH_LIMIT
+                    break
+                self.method.epoch(state)
+                out_of_time = self.time_limit is not None and time.perf_counter() - clock >= self.time_limit
+                if state.epoch >= due or state.epoch >= last or out_of_time:
+                    status = self._certify(show)
+                    due = next(schedule) if state.epoch >= due else due
+                if status is None and out_of_time:
+                    status = Status.TIME_LIMIT
+        except KeyboardInterrupt:
+            status = Status.INTERRUPTED
+            if not np.isfinite(self.best.primal):
+                self._certify(show)
+        self._snap()
+        coef, intercept = self.problem.unpack(self.w)
+        return Result(
+            coef=coef.copy(), intercept=intercept, primal=self.best.primal, dual=self.best.dual, status=status,
+            history=self.history, epochs=state.epoch, seconds=self.elapsed(), state=state.as_dict(),
+            reason="" if self.best.certified else self.best.reason,
+        )  # fmt: skip
+
+    def _offer(self, w, primal=None, slack=0.0):
+        """Keep w if it is the best so far (or within `slack` of it)."""
+        primal = self.problem.primal_at(w) if primal is None else primal
+        if primal <= self.best.primal + slack:
+            self.best.primal, self.w = primal, w.copy()
+
+    def _certify(self, show):
+        """Make a certificate, record it, and say whether to stop."""
+        state, best = self.state, self.best
+        made = self.problem.certificate(state, fresh=False)
+        if made.certified and self._close(max(made.dual, best.dual), min(made.primal, best.primal)):
+            # before a claim, Z x is recomputed: the running sum has gathered rounding errors
+            state.zx[:] = self.problem.combine(state.x)
+            made = self.problem.certificate(state, fresh=False)
+        self._offer(state.w, made.primal)
+        best.residual, best.reason = made.residual, made.reason
+        best.dual = max(best.dual, made.dual)
+        record = Record(state.epoch, self.elapsed(), best.primal, best.dual, made.residual, state.rho)
+        self.history.records.append(record)
+        show(record)
+        stop = self.callback is not None and self.callback(record)
+        if best.certified and self._close(best.dual, best.primal):
+            return Status.CONVERGED
+        if stop:
+            return Status.CALLBACK
+        return Status.STALLED if self._stalled() else None
+
+    def _close(self, dual, primal):
+        return primal - dual <= self.tol * max(abs(primal), 1e-300)
+
+    def _stalled(self):
+        """The gap has been at the level of rounding, without progress, for 12 certificates."""
+        gaps = self.history.relative_gap[-13:]
+        return len(gaps) == 13 and gaps[0] < 1e-12 and gaps[-1] > 0.99 * gaps[0]
+
+    def _snap(self):
+        """Prefer the answer whose zeros and ties are exact, if the proof still covers it."""
+        snapped = self.problem.snap(self.state.w, self.state.u)
+        if np.array_equal(snapped, self.w) or not np.isfinite(self.best.primal):
+            return
+        allowed = self.best.dual + self.tol * abs(self.best.primal) - self.best.primal if self.best.certified else 0.0
+        self._offer(snapped, slack=max(allowed, 0.0))
+
+
+def _spacing(problem) -> int:
+    """Epochs between certificates, from counts of operations alone so that runs are reproducible."""
+    work = problem.data.stored * problem.layout[0]
+    vectors = problem.visits + problem.d + problem.size
+    blocks = max(problem.visits / 50, 1)
+    epoch = 2 * work + blocks * (6 * problem.size + 10 * problem.d)
+    certificate = work + 40 * vectors + 10 * problem.map.nnz
+    if problem.fit_intercept or problem.gram.unseen.size or problem.gram.blind.shape[1]:
+        certificate += work + 40 * problem.visits
+    return max(1, int(np.ceil(certificate / (_SHARE * epoch))))
+
+
+def _schedule(spacing, epoch):
+    """Epochs at which certificates are due, after `epoch`; the spacing grows slowly with the run."""
+    due = spacing
+    while True:
+        if due > epoch:
+            yield due
+        due += max(spacing, due // 12)
