@@ -25,7 +25,7 @@ _HOME = {
 _MODULES = ("losses", "penalties", "maps", "data", "problem", "result", "methods", "theory", "testing", "datasets")
 _NAMES = {name: module for module, names in _HOME.items() for name in names}
 
-__all__ = sorted(_NAMES) + ["theory", "testing"]
+__all__ = [*sorted(_NAMES), "theory", "testing"]
 
 
 def __getattr__(name: str):

@@ -70,7 +70,7 @@ def _as_matrix(X):
     if isinstance(X, np.ndarray):
         if X.ndim != 2:
             raise ValueError(f"X has shape {X.shape}; it must have two dimensions (reshape one feature to (n, 1))")
-        if not np.issubdtype(X.dtype, np.number) and X.dtype != bool or np.issubdtype(X.dtype, np.complexfloating):
+        if (not np.issubdtype(X.dtype, np.number) and X.dtype != bool) or np.issubdtype(X.dtype, np.complexfloating):
             raise ValueError(f"X has dtype {X.dtype}; it must be real numbers")
         if X.dtype not in (np.float32, np.float64) or not X.dtype.isnative:
             return np.ascontiguousarray(X, dtype=float)

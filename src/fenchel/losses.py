@@ -82,9 +82,8 @@ class Loss:
     def check_targets(self, target) -> np.ndarray:
         """The targets as a float array, or a ValueError that names the first one this loss cannot take."""
         target = np.asarray(target)
-        if target.dtype == object or not np.issubdtype(target.dtype, np.number):
-            if target.dtype != bool:
-                raise ValueError(f"y has dtype {target.dtype}; {type(self).__name__} takes numbers")
+        if (target.dtype == object or not np.issubdtype(target.dtype, np.number)) and target.dtype != bool:
+            raise ValueError(f"y has dtype {target.dtype}; {type(self).__name__} takes numbers")
         target = np.ascontiguousarray(target, dtype=float)
         bad = np.flatnonzero(~np.isfinite(target))
         if bad.size:
@@ -93,7 +92,7 @@ class Loss:
             bad = np.flatnonzero(np.abs(target) != 1)
             if bad.size:
                 raise ValueError(
-                    f"y[{_where(bad[0], target)}] is {target.flat[bad[0]]:g}; {type(self).__name__} takes the labels -1 "
+                    f"y[{_where(bad[0], target)}] is {target.flat[bad[0]]:g}; {type(self).__name__} takes labels -1 "
                     "and +1 (for 0/1 labels pass 2 * y - 1)"
                 )
             columns = target.reshape(len(target), -1)

@@ -440,7 +440,7 @@ class Problem:
 
     def _unpenalised_dual(self):
         """x at the best w that the penalty does not see."""
-        directions, along = self._free
+        _directions, along = self._free
         if along.shape[1] == 0:
             return self._gradient(np.zeros(self.visits))
         best = _minimise(

@@ -48,7 +48,7 @@ def call_step(typingctx, address, n, x, point, curvature, target, weight, params
     def codegen(context, builder, sig, args):
         kind = ir.FunctionType(ir.VoidType(), [_i64] + 6 * [_doubles])
         function = builder.inttoptr(args[0], kind.as_pointer())
-        arrays = [_data(context, builder, array, value) for array, value in zip(sig.args[2:7], args[2:7])]
+        arrays = [_data(context, builder, array, value) for array, value in zip(sig.args[2:7], args[2:7], strict=False)]
         builder.call(function, [args[1], *arrays, builder.inttoptr(args[7], _doubles)])
         return context.get_dummy_value()
 

@@ -56,7 +56,7 @@ class Callback:
             if self.error is None:
                 try:
                     function(*args)
-                except BaseException as error:  # noqa: BLE001 - cannot cross C; re-raised by `check`
+                except BaseException as error:
                     self.error = error
 
         self._keep = kind(guarded)

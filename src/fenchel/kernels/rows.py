@@ -130,7 +130,7 @@ def _row_square(rows, i, metric, start):
 @njit(cache=True)
 def locate(i, layout):
     """Row and start in w of visit i."""
-    outputs, stride, offset, slot = layout
+    outputs, stride, offset, _slot = layout
     row = i // outputs
     start = (i - row * outputs) * stride
     if offset.size > 0:
