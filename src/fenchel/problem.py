@@ -116,10 +116,12 @@ class Problem:
             sp.vstack([b.matrix for b in self.blocks], format="csr") if self.blocks else sp.csr_array((0, features))
         )
         self.map = sp.csr_array(stacked)  # B' on the features alone
+        self.map.sum_duplicates()
         self.bounds = np.concatenate([[0], np.cumsum([b.d for b in self.blocks])]).astype(np.int64)
         # B' on w with its intercept slots
         self.map_slots = sp.csr_array(
-            (self.map.data, self.feature_slots[self.map.indices], self.map.indptr), shape=(self.map.shape[0], self.size)
+            (self.map.data.copy(), self.feature_slots[self.map.indices], self.map.indptr.copy()),
+            shape=(self.map.shape[0], self.size),
         )
 
     def with_alpha(self, alpha: float) -> Problem:

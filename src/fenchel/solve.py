@@ -83,8 +83,7 @@ class _Run:
         try:
             if warm_start is not None:
                 self._offer(self.problem.pack(warm_start.coef, warm_start.intercept))
-            if state.epoch == 0 or warm_start is not None:
-                status = self._certify(show)
+            status = self._certify(show, on_schedule=False)
             while status is None:
                 if state.epoch >= last:
                     status = Status.EPOCH_LIMIT
@@ -92,14 +91,14 @@ class _Run:
                 self.method.epoch(state)
                 out_of_time = self.time_limit is not None and time.perf_counter() - clock >= self.time_limit
                 if state.epoch >= due or state.epoch >= last or out_of_time:
-                    status = self._certify(show)
+                    status = self._certify(show, on_schedule=state.epoch >= due)
                     due = next(schedule) if state.epoch >= due else due
                 if status is None and out_of_time:
                     status = Status.TIME_LIMIT
         except KeyboardInterrupt:
             status = Status.INTERRUPTED
             if not np.isfinite(self.best.primal):
-                self._certify(show)
+                self._certify(show, on_schedule=False)
         self._snap()
         coef, intercept = self.problem.unpack(self.w)
         return Result(
@@ -114,17 +113,30 @@ class _Run:
         if primal <= self.best.primal + slack:
             self.best.primal, self.w = primal, w.copy()
 
-    def _certify(self, show):
-        """Make a certificate, record it, and say whether to stop."""
+    def _take(self, w, certificate):
+        """Both bounds hold for the one optimum, so the best of each are kept apart."""
+        self._offer(w, certificate.primal)
+        self.best.dual = max(self.best.dual, certificate.dual)
+
+    def _certify(self, show, on_schedule):
+        """Make a certificate, record it, and say whether to stop.
+
+        Off schedule (first, last, out of time) it must not touch the state, so that a run which is
+        stopped and resumed goes the way of one that was not.
+        """
         state, best = self.state, self.best
         made = self.problem.certificate(state, fresh=False)
         if made.certified and self._close(max(made.dual, best.dual), min(made.primal, best.primal)):
             # before a claim, Z x is recomputed: the running sum has gathered rounding errors
-            state.zx[:] = self.problem.combine(state.x)
-            made = self.problem.certificate(state, fresh=False)
-        self._offer(state.w, made.primal)
+            made = self.problem.certificate(state, fresh=True)
+        other = self.method.alternative(state)
+        if other is not None:
+            second = self.problem.certificate(other, fresh=False)
+            self._take(other.w, second)
+            if on_schedule:
+                self.method.consider_restart(state, made.gap, other, second.gap)
+        self._take(state.w, made)
         best.residual, best.reason = made.residual, made.reason
-        best.dual = max(best.dual, made.dual)
         record = Record(state.epoch, self.elapsed(), best.primal, best.dual, made.residual, state.rho)
         self.history.records.append(record)
         show(record)

@@ -20,12 +20,20 @@ How rho adapts. Over an epoch w moves by dw and the dual variables by dx, dy. In
 method contracts, the two moves weigh |dw|^2 / rho and rho (|dx|_eta^2 + |Z dx|^2/2 + |B dy|^2/2). A rho far
 too small leaves w the slow part, one far too large leaves x; so rho is moved towards balance after every
 epoch, by a factor whose logarithms are summable over the epochs: in the end rho is constant and the
-convergence theory of a fixed rho applies. rho only scales the metric, so changing it costs nothing.
+convergence theory of a fixed rho applies. Where the moves mislead (piecewise linear problems go in circles),
+the sizes of w and x themselves, |w| / |x|_eta, hold rho, the tighter the longer it takes. rho only scales the
+metric, so changing it costs nothing.
+
+Losses that are not smooth make the problem piecewise linear, and the iterates go round the optimum in circles
+that shrink slowly. The centre of a circle is their average: it is kept, certified beside the last iterate, and
+taken as the new starting point when the better of the two has closed enough of the gap (or when a circle has
+taken half of the run), as in restarted primal-dual methods for linear programs (Applegate et al., 2021).
 """
 
 from __future__ import annotations
 
 import dataclasses
+import types
 
 import numpy as np
 import scipy.sparse as sp
@@ -34,7 +42,12 @@ from ..maps import spectral_norm
 from ..penalties import compiled_prox
 from ..problem import Problem
 
+_REACH = 30.0  # how far rho may move from |w| / |x|
+_AVERAGED = ("x", "y", "w", "zx", "by")
 _LONGEST_CALL = 400_000_000  # stored entries read in one kernel call, so that Ctrl-C is heard
+
+
+_NUMBERS = ("rho", "epoch", "caution", "reach_w", "reach_x", "summed", "restart_gap")
 
 
 @dataclasses.dataclass
@@ -51,13 +64,25 @@ class State:
     epoch: int
     rng: np.random.Generator
     caution: float = 1.0
+    reach_w: float = 0.0  # largest |w|^2 and |x|^2 so far, in the metric
+    reach_x: float = 0.0
+    mean: dict = dataclasses.field(default_factory=dict)  # sums of w, x, y, zx, by since the last restart
+    summed: int = 0
+    restart_gap: float = np.inf
 
     def as_dict(self) -> dict:
         out = {key: getattr(self, key) for key in ("x", "y", "w", "zx", "by", "u")}
         out = {key: value.copy() for key, value in out.items()}
-        return out | {
-            "rho": self.rho, "epoch": self.epoch, "caution": self.caution, "rng": self.rng.bit_generator.state,
-        }  # fmt: skip
+        out |= {key: getattr(self, key) for key in _NUMBERS}
+        out |= {f"mean_{key}": value.copy() for key, value in self.mean.items()}
+        return out | {"rng": self.rng.bit_generator.state}
+
+    @classmethod
+    def from_dict(cls, saved: dict, rng) -> State:
+        rng.bit_generator.state = saved["rng"]
+        arrays = {key: saved[key].copy() for key in ("x", "y", "w", "zx", "by", "u")}
+        mean = {key[5:]: value.copy() for key, value in saved.items() if key.startswith("mean_")}
+        return cls(**arrays, **{key: saved[key] for key in _NUMBERS}, mean=mean, rng=rng)
 
 
 class SDCAADMM:
@@ -128,9 +153,7 @@ class SDCAADMM:
         for key, length in (("x", problem.visits), ("y", problem.d), ("w", problem.size)):
             if len(warm[key]) != length:
                 raise ValueError(f"warm_start has {len(warm[key])} entries in {key}, but this problem has {length}")
-        state = State(*(warm[key].copy() for key in ("x", "y", "w", "zx", "by", "u")), float(warm["rho"]),
-                      int(warm["epoch"]), rng, float(warm["caution"]))  # fmt: skip
-        rng.bit_generator.state = warm["rng"]
+        state = State.from_dict(warm, rng)
         if self.rho is not None:
             state.rho = float(self.rho)
         return state
@@ -144,14 +167,16 @@ class SDCAADMM:
         scale = np.ones(problem.p)
         seen = squares > 0
         scale[seen] = squares[seen] ** (-2 * self.column_power)
-        # an intercept is a column of ones: give it the weight of a typical column
+        # an intercept is a column of ones that goes against many others (measured: ten typical columns, if
+        # there are many); more would make it the longest part of every row
         typical = np.mean((scale * squares)[seen]) if seen.any() else 1.0
-        slot = typical if self.column_power else 1.0
+        slot = typical * np.clip(0.1 * seen.sum(), 1, 10) if self.column_power else 1.0
         self.metric = np.tile(np.append(scale, slot if problem.fit_intercept else 0.0), problem.vectors)
         self.bounds = np.append(np.arange(0, n, self.block_size), n).astype(np.int64)
         self.blocks = len(self.bounds) - 1
         self.gamma_n = problem.n * self.gamma if self.gamma is not None else 0.25 if self.preset == "theory" else 1.0
         self.loss_step = problem.loss.compiled()
+        self.averages = self.adapts and problem.loss.smoothness is None
         sequential = self.within == "sequential" and not hasattr(self.loss_step, "check")
         self.sequential = sequential
         squares = np.empty(n)
@@ -248,8 +273,32 @@ class SDCAADMM:
         state.epoch += 1
         if not np.isfinite(moved):
             self._restart(state)
-        elif self.adapts:
+            return
+        if self.adapts:
             state.rho *= self._balance(state, before, moved)
+        if self.averages:
+            for key in _AVERAGED:
+                state.mean[key] = state.mean.get(key, 0.0) + getattr(state, key)
+            state.summed += 1
+
+    # -- averages of a run that goes in circles -------------------------------------------------------
+
+    def alternative(self, state: State):
+        """A second point worth a certificate, or None."""
+        if not self.averages or state.summed < 2:
+            return None
+        return types.SimpleNamespace(**{key: total / state.summed for key, total in state.mean.items()})
+
+    def consider_restart(self, state: State, gap: float, other, other_gap: float) -> None:
+        """Start again from the better of the two points when it has earned it."""
+        closed = min(gap, other_gap) <= 0.3 * state.restart_gap
+        if not closed and state.summed < max(16, 0.4 * state.epoch):
+            return
+        state.restart_gap = min(gap, other_gap)
+        if other_gap < gap:
+            for key in _AVERAGED:
+                getattr(state, key)[:] = getattr(other, key)
+        state.mean, state.summed = {}, 0
 
     def _balance(self, state, before, moved):
         """The factor that moves rho towards balance (see the head of this file)."""
@@ -260,13 +309,20 @@ class SDCAADMM:
         dual = moved + 0.5 * np.sum(metric * ((state.zx - zx)[live] ** 2 + (state.by - by)[live] ** 2))
         if not (primal > 0 and dual > 0):
             return 1.0
-        ratio = np.sqrt(primal / dual) / state.rho
+        state.reach_w = max(state.reach_w, np.sum(state.w[live] ** 2 / metric))
+        state.reach_x = max(state.reach_x, np.einsum("i,i,i->", self.eta, state.x, state.x))
+        balance = np.sqrt(primal / dual)
+        if state.epoch > 5:
+            size = np.sqrt(state.reach_w / state.reach_x)
+            reach = max(2.0, _REACH * min(1.0, 100.0 / state.epoch))
+            balance = np.clip(balance, size / reach, size * reach)
         limit = 1.0 + 4.0 / state.epoch**1.1
-        return float(np.clip(ratio**0.4, 1 / limit, limit))
+        return float(np.clip((balance / state.rho) ** 0.4, 1 / limit, limit))
 
     def _restart(self, state):
         """Numbers overflowed: begin again from zero with twice the margin."""
         for array in (state.x, state.y, state.w, state.zx, state.by, state.u):
             array[:] = 0.0
+        state.mean, state.summed, state.restart_gap = {}, 0, np.inf
         state.caution *= 2.0
         state.rho = float(self.rho or self._first_rho())

@@ -1,0 +1,75 @@
+"""The same problems written for an independent conic solver (CVXPY with Clarabel)."""
+
+from __future__ import annotations
+
+import cvxpy as cp
+import numpy as np
+
+import fenchel as fl
+
+
+def loss_expression(loss, score, target):
+    """The loss of every row, as a CVXPY expression."""
+    margin = cp.multiply(target, score)
+    residual = score - target
+    if isinstance(loss, fl.SmoothedHinge):
+        # the infimal convolution of the hinge with a quadratic
+        part = cp.Variable(score.shape)
+        return cp.pos(1 - part) + cp.square(margin - part) / (2 * loss.smoothing)
+    if isinstance(loss, fl.SquaredHinge):
+        return cp.square(cp.pos(1 - margin))
+    if isinstance(loss, fl.Hinge):
+        return cp.pos(1 - margin)
+    if isinstance(loss, fl.Logistic):
+        return cp.logistic(-margin)
+    if isinstance(loss, fl.Squared):
+        return cp.square(residual) / 2
+    if isinstance(loss, fl.Huber):
+        return cp.huber(residual, loss.delta) / 2
+    if isinstance(loss, fl.Quantile):
+        return cp.maximum(-loss.quantile * residual, (1 - loss.quantile) * residual)
+    if isinstance(loss, fl.EpsilonInsensitive):
+        return cp.pos(cp.abs(residual) - loss.epsilon)
+    if isinstance(loss, fl.Poisson):
+        return cp.exp(score) - cp.multiply(target, score)
+    raise TypeError(loss)
+
+
+def penalty_expression(penalty, w):
+    """alpha-free penalty of w and its constraints, term by term from the algebra (not from the compiled blocks)."""
+    total, constraints = 0, []
+    for scale, leaf, map_ in penalty.terms():
+        u = map_.matrix(w.shape[0]) @ w
+        if isinstance(leaf, fl.L1):
+            total += scale * cp.norm1(u if leaf.weights is None else cp.multiply(leaf.weights, u))
+        elif isinstance(leaf, fl.Ridge):
+            total += scale * cp.sum_squares(u) / 2
+        elif isinstance(leaf, fl.GroupL2):
+            total += scale * sum(k * cp.norm2(u[g]) for g, k in zip(leaf.groups, leaf.weights, strict=True))
+        elif isinstance(leaf, fl.GroupLinf):
+            total += scale * sum(k * cp.norm_inf(u[g]) for g, k in zip(leaf.groups, leaf.weights, strict=True))
+        elif isinstance(leaf, fl.TraceNorm):
+            total += scale * cp.normNuc(cp.reshape(u, leaf.shape, order="C"))
+        elif isinstance(leaf, fl.NonNegative):
+            constraints.append(u >= 0)
+        elif isinstance(leaf, fl.Box):
+            constraints += [u >= leaf.lower, u <= leaf.upper]
+        else:
+            raise TypeError(leaf)
+    return total, constraints
+
+
+def reference(X, y, loss, penalty, alpha, sample_weight=None, fit_intercept=False):
+    """Optimal value and coefficients by an interior point method."""
+    X = X.toarray() if hasattr(X, "toarray") else np.asarray(X, dtype=float)
+    n, p = X.shape
+    weight = np.ones(n) if sample_weight is None else np.asarray(sample_weight, dtype=float)
+    w, b = cp.Variable(p), cp.Variable()
+    score = X @ w + (b if fit_intercept else 0)
+    value, constraints = penalty_expression(penalty, w) if penalty is not None else (0, [])
+    some = weight > 0
+    losses = cp.multiply(weight[some] / weight.sum(), loss_expression(loss, score[some], y[some]))
+    problem = cp.Problem(cp.Minimize(cp.sum(losses) + alpha * value), constraints)
+    problem.solve(solver=cp.CLARABEL, tol_gap_abs=1e-11, tol_gap_rel=1e-11, tol_feas=1e-11)
+    assert problem.status in ("optimal", "optimal_inaccurate"), problem.status
+    return problem.value, w.value, float(b.value) if fit_intercept else 0.0
