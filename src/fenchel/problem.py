@@ -133,6 +133,7 @@ class Problem:
         other._set_blocks()
         other.__dict__.pop("gram", None)
         other.__dict__.pop("_free", None)
+        other.__dict__.pop("_dual_at_zero", None)
         return other
 
     @property
@@ -299,13 +300,17 @@ class Problem:
         def dual(scale):
             return -self.mean_conjugate(x, scale) - self.penalty_conjugate(scale * y / self.n)
 
-        best = max(dual(largest), dual(0.0))
+        best = max(dual(largest), self._dual_at_zero)
         if any(b.ridge > 0 for b in self.blocks):
             # pure norms reach their best at the largest scale; a quadratic may prefer a smaller one
             unridged = self.gauge_without_ridge(y / self.n)
             if unridged > 1:
-                best = max(best, _golden(dual, 1.0 / unridged, largest))
+                best = max(best, _parabola(dual, 1.0 / unridged, largest))
         return best
+
+    @functools.cached_property
+    def _dual_at_zero(self):
+        return self.dual(np.zeros(self.visits), np.zeros(self.d))
 
     def _repair(self, y, zx, zeroed=()):
         """y moved to Z x + B y = 0 by least squares, and the coordinates that break a zero bound."""
@@ -321,6 +326,11 @@ class Problem:
         bad = [first + b.bound_violations(y[first:last]) for b, first, last in self._parts()]
         bad = np.concatenate(bad).astype(np.int64) if bad else np.zeros(0, dtype=np.int64)
         return y, np.union1d(bad, np.asarray(zeroed, dtype=np.int64)) if bad.size else bad
+
+    @property
+    def has_free_directions(self) -> bool:
+        """Whether some direction of w carries no penalty, an intercept included."""
+        return self.fit_intercept or self.gram.unseen.size > 0 or self.gram.blind.shape[1] > 0
 
     @functools.cached_property
     def _free(self):
@@ -472,24 +482,19 @@ def _minimise(value, gradient, along):
     return found.x
 
 
-def _golden(function, low, high, steps=8):
-    """The largest value of a concave function seen by a golden-section search."""
-    ratio = (np.sqrt(5) - 1) / 2
-    a, b = low, high
-    c, d = b - ratio * (b - a), a + ratio * (b - a)
-    at_c, at_d = function(c), function(d)
-    best = max(function(low), at_c, at_d)
-    for _ in range(steps):
-        if at_c > at_d:
-            b, d, at_d = d, c, at_c
-            c = b - ratio * (b - a)
-            at_c = function(c)
-        else:
-            a, c, at_c = c, d, at_d
-            d = a + ratio * (b - a)
-            at_d = function(d)
-        best = max(best, at_c, at_d)
-    return best
+def _parabola(function, low, high, rounds=2):
+    """A large value of a concave function on an interval: tops of parabolas through three points."""
+    points = [(t, function(t)) for t in (low, 0.5 * (low + high), high)]
+    for _ in range(rounds):
+        (a, fa), (b, fb), (c, fc) = sorted(sorted(points, key=lambda point: -point[1])[:3])
+        bottom = (b - a) * (fb - fc) - (b - c) * (fb - fa)
+        if not np.isfinite(bottom) or bottom == 0:
+            break
+        top = b - 0.5 * ((b - a) ** 2 * (fb - fc) - (b - c) ** 2 * (fb - fa)) / bottom
+        if not low < top < high or any(top == t for t, _ in points):
+            break
+        points.append((top, function(top)))
+    return max(value for _, value in points)
 
 
 def _as_loss(loss) -> Loss:

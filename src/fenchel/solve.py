@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 
 import numpy as np
@@ -77,7 +78,7 @@ class _Run:
         self.state = state = self.method.start(self.problem, rng, None if warm_start is None else warm_start.state)
         self.elapsed = lambda: before + time.perf_counter() - clock
         last = state.epoch + self.max_epochs
-        schedule = _schedule(_spacing(self.problem), state.epoch)
+        schedule = _schedule(_spacing(self.problem, self.method), state.epoch)
         due = next(schedule)
         status = None
         try:
@@ -129,13 +130,13 @@ class _Run:
         if made.certified and self._close(max(made.dual, best.dual), min(made.primal, best.primal)):
             # before a claim, Z x is recomputed: the running sum has gathered rounding errors
             made = self.problem.certificate(state, fresh=True)
+        self._take(state.w, made)
         other = self.method.alternative(state)
         if other is not None:
             second = self.problem.certificate(other, fresh=False)
             self._take(other.w, second)
             if on_schedule:
                 self.method.consider_restart(state, made.gap, other, second.gap)
-        self._take(state.w, made)
         best.residual, best.reason = made.residual, made.reason
         record = Record(state.epoch, self.elapsed(), best.primal, best.dual, made.residual, state.rho)
         self.history.records.append(record)
@@ -164,16 +165,23 @@ class _Run:
         self._offer(snapped, slack=max(allowed, 0.0))
 
 
-def _spacing(problem) -> int:
-    """Epochs between certificates, from counts of operations alone so that runs are reproducible."""
+def _spacing(problem, method) -> int:
+    """Epochs between certificates, so that they cost a small share of the run.
+
+    From a model in nanoseconds (measured once, see benchmarks/engine.py) and not from the clock, so that
+    the same seed always takes the same way.
+    """
     work = problem.data.stored * problem.layout[0]
-    vectors = problem.visits + problem.d + problem.size
-    blocks = max(problem.visits / 50, 1)
-    epoch = 2 * work + blocks * (6 * problem.size + 10 * problem.d)
-    certificate = work + 40 * vectors + 10 * problem.map.nnz
-    if problem.fit_intercept or problem.gram.unseen.size or problem.gram.blind.shape[1]:
-        certificate += work + 40 * problem.visits
-    return max(1, int(np.ceil(certificate / (_SHARE * epoch))))
+    sparse = problem.data.sparse
+    rows = (6 * work + 40 * problem.visits) if sparse else 0.9 * work
+    epoch = 5e4 + rows + method.blocks * (1500 + 9 * problem.d + 3 * problem.size)
+    product = 2 * work if sparse else 0.35 * work
+    certificate = 7e5 + product + 45 * problem.visits + 60 * problem.d
+    if problem.has_free_directions:
+        certificate += product + 45 * problem.visits
+    if method.averages:
+        certificate *= 2
+    return max(1, math.ceil(certificate / (_SHARE * epoch)))
 
 
 def _schedule(spacing, epoch):

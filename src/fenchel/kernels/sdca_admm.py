@@ -11,8 +11,9 @@ R            metric, rho times the square of the column scale, one entry per ent
 c            rho eta_B, one entry per coordinate of B'w, constant on each group
 eta          eta_Z without rho, one entry per visit
 gamma_n      gamma times n
-B            B' as CSR: start, column, value
-psi          bounds of the penalty's blocks; addresses of their prox, params and index
+B            B' as CSR: start, column (unsigned, see rows.py), value
+psi          bounds of the penalty's blocks; addresses of their prox, params and index; entries
+             per row of B' (0 where they vary)
 ===========  ==========================================================================
 """
 
@@ -26,28 +27,50 @@ from .rows import FAST, locate, row_add, row_add_pair, row_dot
 
 
 @njit(fastmath=FAST, cache=True)
-def penalty_step(y, w, zx, by, u, pull, R, c, shrink, step, B, psi):
-    """y-step: q = y + B'(w - R r)/c, y = q - prox(c q)/c; refreshes by, leaves the prox in u.
+def penalty_step(y, v, by, u, pull, c, shrink, step, B, psi):
+    """y-step: q = y + B'v/c with v = w - R r, then y = q - prox(c q)/c; refreshes by, leaves the prox in u.
 
     `pull` receives c q. `shrink` and `step` carry a quadratic term: the prox of
     psi + mu/2 |.|^2 is a prox of psi at a shrunken point with a shrunken step.
+    Blocks of B' with one entry (copies) or two (edges) in every row have loops of their own.
     """
     B_start, B_col, B_val = B
-    bounds, prox, params, index = psi
-    for e in range(y.size):
-        total = 0.0
-        for k in range(B_start[e], B_start[e + 1]):
-            j = B_col[k]
-            total += B_val[k] * (w[j] - R[j] * (zx[j] + by[j]))
-        pull[e] = c[e] * y[e] + total
-        u[e] = pull[e] * shrink[e]
-    for b in range(bounds.size - 1):
-        call_prox(prox[b], bounds[b + 1] - bounds[b], bounds[b], u, step, params[b], index[b])
+    bounds, prox, params, index, width = psi
     by[:] = 0.0
-    for e in range(y.size):
-        y[e] = (pull[e] - u[e]) / c[e]
-        for k in range(B_start[e], B_start[e + 1]):
-            by[B_col[k]] += B_val[k] * y[e]
+    for b in range(bounds.size - 1):
+        first, last = bounds[b], bounds[b + 1]
+        base = B_start[first]
+        col, val = B_col[base : B_start[last]], B_val[base : B_start[last]]
+        y_b, u_b, pull_b = y[first:last], u[first:last], pull[first:last]
+        c_b, shrink_b = c[first:last], shrink[first:last]
+        if width[b] == 1:
+            for e in range(y_b.size):
+                pull_b[e] = c_b[e] * y_b[e] + val[e] * v[col[e]]
+        elif width[b] == 2:
+            for e in range(y_b.size):
+                pull_b[e] = c_b[e] * y_b[e] + val[2 * e] * v[col[2 * e]] + val[2 * e + 1] * v[col[2 * e + 1]]
+        else:
+            for e in range(y_b.size):
+                total = 0.0
+                for k in range(B_start[first + e] - base, B_start[first + e + 1] - base):
+                    total += val[k] * v[col[k]]
+                pull_b[e] = c_b[e] * y_b[e] + total
+        for e in range(y_b.size):
+            u_b[e] = pull_b[e] * shrink_b[e]
+        call_prox(prox[b], last - first, first, u, step, params[b], index[b])
+        for e in range(y_b.size):
+            y_b[e] = (pull_b[e] - u_b[e]) / c_b[e]
+        if width[b] == 1:
+            for e in range(y_b.size):
+                by[col[e]] += val[e] * y_b[e]
+        elif width[b] == 2:
+            for e in range(y_b.size):
+                by[col[2 * e]] += val[2 * e] * y_b[e]
+                by[col[2 * e + 1]] += val[2 * e + 1] * y_b[e]
+        else:
+            for e in range(y_b.size):
+                for k in range(B_start[first + e] - base, B_start[first + e + 1] - base):
+                    by[col[k]] += val[k] * y_b[e]
 
 
 @njit(fastmath=FAST, cache=True, nogil=True)
@@ -75,7 +98,8 @@ def epoch(
         first, last = bounds[k], bounds[k + 1]
         for j in range(w.size):
             before[j] = zx[j] + by[j]
-        penalty_step(y, w, zx, by, u, pull, R, c, shrink, step, B, psi)
+            v[j] = w[j] - R[j] * before[j]
+        penalty_step(y, v, by, u, pull, c, shrink, step, B, psi)
         for j in range(w.size):
             v[j] = w[j] - R[j] * (zx[j] + by[j])
         if sequential:
