@@ -263,15 +263,20 @@ class Problem:
         Parameters
         ----------
         state : object with arrays `w`, `x`, `y` (a Result's state, or your own)
+            Without `x` and `y` they are taken from the gradient of the loss at w.
         fresh : bool
             Recompute Z x instead of trusting `state.zx`, which the solver updates incrementally.
         """
-        zx = self.combine(state.x) if fresh or getattr(state, "zx", None) is None else state.zx.copy()
-        zx = self._mask(zx)
-        residual = np.linalg.norm(zx + self.map_slots.T @ state.y) / max(np.linalg.norm(zx), 1e-300)
-        primal = self.primal_at(state.w)
+        scores = self.scores(state.w)
+        primal = self.mean_loss(scores) + self.penalty_value(self.map_slots @ state.w)
+        x, y, zx = (getattr(state, name, None) for name in ("x", "y", "zx"))
+        if x is None:
+            x, zx = self._gradient(scores), None
+        y = np.zeros(self.d) if y is None else y
+        zx = self._mask(self.combine(x) if fresh or zx is None else zx.copy())
+        residual = np.linalg.norm(zx + self.map_slots.T @ y) / max(np.linalg.norm(zx), 1e-300)
         try:
-            dual, reason = self.dual_bound(state.x, state.y, zx), ""
+            dual, reason = self.dual_bound(x, y, zx), ""
         except NoCertificate as why:
             dual, reason = -np.inf, str(why)
         return Certificate(primal, dual, float(residual), reason)

@@ -37,7 +37,9 @@ class Record:
     primal: float
     dual: float
     residual: float
-    rho: float
+    rho: float = float("nan")
+    work: float = float("nan")  # seconds inside the method itself, certificates and callbacks left out
+    current: float = float("nan")  # the objective at the iterate, which may be above the best
 
     @property
     def gap(self) -> float:
@@ -46,6 +48,26 @@ class Record:
     @property
     def relative_gap(self) -> float:
         return self.gap / max(abs(self.primal), 1e-300)
+
+
+class Snapshot:
+    """What a callback receives: a record's fields, and the iterate as `coef` and `intercept`."""
+
+    def __init__(self, record: Record, problem, w):
+        self.record, self._problem, self._w = record, problem, w
+
+    def __getattr__(self, name):
+        if name.startswith("_"):
+            raise AttributeError(name)
+        return getattr(self.record, name)
+
+    @property
+    def coef(self):
+        return self._problem.unpack(self._w)[0].copy()
+
+    @property
+    def intercept(self):
+        return self._problem.unpack(self._w)[1]
 
 
 class History:

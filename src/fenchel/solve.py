@@ -10,14 +10,14 @@ import numpy as np
 from .methods import make_method
 from .problem import Certificate, Problem
 from .progress import make_progress
-from .result import History, Record, Result, Status
+from .result import History, Record, Result, Snapshot, Status
 
 _SHARE = 0.12  # of the run that certificates may cost
 
 
 def solve(problem: Problem, method: str = "sdca-admm", *, tol: float = 1e-6, max_epochs: int = 1000,
           time_limit: float | None = None, callback=None, random_state: int | None = 0,
-          warm_start: Result | None = None, progress=False, **options) -> Result:  # fmt: skip
+          warm_start: Result | None = None, check_every: int | None = None, progress=False, **options) -> Result:  # fmt: skip
     """Solve a problem to a certified relative gap.
 
     Parameters
@@ -32,11 +32,14 @@ def solve(problem: Problem, method: str = "sdca-admm", *, tol: float = 1e-6, max
     time_limit : float, optional
         Seconds.
     callback : callable, optional
-        Called with a :class:`fenchel.result.Record` after every certificate; a true return value stops.
+        Called with a :class:`fenchel.result.Snapshot` (epoch, seconds, primal, dual, gap, …, and the
+        iterate's coef and intercept) after every certificate; a true return value stops.
     random_state : int
         Same seed, same bits.
     warm_start : Result, optional
         Continue from it: the same run resumed, or a neighbouring problem of the same shape.
+    check_every : int, optional
+        Epochs between certificates. By default they are spaced to cost less than 15 % of the run.
     progress : bool
         Show a live line.
 
@@ -55,15 +58,21 @@ def solve(problem: Problem, method: str = "sdca-admm", *, tol: float = 1e-6, max
         raise ValueError(f"time_limit is {time_limit!r}; it must be a number of seconds, not negative")
     if warm_start is not None and not isinstance(warm_start, Result):
         raise ValueError(f"warm_start is {type(warm_start).__name__}; it must be a fenchel.Result")
+    if check_every is not None and (int(check_every) != check_every or check_every < 1):
+        raise ValueError(f"check_every is {check_every!r}; it must be a whole number, at least 1")
     algorithm = make_method(method, options)
-    run = _Run(problem, algorithm, tol, int(max_epochs), time_limit, callback)
+    why_not = algorithm.supports(problem)
+    if why_not:
+        raise ValueError(f"{method} does not fit this problem: {why_not}")
+    run = _Run(problem, algorithm, tol, int(max_epochs), time_limit, callback, check_every)
     with make_progress(progress, tol, max_epochs) as show:
         return run.go(np.random.default_rng(random_state), warm_start, show)
 
 
 class _Run:
-    def __init__(self, problem, method, tol, max_epochs, time_limit, callback):
+    def __init__(self, problem, method, tol, max_epochs, time_limit, callback, check_every):
         self.problem, self.method, self.tol, self.callback = problem, method, tol, callback
+        self.check_every, self.work = check_every, 0.0
         self.max_epochs, self.time_limit = max_epochs, time_limit
         self.best = Certificate(np.inf, -np.inf, np.inf, "no certificate was made")
         self.w = np.zeros(problem.size)
@@ -78,7 +87,7 @@ class _Run:
         self.state = state = self.method.start(self.problem, rng, None if warm_start is None else warm_start.state)
         self.elapsed = lambda: before + time.perf_counter() - clock
         last = state.epoch + self.max_epochs
-        schedule = _schedule(_spacing(self.problem, self.method), state.epoch)
+        schedule = _schedule(self.problem, self.method, self.check_every, state.epoch)
         due = next(schedule)
         status = None
         try:
@@ -89,7 +98,9 @@ class _Run:
                 if state.epoch >= last:
                     status = Status.EPOCH_LIMIT
                     break
+                began = time.perf_counter()
                 self.method.epoch(state)
+                self.work += time.perf_counter() - began
                 out_of_time = self.time_limit is not None and time.perf_counter() - clock >= self.time_limit
                 if state.epoch >= due or state.epoch >= last or out_of_time:
                     status = self._certify(show, on_schedule=state.epoch >= due)
@@ -125,7 +136,7 @@ class _Run:
         Off schedule (first, last, out of time) it must not touch the state, so that a run which is
         stopped and resumed goes the way of one that was not.
         """
-        state, best = self.state, self.best
+        state, best, at = self.state, self.best, self.state.w.copy()
         made = self.problem.certificate(state, fresh=False)
         if made.certified and self._close(max(made.dual, best.dual), min(made.primal, best.primal)):
             # before a claim, Z x is recomputed: the running sum has gathered rounding errors
@@ -138,10 +149,13 @@ class _Run:
             if on_schedule:
                 self.method.consider_restart(state, made.gap, other, second.gap)
         best.residual, best.reason = made.residual, made.reason
-        record = Record(state.epoch, self.elapsed(), best.primal, best.dual, made.residual, state.rho)
+        rho = getattr(state, "rho", np.nan)
+        record = Record(
+            state.epoch, self.elapsed(), best.primal, best.dual, made.residual, rho, self.work, made.primal
+        )
         self.history.records.append(record)
         show(record)
-        stop = self.callback is not None and self.callback(record)
+        stop = self.callback is not None and self.callback(Snapshot(record, self.problem, at))
         if best.certified and self._close(best.dual, best.primal):
             return Status.CONVERGED
         if stop:
@@ -158,6 +172,8 @@ class _Run:
 
     def _snap(self):
         """Prefer the answer whose zeros and ties are exact, if the proof still covers it."""
+        if getattr(self.state, "u", None) is None:
+            return
         snapped = self.problem.snap(self.state.w, self.state.u)
         if np.array_equal(snapped, self.w) or not np.isfinite(self.best.primal):
             return
@@ -184,10 +200,11 @@ def _spacing(problem, method) -> int:
     return max(1, math.ceil(certificate / (_SHARE * epoch)))
 
 
-def _schedule(spacing, epoch):
+def _schedule(problem, method, check_every, epoch):
     """Epochs at which certificates are due, after `epoch`; the spacing grows slowly with the run."""
+    spacing = check_every or _spacing(problem, method)
     due = spacing
     while True:
         if due > epoch:
             yield due
-        due += max(spacing, due // 12)
+        due += spacing if check_every else max(spacing, due // 12)

@@ -352,7 +352,7 @@ def _top_of_rows(problem, rows):
     else:
 
         def product(a):
-            return sum((part.T @ (part @ np.ravel(a)) for part in (_take(problem, chunk) for chunk in chunks)))
+            return sum(part.T @ (part @ np.ravel(a)) for part in (_take(problem, chunk) for chunk in chunks))
 
         operator = sla.LinearOperator((width, width), product, dtype=float)
         return float(sla.eigsh(operator, k=1, v0=np.ones(width), tol=1e-9, return_eigenvectors=False)[0])
@@ -421,8 +421,8 @@ def _dual_curvature(problem, solution):
                     along = np.outer(part[i:j], part[i:j]) / size**2 if size > 0 else np.zeros((j - i, j - i))
                     bend = block.scale * weight / size if weight > 0 else 0.0
                     across = np.eye(j - i) - along
-                    out[first + i : first + j, first + i : first + j] = (
-                        along / block.ridge + across / (block.ridge + bend)
+                    out[first + i : first + j, first + i : first + j] = along / block.ridge + across / (
+                        block.ridge + bend
                     )
         else:
             raise _Unknown(f"not known for {type(function).__name__}")

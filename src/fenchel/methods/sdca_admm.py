@@ -139,6 +139,10 @@ class SDCAADMM:
         self.within = within or ("sequential" if plain else "joint")
         self.column_power = column_power if column_power is not None else 0.25 if plain else 0.0
 
+    def supports(self, problem: Problem) -> str | None:
+        """Why the method does not fit the problem; None where it does (this one always does)."""
+        return None
+
     # -- set-up -------------------------------------------------------------------------------------
 
     def start(self, problem: Problem, rng: np.random.Generator, warm: dict | None = None) -> State:
