@@ -6,6 +6,8 @@ the data. Data frames and lists are converted by scikit-learn's validation (that
 
 from __future__ import annotations
 
+import functools
+
 import numpy as np
 import scipy.sparse as sp
 
@@ -41,6 +43,7 @@ class Rows:
     def nbytes(self) -> int:
         return sum(a.nbytes for a in self.arrays)
 
+    @functools.cached_property
     def mean_squares(self) -> np.ndarray:
         """Mean of the square of each column, without a copy of X."""
         total = np.zeros(self.p)

@@ -21,6 +21,8 @@ from .maps import Gram
 from .penalties import Block, Penalty, compile_penalty
 
 _CHUNK = 1 << 16  # visits looked at together
+_ROUNDING = 1e-11  # relative to the terms of a sum
+_NONE = np.zeros(0, dtype=np.int64)
 _MOST_FREE = 1000  # unpenalised directions that a certificate will repair
 
 
@@ -289,12 +291,12 @@ class Problem:
         if zx is None:
             zx = self._mask(self.combine(x))
         x, zx = self._balance(x, zx)
-        y, violations = self._repair(y, zx)
+        y, violations = self._repair(x, y, zx)
         for _ in range(8):
             if not violations.size:
                 break
             x, zx = self._balance(x, zx, y, violations)
-            y, violations = self._repair(y, zx, violations)
+            y, violations = self._repair(x, y, zx, violations)
         if violations.size:
             raise NoCertificate(f"the sign of {violations.size} dual variables could not be mended")
         gauge = self.gauge(y / self.n)
@@ -317,20 +319,23 @@ class Problem:
     def _dual_at_zero(self):
         return self.dual(np.zeros(self.visits), np.zeros(self.d))
 
-    def _repair(self, y, zx, zeroed=()):
-        """y moved to Z x + B y = 0 by least squares, and the coordinates that break a zero bound."""
+    def _repair(self, x, y, zx, zeroed=_NONE):
+        """y moved to Z x + B y = 0 by least squares, and the coordinates that break a zero bound.
+
+        `zeroed` are coordinates that were just brought to zero, up to rounding.
+        """
         r = (zx + self.map_slots.T @ y)[self.feature_slots]
         y = y - self.map @ self.gram.solve(r)
         left = (zx + self.map_slots.T @ y)[self.feature_slots]
-        scale = np.abs(zx).max(initial=0.0) + np.abs(self.map.T @ np.abs(y)).max(initial=0.0)
-        if np.abs(left).max(initial=0.0) > 1e-9 * scale:
+        # rounding is judged against what the sums Z x are made of, which may cancel
+        scale = np.tile(np.sqrt(self.n * self.data.mean_squares) * np.linalg.norm(x), self.vectors)
+        if np.any(np.abs(left) > _ROUNDING * (scale + np.abs(self.map).T @ np.abs(y))):
             raise NoCertificate("the system B B' could not be solved to rounding")
-        y[np.asarray(zeroed, dtype=np.int64)] = np.where(
-            np.abs(y[np.asarray(zeroed, dtype=np.int64)]) <= 1e-11 * scale, 0.0, y[np.asarray(zeroed, dtype=np.int64)]
-        )
+        small = zeroed[np.abs(y[zeroed]) <= _ROUNDING * scale.max(initial=0.0)]
+        y[small] = 0.0
         bad = [first + b.bound_violations(y[first:last]) for b, first, last in self._parts()]
-        bad = np.concatenate(bad).astype(np.int64) if bad else np.zeros(0, dtype=np.int64)
-        return y, np.union1d(bad, np.asarray(zeroed, dtype=np.int64)) if bad.size else bad
+        bad = np.concatenate(bad).astype(np.int64) if bad else _NONE
+        return y, np.union1d(bad, zeroed) if bad.size else bad
 
     @property
     def has_free_directions(self) -> bool:
@@ -363,7 +368,7 @@ class Problem:
                 low, high = np.where(weight > 0, weight * low, 0.0), np.where(weight > 0, weight * high, 0.0)
         return low, high
 
-    def _balance(self, x, zx, y=None, zeroed=()):
+    def _balance(self, x, zx, y=None, zeroed=_NONE):
         """x moved so that unpenalised directions (and y on `zeroed`) carry no gradient.
 
         The move is least squares with every row weighted by its distance to the ends of its domain, so
@@ -447,7 +452,7 @@ class Problem:
         """
         unit = self.with_alpha(1.0)
         x = unit._unpenalised_dual()
-        y, violations = unit._repair(np.zeros(unit.d), unit._mask(unit.combine(x)))
+        y, violations = unit._repair(x, np.zeros(unit.d), unit._mask(unit.combine(x)))
         if violations.size:
             return np.inf
         return unit.gauge_without_ridge(y / unit.n)
@@ -456,35 +461,21 @@ class Problem:
         return max((b.gauge_without_ridge(y[i:j]) for b, i, j in self._parts()), default=0.0)
 
     def _unpenalised_dual(self):
-        """x at the best w that the penalty does not see."""
-        _directions, along = self._free
+        """x at the best w that the penalty does not see: the answer of a problem with few columns."""
+        _, along = self._free
         if along.shape[1] == 0:
             return self._gradient(np.zeros(self.visits))
-        best = _minimise(
-            lambda c: self.mean_loss(along @ c), lambda c: along.T @ self._gradient(along @ c) / self.n, along
-        )
-        x = self._gradient(along @ best)
-        zx = self._mask(self.combine(x))
-        try:
-            return self._balance(x, zx)[0]
-        except NoCertificate:
-            return x
+        from .solve import solve  # the one call back to the solver; a kinked loss needs its dual answer
+
+        weight = np.repeat(self.weight, self.layout[0]) if self.weight.size else None
+        small = Problem(np.ascontiguousarray(along), self.target, loss=self.loss, sample_weight=weight)
+        x = solve(small, tol=1e-10, max_epochs=5000).state["x"]
+        return self._balance(x, self._mask(self.combine(x)))[0]
 
     def _gradient(self, scores):
         """s_i f'(u_i): the dual variables that belong to these scores."""
         slope = self.loss.gradient(scores, self.target)
         return np.asarray(self._weights() * slope, dtype=float)
-
-
-def _minimise(value, gradient, along):
-    """A minimiser of a smooth or kinked convex function of few variables."""
-    from scipy.optimize import minimize, minimize_scalar
-
-    k = along.shape[1]
-    if k == 1:
-        return np.array([minimize_scalar(lambda b: value(np.array([b])), tol=1e-12).x])
-    found = minimize(value, np.zeros(k), jac=gradient, method="BFGS", options={"gtol": 1e-10})
-    return found.x
 
 
 def _parabola(function, low, high, rounds=2):

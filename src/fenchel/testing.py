@@ -20,25 +20,27 @@ from .maps import Identity, Map
 from .penalties import Block, Mapped, Penalty, Scaled, Sum, compile_penalty, compiled_prox
 
 _SIZES = 10.0 ** np.arange(-3, 4)
+_STEPS = (1e-3, 0.1, 1.0, 20.0, 1e3)
 _DENSE = 4_000_000  # entries of a map up to which it is compared with its dense singular values
 
 
-def _require(ok, subject, law, **numbers):
-    """Raise an AssertionError for the first place where `ok` is not true."""
+def _require(ok, subject, law, vectors=None, **numbers):
+    """Raise an AssertionError for the first place where `ok` is not true; `vectors` are shown whole."""
     ok = np.asarray(ok, dtype=bool)
     if ok.all():
         return
     ok, *arrays = np.broadcast_arrays(ok, *numbers.values())
     place = np.unravel_index(np.argmin(ok), ok.shape)
-    shown = ", ".join(f"{name} = {array[place]:.12g}" for name, array in zip(numbers, arrays, strict=True))
-    raise AssertionError(f"{type(subject).__name__} breaks the law '{law}' at {shown}")
+    shown = [f"{name} = {array[place]:.12g}" for name, array in zip(numbers, arrays, strict=True)]
+    shown += [f"{name} = {np.array2string(np.asarray(v), threshold=20)}" for name, v in (vectors or {}).items()]
+    raise AssertionError(f"{type(subject).__name__} breaks the law '{law}' at {', '.join(shown)}")
 
 
 # -- losses -----------------------------------------------------------------------------------------
 
 
 def check_loss(loss: Loss, targets=None, rng=0) -> None:
-    """Prove a loss: value, gradient, conjugate, domain, dual step, smoothness, targets.
+    r"""Prove a loss: value, gradient, conjugate, domain, dual step, smoothness, targets.
 
     Parameters
     ----------
@@ -54,9 +56,9 @@ def check_loss(loss: Loss, targets=None, rng=0) -> None:
 
     Notes
     -----
-    With :math:`x = \\operatorname{prox}_{f^*/C}(v)` the minimiser's inequality
-    :math:`f^*(z) + \\tfrac C2 (z - v)^2 \\ge f^*(x) + \\tfrac C2 (x - v)^2 + \\tfrac C2 (z - x)^2` is checked in
-    the form :math:`f^*(z) - f^*(x) + C (z - x)(x - v) \\ge 0`, which is the same and does not cancel.
+    With :math:`x = \operatorname{prox}_{f^*/C}(v)` the minimiser's inequality
+    :math:`f^*(z) + \tfrac C2 (z - v)^2 \ge f^*(x) + \tfrac C2 (x - v)^2 + \tfrac C2 (z - x)^2` is checked in
+    the form :math:`f^*(z) - f^*(x) + C (z - x)(x - v) \ge 0`, which is the same and does not cancel.
     """
     rng = np.random.default_rng(rng)
     with np.errstate(all="ignore"):
@@ -66,7 +68,7 @@ def check_loss(loss: Loss, targets=None, rng=0) -> None:
         _check_gradient(f, scores, targets)
         low, high = _check_domain(f, targets)
         duals = _inside(low, high, rng)
-        _check_conjugate(f, scores, duals, targets)
+        _check_conjugate(f, scores, duals, low, high, targets)
         _check_outside(f, low, high, targets)
         _check_dual_step(f, duals, low, high, targets, rng)
         _check_weights(f, duals, targets)
@@ -84,10 +86,8 @@ class _Elementwise:
         def call(*arrays):
             arrays = np.broadcast_arrays(*arrays)
             out = np.asarray(method(*(np.array(a, dtype=float).ravel() for a in arrays)), dtype=float)
-            assert out.shape == (arrays[0].size,), (
-                f"{type(self.loss).__name__} breaks the law 'arrays in, arrays out': {name} gives shape {out.shape} "
-                f"for inputs of shape {(arrays[0].size,)}"
-            )
+            law = f"{name} gives one number for each it is given"
+            _require(out.shape == (arrays[0].size,), self.loss, law, given=arrays[0].size, got=out.size)
             return out.reshape(arrays[0].shape)
 
         return call
@@ -97,9 +97,12 @@ def _loss_targets(loss, targets):
     name = type(loss).__name__
     if targets is None:
         targets = [-1.0, 1.0] if loss.classification else _accepted(loss, [0, 1, 0.25, 3, 40, -0.5, -7])
-        assert len(targets), f"{name} breaks the law 'valid targets are accepted': it takes none of 0, 1, 0.25, 3, 40"
+        _require(len(targets) > 0, loss, "some of the targets 0, 1, 0.25, 3, 40, -0.5, -7 are valid", accepted=0)
     targets = np.asarray(targets, dtype=float)
-    checked = loss.check_targets(targets)
+    try:
+        checked = loss.check_targets(targets)
+    except ValueError as error:
+        raise AssertionError(f"{name} breaks the law 'valid targets are accepted': {error}") from error
     _require(np.asarray(checked) == targets, loss, "valid targets are accepted as they are", target=targets)
     try:
         loss.check_targets(np.append(targets, np.nan))
@@ -145,31 +148,47 @@ def _check_gradient(f, scores, targets):
     above = value[:, None, :] - value[None, :, :] - slope[None, :, :] * away
     slack = 1e-12 * (1 + np.abs(value[:, None, :]) + np.abs(value[None, :, :]) + np.abs(slope[None, :, :] * away))
     _require(
-        (above >= -slack) | ~known[None, :, :], loss, "f lies above its tangents",
-        target=targets, tangent_at=scores[None, :, :], score=scores[:, None, :], above=above,
-    )  # fmt: skip
+        (above >= -slack) | ~known[None, :, :],
+        loss,
+        "f lies above its tangents",
+        target=targets,
+        tangent_at=scores[None, :, :],
+        score=scores[:, None, :],
+        above=above,
+    )
     if loss.smoothness is not None:
         change, move = np.diff(slope, axis=0), np.diff(scores, axis=0)
         bound = loss.smoothness * move
         slack = 1e-9 * bound + 1e-13 * (1 + np.abs(slope[1:]))
         _require(
-            change <= bound + slack, loss, "the gradient is Lipschitz with the smoothness",
-            target=targets, score=scores[:-1], next_score=scores[1:], change=change, bound=bound,
-        )  # fmt: skip
+            change <= bound + slack,
+            loss,
+            "the gradient is Lipschitz with the smoothness",
+            target=targets,
+            score=scores[:-1],
+            next_score=scores[1:],
+            change=change,
+            bound=bound,
+        )
 
 
 def _check_domain(f, targets):
-    low, high = (np.asarray(end, dtype=float) for end in f.loss.domain(targets.copy()))
-    _require(np.array([low.shape, high.shape]) == targets.shape, f.loss, "one domain per target")
-    _require((low <= 0) & (high >= 0) & (low < high), f.loss, "0 lies in the domain of the conjugate (f is bounded below)",
-             target=targets, low=low, high=high)  # fmt: skip
+    low, high = (np.broadcast_to(np.asarray(end, dtype=float), targets.shape) for end in f.loss.domain(targets))
+    _require(
+        (low <= 0) & (high >= 0) & (low < high),
+        f.loss,
+        "0 lies in the domain of the conjugate",
+        target=targets,
+        low=low,
+        high=high,
+    )
     return low, high
 
 
 def _inside(low, high, rng):
     """Points (m, targets) of the domains, both ends included where they are finite."""
-    share = np.concatenate([[0, 1e-9, 1e-4, 0.02, 0.5, 0.98, 1 - 1e-4, 1], rng.uniform(0, 1, 8)])
-    reach = np.concatenate([[0], _SIZES, rng.uniform(0, 3, 8)])
+    share = np.concatenate([[0, 1e-9, 1e-4, 0.02, 0.5, 0.98, 1 - 1e-4, 1], rng.uniform(0, 1, 16)])
+    reach = np.concatenate([[0], _SIZES, 10.0 ** rng.uniform(-3, 3, 16)])
     columns = []
     for a, b in zip(low, high, strict=True):
         if np.isfinite(a) and np.isfinite(b):
@@ -177,7 +196,7 @@ def _inside(low, high, rng):
         elif np.isfinite(a) or np.isfinite(b):
             points = a + reach if np.isfinite(a) else b - reach
         else:
-            points = reach * np.where(np.arange(reach.size) % 2, 1.0, -1.0)
+            points = np.concatenate([-reach[1:13], reach[:12]])
         columns.append(np.clip(points, a, b))
     return np.column_stack(columns)
 
@@ -199,36 +218,68 @@ def _supremum(f, dual, target, reach):
     return best
 
 
-def _check_conjugate(f, scores, duals, targets):
+def _check_conjugate(f, scores, duals, low, high, targets):
     loss = f.loss
     conjugate = f.conjugate(duals, targets)
-    ends = (duals == duals.min(axis=0)) | (duals == duals.max(axis=0))
-    _require(~np.isnan(conjugate) & (conjugate > -np.inf) & (np.isfinite(conjugate) | ends), loss,
-             "the conjugate is finite inside the domain", target=targets, dual=duals, conjugate=conjugate)  # fmt: skip
-    _require(np.isfinite(f.conjugate(0 * targets, targets)), loss,
-             "the conjugate is finite at 0 (f is bounded below)", target=targets)  # fmt: skip
+    ends = (duals == low) | (duals == high)
+    _require(
+        ~np.isnan(conjugate) & (conjugate > -np.inf) & (np.isfinite(conjugate) | ends),
+        loss,
+        "the conjugate is finite inside the domain",
+        target=targets,
+        dual=duals,
+        conjugate=conjugate,
+    )
+    _require(
+        np.isfinite(f.conjugate(0 * targets, targets)),
+        loss,
+        "the conjugate is finite at 0 (f is bounded below)",
+        target=targets,
+    )
 
     value, slope = f.value(scores, targets), f.gradient(scores, targets)
     known = np.isfinite(value) & np.isfinite(slope)
     left = value[:, None, :] + conjugate[None, :, :]
     right = scores[:, None, :] * duals[None, :, :]
     slack = 1e-12 * (1 + np.abs(value[:, None, :]) + np.abs(conjugate[None, :, :]) + np.abs(right))
-    _require((left >= right - slack) | ~known[:, None, :], loss, "Fenchel-Young: f(u) + f*(x) >= u x",
-             target=targets, score=scores[:, None, :], dual=duals[None, :, :], left=left, right=right)  # fmt: skip
+    _require(
+        (left >= right - slack) | ~known[:, None, :],
+        loss,
+        "Fenchel-Young: f(u) + f*(x) >= u x",
+        target=targets,
+        score=scores[:, None, :],
+        dual=duals[None, :, :],
+        left=left,
+        right=right,
+    )
 
     # one ulp of the gradient may cost the conjugate a multiple of u in units of that ulp
     at_slope = f.conjugate(slope, targets)
     left, right = value + at_slope, scores * slope
     slack = 1e-10 * (1 + np.abs(value) + np.abs(right))
-    _require((np.abs(left - right) <= slack) | ~known, loss, "Fenchel-Young is an equality at the gradient",
-             target=targets, score=scores, gradient=slope, left=left, right=right)  # fmt: skip
+    _require(
+        (np.abs(left - right) <= slack) | ~known,
+        loss,
+        "Fenchel-Young is an equality at the gradient",
+        target=targets,
+        score=scores,
+        gradient=slope,
+        left=left,
+        right=right,
+    )
 
     reach = 1e6
     best = _supremum(f, duals, targets, reach).reshape(duals.shape)
     slack = 1e-8 * (1 + np.abs(conjugate))
-    _require((np.abs(conjugate - best) <= slack) | ~np.isfinite(conjugate), loss,
-             "the conjugate is the supremum of u x - f(u)",
-             target=targets, dual=duals, conjugate=conjugate, supremum=best)  # fmt: skip
+    _require(
+        (np.abs(conjugate - best) <= slack) | ~np.isfinite(conjugate),
+        loss,
+        "the conjugate is the supremum of u x - f(u)",
+        target=targets,
+        dual=duals,
+        conjugate=conjugate,
+        supremum=best,
+    )
 
 
 def _check_outside(f, low, high, targets):
@@ -240,12 +291,25 @@ def _check_outside(f, low, high, targets):
         finite = np.isfinite(dual)
         dual = np.where(finite, dual, 0.0)
         conjugate = f.conjugate(dual, targets)
-        _require((conjugate == np.inf) | ~finite, f.loss, "the conjugate is infinite outside the domain",
-                 target=targets, dual=dual, end=end, conjugate=conjugate)  # fmt: skip
+        _require(
+            (conjugate == np.inf) | ~finite,
+            f.loss,
+            "the conjugate is infinite outside the domain",
+            target=targets,
+            dual=dual,
+            end=end,
+            conjugate=conjugate,
+        )
         best = _supremum(f, dual, targets, reach).reshape(dual.shape)
-        _require((best >= 0.4 * beyond * reach) | ~finite | (beyond < 1e-4), f.loss,
-                 "outside the domain u x - f(u) grows without bound",
-                 target=targets, dual=dual, end=end, supremum=best)  # fmt: skip
+        _require(
+            (best >= 0.4 * beyond * reach) | ~finite | (beyond < 1e-4),
+            f.loss,
+            "outside the domain u x - f(u) grows without bound",
+            target=targets,
+            dual=dual,
+            end=end,
+            supremum=best,
+        )
 
 
 def _points(rng):
@@ -267,8 +331,16 @@ def _check_dual_step(f, duals, low, high, targets, rng):
     change, move = np.diff(x, axis=0), np.diff(v, axis=0)
     slack = 1e-12 * (np.abs(v[1:]) + np.abs(x[1:]) + np.abs(t[1:]))
     law = "the dual step is monotone and does not expand"
-    _require((change >= -slack) & (change <= move + slack), loss, law, point=v[:-1], next_point=v[1:], curvature=C[1:],
-             target=t[1:], change=change)  # fmt: skip
+    _require(
+        (change >= -slack) & (change <= move + slack),
+        loss,
+        law,
+        point=v[:-1],
+        next_point=v[1:],
+        curvature=C[1:],
+        target=t[1:],
+        change=change,
+    )
 
     distance = np.concatenate([-(10.0 ** np.arange(-8, 4)), 10.0 ** np.arange(-8, 4)])
     others = [duals[:, None, None, :] + 0 * v, x + distance[:, None, None, None]]
@@ -278,8 +350,7 @@ def _check_dual_step(f, duals, low, high, targets, rng):
     excess = at_z - at_x + pull
     slack = 1e-11 * (np.abs(at_z) + np.abs(at_x) + C * np.abs(z - x) * (np.abs(x) + np.abs(v)) + 1e-3 * np.abs(z - x))
     slack = slack + 1e-14 + 1e-15 * np.abs(x) * C * np.abs(x - v)  # the last digit of x
-    _require(excess >= -slack, loss, "the dual step minimises f*(z) + C/2 (z - v)^2", other=z, excess=excess,
-             **where)  # fmt: skip
+    _require(excess >= -slack, loss, "the dual step minimises f*(z) + C/2 (z - v)^2", other=z, excess=excess, **where)
 
     # Moreau: u = C (v - x) is the prox of C f at C v, so that x is a subgradient of f there
     u = C * (v - x)
@@ -290,16 +361,24 @@ def _check_dual_step(f, duals, low, high, targets, rng):
     above = at_score - at_u - x * (scores - u)
     slack = 1e-11 * (1 + np.abs(at_score) + np.abs(at_u) + np.abs(x * (scores - u)))
     slack = slack + blur * (np.abs(slope) + np.abs(x)) + np.abs(f.value(u + blur, t) - at_u)
-    _require((above >= -slack) | ~np.isfinite(at_u), loss, "Moreau: C (v - step) is the prox of C f at C v",
-             score=scores, prox=u, above=above, **where)  # fmt: skip
+    _require(
+        (above >= -slack) | ~np.isfinite(at_u),
+        loss,
+        "Moreau: C (v - step) is the prox of C f at C v",
+        score=scores,
+        prox=u,
+        above=above,
+        **where,
+    )
 
 
 def _check_weights(f, duals, targets):
     """The compiled step of a weighted row: s f*(x / s) in place of f*, as if the row stood there s times."""
     loss = f.loss
     weights = np.array([0.0, 1.0, 2.0, 7.0, 1e-3, 1e3])
-    v, C, t, s = np.meshgrid([-30.0, -1.0, -0.02, 0.0, 0.4, 2.0, 500.0], [1e-4, 1.0, 50.0], targets, weights,
-                             indexing="ij")  # fmt: skip
+    v, C, t, s = np.meshgrid(
+        [-30.0, -1.0, -0.02, 0.0, 0.4, 2.0, 500.0], [1e-4, 1.0, 50.0], targets, weights, indexing="ij"
+    )
     x = _call_step(loss, v.ravel(), C.ravel(), t.ravel(), s.ravel()).reshape(v.shape)
     where = {"point": v, "curvature": C, "target": t, "weight": s, "step": x}
     _require((x == 0) | (s != 0), loss, "a row of weight 0 has dual variable 0", **where)
@@ -312,8 +391,14 @@ def _check_weights(f, duals, targets):
     at_z = once * f.conjugate(z / once, t + 0 * z)
     excess = at_z - at_x + C * (z - x) * (x - v)
     slack = 1e-10 * (1 + np.abs(at_z) + np.abs(at_x) + C * np.abs(z - x) * (np.abs(x) + np.abs(v)))
-    _require((excess >= -slack) | (s == 0), loss, "the weighted step minimises s f*(z / s) + C/2 (z - v)^2",
-             other=z, excess=excess, **where)  # fmt: skip
+    _require(
+        (excess >= -slack) | (s == 0),
+        loss,
+        "the weighted step minimises s f*(z / s) + C/2 (z - v)^2",
+        other=z,
+        excess=excess,
+        **where,
+    )
 
 
 def _call_step(loss, point, curvature, target, weight):
@@ -322,9 +407,7 @@ def _call_step(loss, point, curvature, target, weight):
     from .losses import _pointer
 
     function, params, out = loss.compiled(), loss.params, np.empty_like(point)
-    STEP_CTYPE(function.address)(
-        point.size, *(_pointer(a) for a in (out, point, curvature, target, weight, params))
-    )  # fmt: skip
+    STEP_CTYPE(function.address)(point.size, *(_pointer(a) for a in (out, point, curvature, target, weight, params)))
     if hasattr(function, "check"):
         function.check()
     return out
@@ -435,10 +518,11 @@ def _check_function(function, rng):
     _require(function.units.shape == (d,), penalty, "one unit label per coordinate", labels=function.units.size, d=d)
     pairs = []
     for u in _vectors(d, rng):
-        for step in (1e-3, 0.1, 1.0, 20.0, 1e3):
+        for step in _STEPS:
             x = function.prox(u, step)
             _require(np.isfinite(x), penalty, "the prox is finite", coordinate=np.arange(d), u=u, step=step, prox=x)
-            _require(np.isfinite(function.value(x)), penalty, "the value is finite at the prox", u=u[0], step=step)
+            at_prox = {"u": u, "prox": x}
+            _require(np.isfinite(function.value(x)), penalty, "the value is finite at the prox", at_prox, step=step)
             pairs.append((u, step, x))
     feasible = [u for u in _vectors(d, rng) if np.isfinite(function.value(u))] + [x for _, _, x in pairs[::7]]
     value = [_value(function, z) for z in feasible]
@@ -451,7 +535,7 @@ def _check_function(function, rng):
 
 def _value(function, u):
     value = function.value(u)
-    _require(value > -np.inf, function.penalty, "the value is a number, or infinite", u=u[0], value=value)
+    _require(value > -np.inf, function.penalty, "the value is a number, or infinite", {"u": u}, value=value)
     return float(value)
 
 
@@ -461,14 +545,20 @@ def _check_convex(function, feasible, value, rng):
         share = rng.random()
         between = _value(function, share * feasible[i] + (1 - share) * feasible[j])
         chord = share * value[i] + (1 - share) * value[j]
-        _require(between <= chord + 1e-12 * (1 + abs(chord)), function.penalty, "the value is convex",
-                 u=feasible[i][0], v=feasible[j][0], share=share, value=between, chord=chord)  # fmt: skip
+        _require(
+            between <= chord + 1e-12 * (1 + abs(chord)),
+            function.penalty,
+            "the value is convex",
+            vectors={"u": feasible[i], "v": feasible[j]},
+            share=share,
+            value=between,
+            chord=chord,
+        )
 
 
 def _check_prox(function, pairs, feasible, value, rng):
     penalty = function.penalty
     others, at_others = np.array(feasible), np.array(value)
-    before = None
     for u, step, x in pairs:
         near = x + 10.0 ** rng.uniform(-7, 0, (8, 1)) * (1e-3 + np.abs(x)) * rng.standard_normal((8, function.d))
         # points next to x that a constraint may forbid are brought back into the domain by a prox
@@ -478,20 +568,28 @@ def _check_prox(function, pairs, feasible, value, rng):
         at_x = function.value(x)
         excess = step * (at_z - at_x) + (z - x) @ (x - u)
         size = np.linalg.norm(z - x, axis=1) * (np.linalg.norm(x) + np.linalg.norm(u))
-        slack = 1e-11 * (step * (np.abs(at_z) + np.abs(at_x)) + size + 1e-6)
-        _require(excess >= -slack, penalty, "the prox minimises step psi(z) + |z - u|^2 / 2",
-                 step=step, excess=excess, value=at_x, other=at_z, distance=np.linalg.norm(z - x, axis=1))  # fmt: skip
-        if before is not None and before[1] == step:
-            move, change = u - before[0], x - before[2]
-            slack = 1e-12 * (u @ u + before[0] @ before[0])
-            _require(change @ change <= change @ move + slack, penalty, "the prox is firmly non-expansive",
-                     step=step, change=np.linalg.norm(change), move=np.linalg.norm(move))  # fmt: skip
-        before = (u, step, x)
-    for step in (0.01, 1.0, 100.0):
-        u, v = rng.standard_normal((2, function.d))
-        change = function.prox(3 * u, step) - function.prox(3 * v, step)
-        _require(change @ change <= 3 * change @ (u - v) + 1e-12 * (9 * u @ u + 9 * v @ v), penalty,
-                 "the prox is firmly non-expansive", step=step, change=np.linalg.norm(change))  # fmt: skip
+        # a constraint may call a point feasible that breaks it by rounding, hence the last term
+        slack = 1e-11 * (step * (np.abs(at_z) + np.abs(at_x)) + size + 1e-6 + np.linalg.norm(x - u))
+        _require(
+            excess >= -slack,
+            penalty,
+            "the prox minimises step psi(z) + |z - u|^2 / 2",
+            vectors={"u": u, "prox": x},
+            step=step,
+            excess=excess,
+            value=at_x,
+            other=at_z,
+            distance=np.linalg.norm(z - x, axis=1),
+        )
+    for (u, step, x), (v, same_step, z) in zip(pairs[len(_STEPS) :], pairs, strict=False):
+        change, slack = x - z, 1e-12 * (u @ u + v @ v)
+        _require(
+            change @ change <= change @ (u - v) + slack and step == same_step,
+            penalty,
+            "the prox is firmly non-expansive",
+            vectors={"u": u, "other_u": v, "change": change},
+            step=step,
+        )
 
 
 def _check_duality(function, pairs, feasible, value):
@@ -508,12 +606,20 @@ def _check_duality(function, pairs, feasible, value):
         blur = 1e-12 + (blur if np.isfinite(blur) else 0.0)
         gauge = function.gauge(y)
         law = "Moreau: (u - prox) / step lies in the domain of the conjugate"
-        _require(gauge <= 1 + 10 * blur, penalty, law, step=step, gauge=gauge, size=size)
+        _require(gauge <= 1 + 10 * blur, penalty, law, {"u": u, "prox": x}, step=step, gauge=gauge)
         y = y * (1 - 20 * blur)
         at_y, at_x, inner = function.conjugate(y), function.value(x), x @ y
         slack = (1e-11 + 100 * blur) * (1e-3 + abs(at_x) + abs(inner) + np.linalg.norm(x) * size)
-        _require(abs(at_x + at_y - inner) <= slack, penalty, "Fenchel-Young is an equality at the prox",
-                 step=step, value=at_x, conjugate=at_y, inner=inner)  # fmt: skip
+        _require(
+            abs(at_x + at_y - inner) <= slack,
+            penalty,
+            "Fenchel-Young is an equality at the prox",
+            vectors={"u": u, "prox": x},
+            step=step,
+            value=at_x,
+            conjugate=at_y,
+            inner=inner,
+        )
         blurs.append(blur)
         duals.append(y)
         at_duals.append(at_y)
@@ -525,9 +631,10 @@ def _check_duality(function, pairs, feasible, value):
     for (_, step, x), blur, y, at_y in list(zip(pairs, blurs, duals[1:], at_duals[1:], strict=True))[::3]:
         away = np.array(duals) - y
         above = np.array(at_duals) - at_y - away @ x
-        slack = 1e-11 * (1 + np.abs(at_duals) + abs(at_y) + np.abs(away) @ np.abs(x)) + 50 * blur * np.abs(x) @ np.abs(y)
-        _require(above >= -slack, penalty, "Moreau: (u - prox) / step is the prox of the conjugate",
-                 step=step, above=above)  # fmt: skip
+        slack = 1e-11 * (1 + np.abs(at_duals) + abs(at_y) + np.abs(away) @ np.abs(x))
+        slack = slack + 50 * blur * np.abs(x) @ np.abs(y)
+        law = "Moreau: (u - prox) / step is the prox of the conjugate"
+        _require(above >= -slack, penalty, law, {"prox": x, "dual": y}, step=step, above=above)
     return duals
 
 
@@ -537,33 +644,40 @@ def _check_gauge(function, duals, rng):
     candidates = [*_vectors(function.d, rng), *(-abs(v) for v in _vectors(function.d, rng)), *duals[1::9]]
     for y in candidates:
         gauge = function.gauge(y)
-        _require(gauge >= 0, penalty, "the gauge is not negative", gauge=gauge, y=y[0])
+        _require(gauge >= 0, penalty, "the gauge is not negative", {"y": y}, gauge=gauge)
         for factor in (1e-3, 2.0):
-            law = "the gauge of a multiple is the multiple of the gauge"
-            _require(_near(function.gauge(factor * y), factor * gauge, 1e-10), penalty, law, factor=factor, gauge=gauge)
+            law, multiple = "the gauge of a multiple is the multiple of the gauge", function.gauge(factor * y)
+            ok = _near(multiple, factor * gauge, 1e-10)
+            _require(ok, penalty, law, {"y": y}, factor=factor, gauge=gauge, gauge_of_multiple=multiple)
         if gauge == 0:
+            law = "gauge 0: the conjugate is finite along the whole ray"
             for factor in (1e-3, 1.0, 1e3):
-                _require(np.isfinite(function.conjugate(factor * y)), penalty,
-                         "gauge 0: the conjugate is finite along the whole ray", factor=factor, y=y[0])  # fmt: skip
+                _require(np.isfinite(function.conjugate(factor * y)), penalty, law, {"y": y}, factor=factor)
         elif np.isinf(gauge):
+            law = "gauge infinite: the conjugate is infinite along the whole ray"
             for factor in (1e-6, 1.0):
-                _require(function.conjugate(factor * y) == np.inf, penalty,
-                         "gauge infinite: the conjugate is infinite along the whole ray", factor=factor)  # fmt: skip
-            _check_unbounded(function, y)
+                _require(function.conjugate(factor * y) == np.inf, penalty, law, {"y": y}, factor=factor)
+            _check_unbounded(function, y / np.linalg.norm(y))
         else:
             edge = y / gauge
-            _require(np.isfinite(function.conjugate((1 - 1e-9) * edge)), penalty,
-                     "the conjugate is finite where the gauge is below 1", gauge=gauge)  # fmt: skip
-            _require(function.conjugate((1 + 1e-9) * edge) == np.inf, penalty,
-                     "the conjugate is infinite where the gauge is above 1", gauge=gauge)  # fmt: skip
+            law = "the conjugate is finite where the gauge is below 1"
+            _require(np.isfinite(function.conjugate((1 - 1e-9) * edge)), penalty, law, {"y": y}, gauge=gauge)
+            law = "the conjugate is infinite where the gauge is above 1"
+            _require(function.conjugate((1 + 1e-9) * edge) == np.inf, penalty, law, {"y": y}, gauge=gauge)
             _check_unbounded(function, 1.5 * edge)
 
 
 def _check_unbounded(function, y):
     """Outside the domain u'y - psi(u) grows without bound along the prox of s y."""
-    low, high = (x @ y - function.value(x) for x in (function.prox(s * y, s) for s in (1e5, 1e8)))
-    _require(high >= 100 * abs(low) > 0, function.penalty, "outside the domain u'y - psi(u) grows without bound",
-             at_100_000=low, at_100_000_000=high)  # fmt: skip
+    low, high = (x @ y - function.value(x) for x in (function.prox(s * y, s) for s in (1e6, 1e10)))
+    _require(
+        high >= 100 * abs(low) > 0,
+        function.penalty,
+        "outside the domain u'y - psi(u) grows without bound",
+        vectors={"y": y},
+        at_a_million=low,
+        at_ten_billion=high,
+    )
 
 
 def _check_units(function, rng):
@@ -576,27 +690,42 @@ def _check_units(function, rng):
         u = size * rng.standard_normal(function.d)
         mixed = function.prox(u, steps[own])
         each = np.array([function.prox(u, step) for step in steps])[own, np.arange(function.d)]
-        _require(np.abs(mixed - each) <= 1e-12 * (1 + np.abs(u)), penalty, "a step per unit is the prox unit by unit",
-                 coordinate=np.arange(function.d), unit=units, step=steps[own], prox=mixed, alone=each)  # fmt: skip
+        _require(
+            np.abs(mixed - each) <= 1e-12 * (1 + np.abs(u)),
+            penalty,
+            "a step per unit is the prox unit by unit",
+            coordinate=np.arange(function.d),
+            unit=units,
+            step=steps[own],
+            prox=mixed,
+            alone=each,
+        )
         a, b = function.prox(u, 0.5), function.prox(size * rng.standard_normal(function.d), 0.5)
         swap = rng.integers(0, 2, labels.size)[unit] == 1
         together = function.value(a) + function.value(b)
         swapped = function.value(np.where(swap, a, b)) + function.value(np.where(swap, b, a))
-        _require(_near(together, swapped, 1e-11), penalty, "the value is a sum over units",
-                 together=together, swapped=swapped)  # fmt: skip
+        _require(
+            _near(together, swapped, 1e-11),
+            penalty,
+            "the value is a sum over units",
+            together=together,
+            swapped=swapped,
+        )
 
 
 def _check_python_prox(penalty, d, blocks, rng):
-    """The prox as called from Python; the solver calls the compiled one."""
+    """The prox as called from Python, against the compiled one that the solver calls."""
+    functions = [_BlockFunction(block) for block in blocks]
+    coordinate = np.arange(d)
     for size in (0.1, 1.0, 100.0):
         u = size * rng.standard_normal(d)
         kept = u.copy()
         prox = np.asarray(penalty.prox(u, 0.7))
-        _require(u == kept, penalty, "the prox leaves its argument alone", coordinate=np.arange(d), before=kept, after=u)
-        for block in blocks:
-            compiled = _BlockFunction(block).prox(u, 0.7)
-            _require(np.abs(prox - compiled) <= 1e-13 * size, penalty, "the compiled prox is the prox",
-                     coordinate=np.arange(d), u=u, prox=prox, compiled=compiled)  # fmt: skip
+        _require(u == kept, penalty, "the prox leaves its argument alone", coordinate=coordinate, before=kept, after=u)
+        for function in functions:
+            compiled = function.prox(u, 0.7)
+            ok = np.abs(prox - compiled) <= 1e-13 * size
+            _require(ok, penalty, "the compiled prox is the prox", coordinate=coordinate, prox=prox, compiled=compiled)
 
 
 # -- maps -------------------------------------------------------------------------------------------
@@ -696,8 +825,9 @@ def _check_gram(map_, matrix, null, rng):
         v = map_.gram_solve(r.copy())
         back = matrix.T @ (matrix @ v)
         bound = 1e-13 * np.sqrt(p) * (abs(matrix).T @ (abs(matrix) @ np.abs(v)) + np.abs(r)).max(initial=0.0)
-        _require(np.abs(back - r) <= bound, map_, "the gram solve solves B B' v = r", feature=np.arange(p), r=r,
-                 back=back)  # fmt: skip
+        _require(
+            np.abs(back - r) <= bound, map_, "the gram solve solves B B' v = r", feature=np.arange(p), r=r, back=back
+        )
         if null is not None and null.shape[1]:
             along, size = np.abs(null.T @ v).max(), np.linalg.norm(v)
             _require(along <= 1e-7 * size, map_, "the gram solve has least norm", along_the_null_space=along, size=size)

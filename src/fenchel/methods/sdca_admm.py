@@ -168,7 +168,7 @@ class SDCAADMM:
         from ..kernels.sdca_admm import block_norms
 
         n = problem.visits
-        squares = problem.data.mean_squares()
+        squares = problem.data.mean_squares
         scale = np.ones(problem.p)
         seen = squares > 0
         scale[seen] = squares[seen] ** (-2 * self.column_power)

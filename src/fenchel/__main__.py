@@ -1,0 +1,5 @@
+"""`python -m fenchel` is the command `fenchel`."""
+
+from .cli import main
+
+main()

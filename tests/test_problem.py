@@ -1,0 +1,232 @@
+"""The objective, its dual, the certificate and alpha_max; and what a Problem refuses."""
+
+from __future__ import annotations
+
+import types
+
+import cases
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from reference import reference
+
+import fenchel as fl
+from fenchel.problem import NoCertificate
+
+
+def build(penalty_name="graph", loss_name="logistic", **options):
+    loss = cases.losses()[loss_name]
+    penalty, alpha = cases.penalties()[penalty_name]
+    weighted = options.pop("weighted", False)
+    X, y, weight = cases.data(loss, weighted=weighted)
+    return fl.Problem(X, y, loss=loss, penalty=penalty, alpha=alpha, sample_weight=weight, **options)
+
+
+# -- values -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_primal_is_what_it_says(weighted):
+    problem = build(weighted=weighted, fit_intercept=True)
+    X, y, weight = cases.data(fl.Logistic(), weighted=weighted)
+    rng = np.random.default_rng(0)
+    w, b = rng.standard_normal(cases.P), 0.7
+    losses = np.log1p(np.exp(-y * (X @ w + b)))
+    edges = sum(abs(w[i] - w[j]) for i, j in cases.EDGES)
+    expected = np.average(losses, weights=weight) + problem.alpha * (np.abs(w).sum() + 2 * edges)
+    assert problem.primal(w, b) == pytest.approx(expected, rel=1e-13)
+
+
+def test_primal_of_isotropic_total_variation():
+    grid = fl.Gradient((3, 4))
+    X = np.eye(12)
+    penalty = fl.GroupL2(grid.cells, np.ones(len(grid.cells))) @ grid
+    problem = fl.Problem(X, np.zeros(12), loss="squared", penalty=penalty, alpha=1.0)
+    w = np.random.default_rng(1).standard_normal((3, 4))
+    down = np.vstack([np.diff(w, axis=0), np.zeros((1, 4))])
+    right = np.hstack([np.diff(w, axis=1), np.zeros((3, 1))])
+    expected = np.sqrt(down**2 + right**2).sum() + 0.5 * np.mean(w**2)
+    assert problem.primal(w.ravel()) == pytest.approx(expected, rel=1e-13)
+
+
+def test_the_paper_splits_its_quadratic_over_the_copies():
+    """C (sum of row norms + sum of column norms + 0.01 |W|^2 / 2): half of the quadratic on each copy."""
+    from fenchel.datasets import artificial_problem
+
+    problem = artificial_problem(64, side=8)
+    w = np.random.default_rng(2).standard_normal(64)
+    W = w.reshape(8, 8)
+    expected = np.linalg.norm(W, axis=0).sum() + np.linalg.norm(W, axis=1).sum() + 0.005 * (w @ w)
+    value = problem.primal(w) - problem.mean_loss(problem.scores(problem.pack(w)))
+    assert value == pytest.approx(0.1 / 8 * expected, rel=1e-12)
+    assert len(problem.blocks) == 1
+    assert problem.blocks[0].ridge == pytest.approx(0.005 * 0.1 / 8)
+
+
+# -- certificate ------------------------------------------------------------------------------------
+
+
+@settings(max_examples=60, derandomize=True, deadline=None)
+@given(
+    loss_name=st.sampled_from(list(cases.losses())),
+    penalty_name=st.sampled_from(list(cases.penalties())),
+    weighted=st.booleans(),
+    intercept=st.booleans(),
+    size=st.floats(-6, 3),
+    seed=st.integers(0, 10**6),
+)
+def test_dual_bound_never_passes_the_optimum(loss_name, penalty_name, weighted, intercept, size, seed):
+    """Whatever (x, y) it is given: near the optimum, far away, or outside of every domain."""
+    problem = build(penalty_name, loss_name, weighted=weighted, fit_intercept=intercept)
+    result = fl.solve(problem, tol=1e-9, max_epochs=6000)
+    rng = np.random.default_rng(seed)
+    state = types.SimpleNamespace(w=result.state["w"], x=result.state["x"], y=result.state["y"])
+    low, high = problem._domain()
+    state.x = np.clip(state.x + 10.0**size * rng.standard_normal(problem.visits), low, high)
+    state.y = state.y + 10.0**size * problem.n * rng.standard_normal(problem.d)
+    certificate = problem.certificate(state)
+    assert certificate.dual <= result.primal + 1e-10 * max(1, abs(result.primal))
+    assert certificate.certified or certificate.reason
+
+
+@pytest.mark.parametrize("penalty_name", list(cases.penalties()))
+@pytest.mark.parametrize("loss_name", ["squared", "logistic", "hinge"])
+def test_certificate_from_w_alone(loss_name, penalty_name):
+    """Any w gives a true bound through the gradient of the loss, if a feasible point can be made at all."""
+    problem = build(penalty_name, loss_name, fit_intercept=True)
+    result = fl.solve(problem, tol=1e-8, max_epochs=20_000)
+    certificate = problem.certificate(types.SimpleNamespace(w=problem.pack(result.coef, result.intercept)))
+    assert certificate.primal == pytest.approx(result.primal)
+    assert certificate.dual <= result.primal + 1e-10
+    assert certificate.certified or certificate.reason
+
+
+def test_points_outside_the_domain_prove_nothing():
+    problem = build("l1", "hinge")
+    state = types.SimpleNamespace(w=np.zeros(problem.size), x=np.full(problem.visits, 5.0), y=np.zeros(problem.d))
+    assert problem.certificate(state).dual <= 0.0 + 1e-12
+
+
+def test_no_certificate_says_why():
+    """More unpenalised directions than can be repaired: the gap is infinite and the reason is given."""
+    rng = np.random.default_rng(0)
+    X = sp.random_array((30, 1500), density=0.05, rng=rng, format="csr")
+    problem = fl.Problem(X, rng.standard_normal(30), loss="squared", penalty=fl.GroupL2([[0, 1]]), alpha=0.1)
+    with pytest.raises(NoCertificate, match="1498 directions carry no penalty"):
+        problem.dual_bound(np.zeros(30), np.zeros(2))
+    result = fl.solve(problem, max_epochs=5)
+    assert not result.certified
+    assert "1498 directions" in result.reason
+    assert "no certificate" in repr(result)
+
+
+def test_residual_vanishes_at_the_optimum():
+    problem = build("overlapping groups", "squared", fit_intercept=True)
+    result = fl.solve(problem, tol=1e-13, max_epochs=5000)
+    r = problem.residual(result.state["x"], result.state["y"])
+    assert np.linalg.norm(r) <= 1e-5 * np.linalg.norm(problem.combine(result.state["x"]))
+
+
+# -- alpha_max --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("intercept", [False, True])
+@pytest.mark.parametrize("loss_name", ["squared", "logistic", "smoothed-hinge", "huber", "poisson"])
+@pytest.mark.parametrize("penalty_name", ["l1", "groups that leave features out", "non-negative l1", "trace norm"])
+def test_alpha_max_is_the_threshold_where_separable(penalty_name, loss_name, intercept):
+    loss = cases.losses()[loss_name]
+    penalty, _ = cases.penalties()[penalty_name]
+    X, y, _ = cases.data(loss)
+    problem = fl.Problem(X, y, loss=loss, penalty=penalty, fit_intercept=intercept)
+    top = problem.alpha_max()
+    penalised = lambda w: np.abs(problem.map @ w).max()  # noqa: E731
+    at = reference(X, y, loss, penalty, 1.01 * top, None, intercept)[1]
+    below = reference(X, y, loss, penalty, 0.97 * top, None, intercept)[1]
+    assert penalised(at) < 1e-5
+    assert penalised(below) > 1e-4
+
+
+@pytest.mark.parametrize("penalty_name", ["overlapping groups", "graph", "total variation", "trend", "matrix"])
+@pytest.mark.parametrize("loss_name", ["squared", "logistic", "hinge"])
+def test_alpha_max_is_safe_otherwise(penalty_name, loss_name):
+    loss = cases.losses()[loss_name]
+    penalty, _ = cases.penalties()[penalty_name]
+    X, y, _ = cases.data(loss)
+    problem = fl.Problem(X, y, loss=loss, penalty=penalty, fit_intercept=True)
+    top = problem.alpha_max()
+    assert np.isfinite(top)
+    _, w, _ = reference(X, y, loss, penalty, 1.001 * top, None, True)
+    assert np.abs(problem.map @ w).max() < 1e-4
+
+
+# -- what is refused --------------------------------------------------------------------------------
+
+GOOD_X = np.random.default_rng(0).standard_normal((10, 3))
+GOOD_Y = np.array([1.0, -1.0] * 5)
+
+
+def nan_at(i, j, value=np.nan):
+    X = GOOD_X.copy()
+    X[i, j] = value
+    return X
+
+
+@pytest.mark.parametrize(
+    ("X", "y", "options", "message"),
+    [
+        (nan_at(4, 1), GOOD_Y, {}, r"X\[4, 1\] is nan"),
+        (nan_at(9, 2, -np.inf), GOOD_Y, {}, r"X\[9, 2\] is -inf"),
+        (sp.csr_array(nan_at(4, 1)), GOOD_Y, {}, r"X\[4, 1\] is nan"),
+        (np.asfortranarray(GOOD_X), GOOD_Y, {}, "X is not C-contiguous"),
+        (np.zeros((20, 3))[::2], GOOD_Y, {}, "X is not C-contiguous"),
+        (GOOD_X.astype(object), GOOD_Y, {}, "X has dtype object"),
+        (GOOD_X.astype(str), GOOD_Y, {}, "X has dtype <U"),
+        (GOOD_X.astype(complex), GOOD_Y, {}, "X has dtype complex"),
+        (GOOD_X[:, 0], GOOD_Y, {}, r"X has shape \(10,\)"),
+        (np.zeros((0, 3)), np.zeros(0), {}, "there are no rows"),
+        (GOOD_X, GOOD_Y[:9], {}, "y has 9 entries, but X has 10 rows"),
+        (GOOD_X, np.where(np.arange(10) == 3, np.nan, GOOD_Y), {}, r"y\[3\] is nan"),
+        (GOOD_X, np.where(np.arange(10) == 3, 2.0, GOOD_Y), {}, r"y\[3\] is 2; Logistic takes labels -1 and \+1"),
+        (GOOD_X, np.ones(10), {}, r"one class only \(\+1\)"),
+        (GOOD_X, np.array(["a", "b"] * 5), {}, "y has dtype <U1"),
+        (GOOD_X, GOOD_Y, {"loss": "cubic"}, "loss is 'cubic'; known losses: smoothed-hinge"),
+        (GOOD_X, GOOD_Y, {"loss": 3}, "loss is 3"),
+        (GOOD_X, -np.arange(10.0), {"loss": "poisson"}, r"y\[1\] is -1; Poisson takes counts"),
+        (GOOD_X, GOOD_Y, {"alpha": -0.1}, "alpha is -0.1"),
+        (GOOD_X, GOOD_Y, {"alpha": np.nan}, "alpha is nan"),
+        (GOOD_X, GOOD_Y, {"penalty": "l1"}, "penalty is 'l1'"),
+        (GOOD_X, GOOD_Y, {"penalty": fl.GroupL2([[0, 3]])}, r"groups\[0\]\[1\] is 3; features are numbered 0 to 2"),
+        (GOOD_X, GOOD_Y, {"penalty": fl.L1(np.ones(4))}, "acts on 4 coordinates, but its map gives 3"),
+        (GOOD_X, GOOD_Y, {"penalty": fl.L1() @ fl.Difference(5)}, "acts on 5 features, but there are 3"),
+        (GOOD_X, GOOD_Y, {"penalty": fl.TraceNorm((2, 2))}, "acts on 4 coordinates"),
+        (GOOD_X, GOOD_Y, {"sample_weight": np.ones(9)}, "sample_weight has 9 entries"),
+        (GOOD_X, GOOD_Y, {"sample_weight": -np.ones(10)}, r"sample_weight\[0\] is -1"),
+        (GOOD_X, GOOD_Y, {"sample_weight": np.zeros(10)}, "sample_weight is zero for every row"),
+        (GOOD_X, GOOD_Y, {"sample_weight": np.full(10, np.inf)}, r"sample_weight\[0\] is inf"),
+        (GOOD_X, GOOD_Y, {"task": np.zeros(3, dtype=int)}, "task has 3 entries"),
+        (GOOD_X, GOOD_Y, {"task": -np.ones(10, dtype=int)}, r"task\[0\] is -1"),
+        (GOOD_X, GOOD_Y, {"task": np.zeros(10)}, "task has dtype float64"),
+    ],
+)
+def test_bad_input(X, y, options, message):
+    with pytest.raises(ValueError, match=message):
+        fl.Problem(X, y, **({"loss": "logistic", "penalty": fl.L1()} | options))
+
+
+def test_data_is_not_copied():
+    for X in (GOOD_X, GOOD_X.astype(np.float32)):
+        assert np.shares_memory(fl.Problem(X, GOOD_Y, loss="logistic").data.arrays[0], X)
+    S = sp.csr_array(GOOD_X)
+    assert np.shares_memory(fl.Problem(S, GOOD_Y, loss="logistic").data.arrays[0], S.data)
+
+
+def test_frames_are_taken():
+    pandas = pytest.importorskip("pandas")
+    polars = pytest.importorskip("polars")
+    plain = fl.solve(fl.Problem(GOOD_X, GOOD_Y, loss="logistic", penalty=fl.L1(), alpha=0.01))
+    for frame in (pandas.DataFrame(GOOD_X), polars.DataFrame(GOOD_X)):
+        series = type(frame)({"y": GOOD_Y})["y"]
+        result = fl.solve(fl.Problem(frame, series, loss="logistic", penalty=fl.L1(), alpha=0.01))
+        assert result.coef == pytest.approx(plain.coef)
