@@ -312,6 +312,8 @@ def test_parameters_outside_the_theorem_are_named():
     assert any("gamma" in reason for reason in theory.constants(problem, gamma=1 / N).reasons)
     assert any("eta_Z" in reason for reason in theory.constants(problem, eta_z=1.1, block_size=5).reasons)
     assert any("eta_B" in reason for reason in theory.constants(problem, eta_b=0.99).reasons)
+    overlap, solution = _solve("overlap")
+    assert any("eta_B" in reason for reason in theory.constants(overlap, eta_b=1.98, solution=solution).reasons)
     with pytest.raises(ValueError, match="epsilon is 2"):
         theory.constants(problem).iterations(2)
 
@@ -357,7 +359,7 @@ def test_mean_distance_stays_below_the_bound(name, block_size):
     problem, solution = _solve(name)
     found = theory.constants(problem, rho=0.1, block_size=block_size, solution=solution)
     method = SDCAADMM("theory", rho=0.1, block_size=block_size)
-    epochs, seeds = 30, 60
+    epochs, seeds = 30, 40
     distances = np.empty((seeds, epochs + 1))
     for seed in range(seeds):
         state = method.start(problem, np.random.default_rng(seed))

@@ -131,14 +131,13 @@ def _recovery_rows(matrix, truth):
     total = max(float(energy.sum()), _TINY)
     order = np.argsort(energy)[::-1]
     best = int(order[0])
-    norm = np.linalg.norm
-    cosine = matrix[:, best] @ truth[:, 0] / max(norm(matrix[:, best]) * norm(truth[:, 0]), _TINY)
+    correlation = np.corrcoef(matrix[:, best], truth[:, 0])[0, 1] if energy[best] > 0 else 0.0
     right = "the true one" if best == 0 else "not the true one, which is column 1"
     return [
         ("column with most weight", f"{best + 1} of {matrix.shape[1]} ({right})"),
         ("its share of |W|\u00b2", f"{energy[best] / total:.1%}"),
         ("next largest share", f"{energy[order[1]] / total:.2%} (column {order[1] + 1})"),
-        ("cosine with the true column", f"{cosine:.5f}"),
+        ("correlation with the true column", f"{correlation:.5f} (Pearson, over its {len(truth)} entries)"),
         ("entries not zero", f"{np.count_nonzero(matrix):,} of {matrix.size:,}"),
     ]
 
@@ -163,10 +162,10 @@ def _draw_demo(output, result, tol, matrix, truth):
 
     from .result import write_whole
 
-    figure = Figure(figsize=(14.0, 5.4), dpi=150, facecolor="white", layout="constrained")
+    figure = Figure(figsize=(13.6, 5.6), dpi=150, facecolor="white", layout="constrained")
     FigureCanvasAgg(figure)
     figure.get_layout_engine().set(w_pad=0.1, h_pad=0.1)
-    curves, images = figure.subfigures(1, 2, width_ratios=(1.0, 1.55))
+    curves, images = figure.subfigures(1, 2, width_ratios=(1.0, 1.62))
     top, bottom = curves.subplots(2, 1, sharex=True, height_ratios=(1.3, 1.0))
     _draw_gap(top, result, tol)
     _draw_bounds(bottom, result)
@@ -250,14 +249,14 @@ def _draw_weights(figure, matrix, truth):
         for spine in axes.spines.values():
             spine.set_color("#b8bec4")
     panels[0].set_ylabel("row")
-    bar = figure.colorbar(image, ax=list(panels), shrink=0.86, pad=0.025, aspect=26)
+    bar = figure.colorbar(image, ax=list(panels), location="bottom", shrink=0.6, pad=0.03, aspect=42)
     bar.set_label("weight (both matrices scaled to norm 1)")
     bar.outline.set_visible(False)
 
 
 def _ticks(count):
     step = max(1, round(count / 4))
-    return sorted({1, *range(step, count + 1, step)} - ({step} if step == 2 else set()))
+    return sorted({1, *range(step, count + 1, step)})
 
 
 # -- fit --------------------------------------------------------------------------------------------

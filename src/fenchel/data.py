@@ -11,7 +11,7 @@ import functools
 import numpy as np
 import scipy.sparse as sp
 
-_CHUNK = 1 << 22  # entries looked at together
+_CHUNK = 1 << 18  # entries looked at together, so that temporaries stay small
 
 
 class Rows:
@@ -54,7 +54,7 @@ class Rows:
                 total += np.bincount(indices[first : first + _CHUNK], part * part, minlength=self.p)
         else:
             X = self.arrays[0]
-            step = max(1, _CHUNK // max(self.p, 1) // 8)
+            step = max(1, _CHUNK // max(self.p, 1))
             for first in range(0, self.n, step):
                 part = X[first : first + step]
                 total += np.einsum("ij,ij->j", part, part, dtype=float)

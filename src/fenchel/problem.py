@@ -283,6 +283,11 @@ class Problem:
             dual, reason = -np.inf, str(why)
         return Certificate(primal, dual, float(residual), reason)
 
+    def zero_certificate(self) -> Certificate:
+        """The certificate of w = 0, x = 0, y = 0, where every solve begins; it needs no pass over the data."""
+        primal = self.mean_loss(np.zeros(self.visits)) + self.penalty_value(np.zeros(self.d))
+        return Certificate(primal, self._dual_at_zero, 0.0)
+
     def dual_bound(self, x, y, zx=None) -> float:
         """The dual objective at a feasible point made from (x, y): repair, then scale.
 

@@ -237,7 +237,8 @@ def constants(problem: Problem, *, rho: float = 0.1, block_size: int = 50, gamma
         try:
             curvature = _dual_curvature(problem, solution)
             v_psi = _kernel_modulus(problem, curvature)
-            mu_joint = _joint_term(problem, curvature, K, rho, eta_B, v, sigma_Z)
+            if eta_B > sigma_B_max:
+                mu_joint = _joint_term(problem, curvature, K, rho, eta_B, v, sigma_Z)
             why = "psi* is flat along Ker(B) at the solution, as where one copy of a feature is idle and one is not"
         except _Unknown as unknown:
             v_psi, why = 0.0, str(unknown)

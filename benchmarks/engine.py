@@ -1,0 +1,217 @@
+"""Speed and memory of the engine: prints the figures that the README and the issues quote.
+
+    python benchmarks/engine.py             everything that the data at hand allows
+    python benchmarks/engine.py epoch       only the named sections
+
+Times are ratios within one run, medians of several, one thread. Data sets are found through FENCHEL_DATA
+(see fenchel.datasets); a section without its data says so.
+"""
+
+from __future__ import annotations
+
+import os
+
+for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS"):
+    os.environ.setdefault(variable, "1")
+
+import subprocess
+import sys
+import tempfile
+import textwrap
+import time
+
+import numpy as np
+import scipy.sparse as sp
+
+import fenchel as fl
+from fenchel import datasets
+from fenchel.methods.sdca_admm import SDCAADMM
+
+
+def median_seconds(function, repeats=21):
+    times = []
+    for _ in range(repeats):
+        start = time.perf_counter()
+        function()
+        times.append(time.perf_counter() - start)
+    return float(np.median(times))
+
+
+def line(name, value, goal=""):
+    print(f"  {name:<66} {value:>12}   {goal}", flush=True)
+
+
+def a9a_problem():
+    X, y = datasets.load_a9a()
+    edges = datasets.graph_edges(X, alpha=0.005)
+    penalty = datasets.graph_penalty(edges, X.shape[1])
+    return fl.Problem(X, y, loss=fl.SmoothedHinge(), penalty=penalty, alpha=0.01 / np.sqrt(X.shape[0])), X, len(edges)
+
+
+def epochs(problem, tol, **options):
+    """Exact epochs to a relative gap: a certificate after each."""
+    return fl.solve(problem, tol=tol, max_epochs=5000, check_every=1, **options).epochs
+
+
+def convergence():
+    print("Epochs to a certified relative gap")
+    for n, share in ((512, 3), (5120, 5)):
+        problem = datasets.artificial_problem(n)
+        paper, ours = epochs(problem, 1e-6, preset="paper"), epochs(problem, 1e-6)
+        line(f"artificial n = {n}: paper preset to 1e-6", paper)
+        line(f"artificial n = {n}: default to 1e-6", ours, f"goal: at most {paper / share:.0f}")
+        deep = fl.solve(problem, preset="paper", tol=1e-10, max_epochs=5000, check_every=10)
+        line(f"artificial n = {n}: paper preset to 1e-10", deep.epochs, f"reached {deep.relative_gap:.1e}")
+    problem, _, edges = a9a_problem()
+    line(f"a9a, graph of {edges} edges: default to 1e-6", epochs(problem, 1e-6), "goal: at most 40")
+    line(f"a9a, graph of {edges} edges: paper preset to 1e-6", epochs(problem, 1e-6, preset="paper"))
+
+
+def epoch_cost(problem, pair, **options):
+    method = SDCAADMM(**options)
+    state = method.start(problem, np.random.default_rng(0))
+    for _ in range(5):
+        method.epoch(state)
+    return median_seconds(lambda: method.epoch(state)) / median_seconds(pair)
+
+
+def epoch():
+    print("Cost of an epoch, in pairs of X @ v and X.T @ u of numpy or scipy on the same data")
+    for dtype in (np.float64, np.float32):
+        X, y, _ = datasets.artificial(5120)
+        X = X.astype(dtype)
+        penalty = datasets.artificial_problem(64).penalty
+        problem = fl.Problem(X, y, loss="smoothed-hinge", penalty=penalty, alpha=0.1 / np.sqrt(5120))
+        v, u = np.ones(X.shape[1], dtype), np.ones(X.shape[0], dtype)
+        for preset in ("default", "paper"):
+            ratio = epoch_cost(problem, lambda X=X, v=v, u=u: (X @ v, X.T @ u), preset=preset)
+            goal = "goal: at most 2.5" if dtype is np.float64 else ""
+            line(f"dense n = 5120, {np.dtype(dtype).name}, {preset}", f"{ratio:.2f}", goal)
+    problem, X, edges = a9a_problem()
+    v, u = np.ones(X.shape[1]), np.ones(X.shape[0])
+    for preset in ("default", "paper"):
+        ratio = epoch_cost(problem, lambda: (X @ v, X.T @ u), preset=preset)
+        line(f"a9a, {edges} edges, {preset}", f"{ratio:.2f}", "goal: at most 6")
+
+
+def certificates():
+    print("Share of a run that goes into certificates")
+    problems = [(f"artificial n = {n}", datasets.artificial_problem(n)) for n in (512, 5120)]
+    problem, X, _ = a9a_problem()
+    problems.append(("a9a", problem))
+    y, penalty, alpha = problem.target, problem.penalty, problem.alpha
+    options = {"penalty": penalty, "alpha": alpha, "fit_intercept": True}
+    problems.append(("a9a with an intercept", fl.Problem(X, y, loss="smoothed-hinge", **options)))
+    problems.append(("a9a, hinge, with an intercept", fl.Problem(X, y, loss="hinge", **options)))
+    for name, problem in problems:
+        fl.solve(problem, max_epochs=2)
+        result = fl.solve(problem, tol=1e-6)
+        start = time.perf_counter()
+        method = SDCAADMM()
+        method.start(problem, np.random.default_rng(0))
+        prepared = time.perf_counter() - start
+        spent = result.seconds - prepared - result.history[-1].work
+        share = spent / result.seconds
+        line(f"{name}: {result.epochs} epochs, {result.seconds:.2f} s", f"{100 * share:.0f} %", "goal: under 15 %")
+
+
+FIRST = """
+import time
+start = time.perf_counter()
+import fenchel as fl
+light = time.perf_counter() - start
+import numpy as np, scipy.sparse, numba, sklearn.utils.validation
+rng = np.random.default_rng(0)
+X = rng.standard_normal((500, 64)); y = np.sign(X[:, 0] + 0.1 * rng.standard_normal(500))
+groups = list(np.arange(64).reshape(8, 8)) + list(np.arange(64).reshape(8, 8).T)
+start = time.perf_counter()
+problem = fl.Problem(X, y, loss="smoothed-hinge", penalty=fl.GroupL2(groups) + 0.01 * fl.Ridge(), alpha=0.01)
+fl.solve(problem)
+print(light, time.perf_counter() - start)
+"""
+
+
+def first():
+    print("First solve in a new process")
+    with tempfile.TemporaryDirectory() as cache:
+        environment = os.environ | {"NUMBA_CACHE_DIR": cache}
+        for kind, goal in (("cold cache", "goal: under 25 s"), ("warm cache", "goal: under 1 s")):
+            run = subprocess.run([sys.executable, "-c", FIRST], env=environment, capture_output=True, text=True, check=True)
+            light, seconds = map(float, run.stdout.split())
+            line(f"{kind}: first solve beyond imports", f"{seconds:.2f} s", goal)
+            if kind == "cold cache":
+                line("cold cache: the user is told", "yes" if "compiling" in run.stderr else "NO")
+        line("import fenchel", f"{light:.3f} s", "goal: under 0.3 s")
+
+
+MEMORY = """
+import sys, resource, numpy as np, scipy.sparse as sp
+import fenchel as fl
+from fenchel import datasets
+kind, dtype, path = sys.argv[1:]
+
+def peak():
+    # the high-water mark of anonymous memory: file pages of a memmap belong to the page cache
+    fields = dict(line.split(":", 1) for line in open("/proc/self/status"))
+    return int(fields["VmHWM"].split()[0]) * 1024, int(fields["RssFile"].split()[0]) * 1024
+
+rng = np.random.default_rng(0)
+tiny = rng.standard_normal((100, 20)).astype(dtype)
+ty = np.sign(tiny[:, 0])
+data = sp.csr_array(tiny) if kind == "csr" else tiny
+fl.solve(fl.Problem(data, ty, loss="smoothed-hinge", penalty=fl.L1(), alpha=0.01), max_epochs=30)
+parts = np.load(path, mmap_mode="r" if kind == "memmap" else None, allow_pickle=False)
+if kind == "csr":
+    X = sp.csr_array((parts["data"], parts["indices"], parts["indptr"]), shape=tuple(parts["shape"]))
+    size = X.data.nbytes + X.indices.nbytes + X.indptr.nbytes
+else:
+    X = parts
+    size = X.nbytes
+y = np.where(np.arange(X.shape[0]) % 3, 1.0, -1.0)
+before = int(dict(l.split(":", 1) for l in open("/proc/self/status"))["VmRSS"].split()[0]) * 1024
+open("/proc/self/clear_refs", "w").write("5")  # forget the high-water mark of loading
+problem = fl.Problem(X, y, loss="smoothed-hinge", penalty=fl.L1(), alpha=0.01)
+fl.solve(problem, tol=0, max_epochs=8)
+high, mapped = peak()
+extra = high - before - (mapped if kind == "memmap" else 0)
+print(size, max(extra, 0))
+"""
+
+
+def memory():
+    print("Peak memory during Problem and solve, as a multiple of the data (1 = the data alone)")
+    rng = np.random.default_rng(0)
+    with tempfile.TemporaryDirectory() as folder:
+        for dtype in ("float64", "float32"):
+            dense = rng.standard_normal((100_000, 200), dtype=dtype)
+            rows = sp.random_array((200_000, 5000), density=0.012, rng=rng, dtype=dtype, format="csr")
+            np.save(f"{folder}/dense.npy", dense)
+            np.savez(f"{folder}/csr.npz", data=rows.data, indices=rows.indices, indptr=rows.indptr, shape=rows.shape)
+            for kind, file in (("dense", "dense.npy"), ("csr", "csr.npz"), ("memmap", "dense.npy")):
+                run = subprocess.run(
+                    [sys.executable, "-c", textwrap.dedent(MEMORY), kind, dtype, f"{folder}/{file}"],
+                    capture_output=True, text=True, check=True,
+                )  # fmt: skip
+                size, extra = map(int, run.stdout.split())
+                if kind == "memmap":
+                    line(f"memmap, {dtype}, {size >> 20} MiB: beyond the file's pages", f"{extra / size:.2f}", "goal: far below 1")
+                else:
+                    line(f"{kind}, {dtype}, {size >> 20} MiB", f"{1 + extra / size:.2f}", "goal: under 1.3")
+
+
+SECTIONS = {"convergence": convergence, "epoch": epoch, "certificates": certificates, "first": first, "memory": memory}
+
+
+def main(names):
+    unknown = set(names) - set(SECTIONS)
+    if unknown:
+        sys.exit(f"unknown section {sorted(unknown)[0]!r}; there are {', '.join(SECTIONS)}")
+    for name in names or SECTIONS:
+        try:
+            SECTIONS[name]()
+        except FileNotFoundError as error:
+            print(f"  left out: {error}")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
