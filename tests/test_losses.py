@@ -298,7 +298,9 @@ class CompiledForInstance(Mine):
         self.scalar_step = step
 
 
-own_losses = pytest.mark.parametrize("make", [Python, Compiled, lambda: CompiledForInstance(1.0)], ids=["python", "numba", "numba-instance"])
+own_losses = pytest.mark.parametrize(
+    "make", [Python, Compiled, lambda: CompiledForInstance(1.0)], ids=["python", "numba", "numba-instance"]
+)
 
 
 @pytest.fixture(scope="module")

@@ -104,7 +104,11 @@ law = settings(derandomize=True, deadline=None, max_examples=60)
 @law
 @given(vectors, steps)
 def test_compiled_prox_of_separable_is_the_formula(u, step):
-    weights, low, high = np.array([0, 1, 2, 0.1, 1, 0]), np.array([-INF, -INF, -1, 0, 2, -3]), np.array([INF, 5, 1, INF, 9, -1])
+    weights, low, high = (
+        np.array([0, 1, 2, 0.1, 1, 0]),
+        np.array([-INF, -INF, -1, 0, 2, -3]),
+        np.array([INF, 5, 1, INF, 9, -1]),
+    )
     expected = np.clip(soft(u, step * weights), low, high)
     np.testing.assert_allclose(run_prox(Separable(weights, low, high), u, step), expected, rtol=1e-14, atol=1e-300)
 
@@ -136,7 +140,9 @@ def test_groups_may_stand_anywhere(order, u, step):
     assert placed.value(moved) == pytest.approx(straight.value(u), rel=1e-14)
 
 
-@pytest.mark.parametrize("penalty", [fl.GroupLinf([[0, 1, 2], [3, 4, 5]]), fl.TraceNorm((2, 3)), fl.GroupL2([range(6)])], ids=repr)
+@pytest.mark.parametrize(
+    "penalty", [fl.GroupLinf([[0, 1, 2], [3, 4, 5]]), fl.TraceNorm((2, 3)), fl.GroupL2([range(6)])], ids=repr
+)
 def test_prox_and_conjugate_against_a_conic_solver(penalty):
     cvxpy = pytest.importorskip("cvxpy")
     rng = np.random.default_rng(0)
@@ -297,9 +303,9 @@ def test_a_constraint_is_not_scaled_away():
         (lambda: fl.Box(1, 0), r"lower\[0\] is 1, above upper\[0\] = 0"),
         (lambda: fl.Box([0, 0, 3], [1, 1, 2]), r"lower\[2\] is 3, above upper\[2\] = 2"),
         (lambda: fl.Box(0, [1, -1]), r"lower\[1\] is 0, above upper\[1\] = -1"),
-        (lambda: fl.Box(np.nan, 1), "lower .*NaN"),
-        (lambda: fl.Box(0, [1, np.nan]), "upper .*NaN"),
-        (lambda: fl.Box([[0]], 1), r"lower has shape \(1, 1\)"),
+        (lambda: fl.Box(np.nan, 1), "lower.* (nan|NaN)"),
+        (lambda: fl.Box(0, [1, np.nan]), "upper.* (nan|NaN)"),
+        (lambda: fl.Box([[0]], 1), r"lower has .*shape \(1, 1\)"),
         (lambda: fl.Box([0, 0], [1, 1, 1]), "lower has 2 entries and upper 3"),
         (lambda: fl.Box(INF, INF), "lower"),
         (lambda: fl.Box([0, -INF], [1, -INF]), r"upper"),

@@ -111,7 +111,7 @@ def demo(
     console = _console()
     console.print(
         f"[bold]Overlapping group lasso[/]: {n:,} rows, {side * side:,} features in {2 * side} groups "
-        f"(rows and columns of a {side} x {side} matrix)", soft_wrap=True,
+        f"(rows and columns of a {side} x {side} matrix)", soft_wrap=True, highlight=False,
     )  # fmt: skip
     with _live_bar(tol, max_epochs, True) as show:
         result = solve(problem, tol=tol, max_epochs=max_epochs, random_state=seed, preset=preset, callback=show)
@@ -373,7 +373,7 @@ def fit(
         typer.Option("--isotropic/--anisotropic", help="Which total variation.", rich_help_panel="Structure"),
     ] = True,
     tol: Annotated[float, typer.Option(help="Relative duality gap to reach.", rich_help_panel="Solver")] = 1e-6,
-    max_epochs: Annotated[int, typer.Option(help="Passes over the data, at most.", rich_help_panel="Solver")] = 1000,
+    max_epochs: Annotated[int, typer.Option(help="Passes over the data, at most.", rich_help_panel="Solver")] = 10_000,
     time_limit: Annotated[float | None, typer.Option(help="Seconds, at most.", rich_help_panel="Solver")] = None,
     seed: Annotated[int, typer.Option(help="Same seed, same bits.", rich_help_panel="Solver")] = 0,
     output: Annotated[str, typer.Option("--output", "-o", help="The model to write.")] = "model.json",
@@ -404,9 +404,7 @@ def fit(
     strength, largest = _choose_alpha(problem, alpha, alpha_ratio, penalty)
     problem = problem.with_alpha(strength)
     with _live_bar(tol, max_epochs, not quiet) as show:
-        result = solve(
-            problem, tol=tol, max_epochs=max_epochs, time_limit=time_limit, random_state=seed, callback=show
-        )
+        result = solve(problem, tol=tol, max_epochs=max_epochs, time_limit=time_limit, random_state=seed, callback=show)
     model = Model.from_result(
         result, problem, tol=tol, features=data.features, classes=classes, target=data.target,
         first_index=data.first_index,
@@ -568,8 +566,8 @@ def _make_penalty(name, structure):
     l1 = l1 if structure.l1 is None else structure.l1
     ridge = ridge if structure.ridge is None else structure.ridge
     parts = [None if make is None else make(structure)]
-    parts.append(l1 * L1() if l1 else None)
-    parts.append(ridge * Ridge() if ridge else None)
+    parts.append(_times(l1, L1()))
+    parts.append(_times(ridge, Ridge()))
     if structure.lower is not None or structure.upper is not None:
         infinity = float("inf")
         parts.append(
@@ -580,6 +578,12 @@ def _make_penalty(name, structure):
         )
     parts = [part for part in parts if part is not None]
     return functools.reduce(lambda a, b: a + b, parts) if parts else None
+
+
+def _times(weight, penalty):
+    if weight == 0:
+        return None
+    return penalty if weight == 1 else weight * penalty
 
 
 def _make_loss(name, params, y, file):
@@ -616,6 +620,7 @@ def _choose_alpha(problem, alpha, ratio, penalty):
     import math
 
     from .penalties import Box, NonNegative
+    from .problem import NoCertificate
 
     if alpha is not None and ratio is not None:
         raise ValueError("give --alpha or --alpha-ratio, not both")
@@ -624,7 +629,10 @@ def _choose_alpha(problem, alpha, ratio, penalty):
     leaves = [] if problem.penalty is None else [leaf for _, leaf, _ in problem.penalty.terms()]
     if ratio is None and all(isinstance(leaf, (Box, NonNegative)) for leaf in leaves):
         return 1.0, None  # bounds have no strength
-    largest = problem.alpha_max()
+    try:
+        largest = problem.alpha_max()
+    except NoCertificate as why:
+        raise ValueError(f"alpha_max could not be computed ({why}); give --alpha instead") from None
     if not (math.isfinite(largest) and largest > 0):
         raise ValueError(f"alpha_max is {largest:g} for the penalty {penalty!r} on this data; give --alpha instead")
     ratio = 0.1 if ratio is None else ratio
@@ -801,14 +809,16 @@ def _finish(result, tol):
     """Say so if the answer is not what was asked for; 130 after Ctrl-C."""
     from .result import Status
 
+    advice = {
+        Status.EPOCH_LIMIT: "; try more --max-epochs or a larger --tol",
+        Status.TIME_LIMIT: "; try a longer --time-limit or a larger --tol",
+        Status.STALLED: "; rounding leaves no room, try a larger --tol",
+    }
     if result.status is not Status.CONVERGED:
-        proof = (
-            f"relative gap {result.relative_gap:.2e}, goal {tol:.0e}" if result.certified
-            else f"no certificate: {result.reason}"
-        )  # fmt: skip
-        print(
-            f"fenchel: warning: not converged ({result.status}; {proof}). Try more --max-epochs or a larger --tol",
-            file=sys.stderr,
-        )
+        proof = f"relative gap {result.relative_gap:.2e}, goal {tol:g}"
+        if not result.certified:
+            proof = f"no certificate: {result.reason}"
+        end = advice.get(result.status, "")
+        print(f"fenchel: warning: not converged ({result.status}): {proof}{end}", file=sys.stderr)
     if result.status is Status.INTERRUPTED:
         raise typer.Exit(130)

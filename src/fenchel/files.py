@@ -333,7 +333,10 @@ def _header_names(path, line, names) -> list[str]:
 
 def _from_frame(frame, target, weights, drop) -> Data:
     place = frame.position(-1 if target is None else target, "target")
-    left_out = {place, *(frame.position(name, "drop") for name in drop)}
+    dropped = {frame.position(name, "drop") for name in drop}
+    if place in dropped:
+        raise ValueError(f"drop names {frame.names[place]!r}, which is the target; name another with target")
+    left_out = {place, *dropped}
     sample_weight = None
     if weights is not None and weights in frame.names:
         column = frame.names.index(weights)
@@ -458,15 +461,15 @@ def _read_npz(path, target, weights) -> Data:
     names = arrays.get("feature_names")
     return Data(
         X, y, None if names is None else [str(n) for n in names], names is not None, name,
-        arrays[weights] if weights in arrays else None,
+        arrays.get(weights),
     )  # fmt: skip
 
 
 def _npz_arrays(path) -> dict[str, np.ndarray]:
+    if not zipfile.is_zipfile(path):
+        raise ValueError(f"{path} is not an npz file (it is not a zip archive)")
     try:
         with np.load(path, allow_pickle=False) as content:
-            if not hasattr(content, "files"):
-                raise ValueError("it holds a single array")
             return {key: content[key] for key in content.files}
     except (ValueError, OSError, EOFError, KeyError, zipfile.BadZipFile) as error:
         raise ValueError(f"{path} is not an npz file of plain arrays ({_first_line(error)})") from error
@@ -515,10 +518,8 @@ def read_groups(path, p: int, features: list[str] | None = None) -> tuple[list[n
     """
     path = _existing(path)
     find = _Finder(p, features)
-    if Path(path).suffix.lower() == ".json":
-        members = _groups_from_json(path, find)
-    else:
-        members = _groups_from_csv(path, find)
+    read = _groups_from_json if Path(path).suffix.lower() == ".json" else _groups_from_csv
+    members = read(path, find)
     if not members:
         raise ValueError(f"{path} holds no groups")
     return [np.array(group, dtype=np.int64) for group in members.values()], list(members)

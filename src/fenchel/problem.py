@@ -125,6 +125,7 @@ class Problem:
             (self.map.data.copy(), self.feature_slots[self.map.indices], self.map.indptr.copy()),
             shape=(self.map.shape[0], self.size),
         )
+        self.adjoint = sp.csr_array(self.map_slots.T)
 
     def with_alpha(self, alpha: float) -> Problem:
         """The same data with another alpha; nothing is checked or copied again."""
@@ -133,9 +134,8 @@ class Problem:
         other = copy.copy(self)
         other.alpha = _as_alpha(alpha)
         other._set_blocks()
-        other.__dict__.pop("gram", None)
-        other.__dict__.pop("_free", None)
-        other.__dict__.pop("_dual_at_zero", None)
+        for cached in ("gram", "_free", "_dual_at_zero", "_map_size"):
+            other.__dict__.pop(cached, None)
         return other
 
     @property
@@ -246,7 +246,7 @@ class Problem:
 
     def residual(self, x, y) -> np.ndarray:
         """Z x + B y; entries of a switched-off intercept are zero."""
-        return self._mask(self.combine(x)) + self.map_slots.T @ y
+        return self._mask(self.combine(x)) + self.adjoint @ y
 
     def _mask(self, vector):
         if not self.fit_intercept:
@@ -259,7 +259,7 @@ class Problem:
     def gram(self) -> Gram:
         return Gram(self.map)
 
-    def certificate(self, state, *, fresh: bool = True) -> Certificate:
+    def certificate(self, state, *, fresh: bool = True, primal: float | None = None) -> Certificate:
         """A proven interval for the optimum from any (w, x, y).
 
         Parameters
@@ -268,15 +268,18 @@ class Problem:
             Without `x` and `y` they are taken from the gradient of the loss at w.
         fresh : bool
             Recompute Z x instead of trusting `state.zx`, which the solver updates incrementally.
+        primal : float, optional
+            The objective at w, if it is known; saves a pass over the data.
         """
-        scores = self.scores(state.w)
-        primal = self.mean_loss(scores) + self.penalty_value(self.map_slots @ state.w)
         x, y, zx = (getattr(state, name, None) for name in ("x", "y", "zx"))
+        if primal is None or x is None:
+            scores = self.scores(state.w)
+            primal = self.mean_loss(scores) + self.penalty_value(self.map_slots @ state.w)
         if x is None:
             x, zx = self._gradient(scores), None
         y = np.zeros(self.d) if y is None else y
         zx = self._mask(self.combine(x) if fresh or zx is None else zx.copy())
-        residual = np.linalg.norm(zx + self.map_slots.T @ y) / max(np.linalg.norm(zx), 1e-300)
+        residual = np.linalg.norm(zx + self.adjoint @ y) / max(np.linalg.norm(zx), 1e-300)
         try:
             dual, reason = self.dual_bound(x, y, zx), ""
         except NoCertificate as why:
@@ -312,13 +315,18 @@ class Problem:
         def dual(scale):
             return -self.mean_conjugate(x, scale) - self.penalty_conjugate(scale * y / self.n)
 
-        best = max(dual(largest), self._dual_at_zero)
+        at_largest = dual(largest)
+        best = max(at_largest, self._dual_at_zero)
         if any(b.ridge > 0 for b in self.blocks):
             # pure norms reach their best at the largest scale; a quadratic may prefer a smaller one
             unridged = self.gauge_without_ridge(y / self.n)
             if unridged > 1:
-                best = max(best, _parabola(dual, 1.0 / unridged, largest))
+                best = max(best, _parabola(dual, 1.0 / unridged, largest, at_largest))
         return best
+
+    @functools.cached_property
+    def _map_size(self):
+        return sp.csr_array(abs(self.map).T)
 
     @functools.cached_property
     def _dual_at_zero(self):
@@ -329,12 +337,12 @@ class Problem:
 
         `zeroed` are coordinates that were just brought to zero, up to rounding.
         """
-        r = (zx + self.map_slots.T @ y)[self.feature_slots]
+        r = (zx + self.adjoint @ y)[self.feature_slots]
         y = y - self.map @ self.gram.solve(r)
-        left = (zx + self.map_slots.T @ y)[self.feature_slots]
+        left = (zx + self.adjoint @ y)[self.feature_slots]
         # rounding is judged against what the sums Z x are made of, which may cancel
         scale = np.tile(np.sqrt(self.n * self.data.mean_squares) * np.linalg.norm(x), self.vectors)
-        if np.any(np.abs(left) > _ROUNDING * (scale + np.abs(self.map).T @ np.abs(y))):
+        if np.any(np.abs(left) > _ROUNDING * (scale + self._map_size @ np.abs(y))):
             raise NoCertificate("the system B B' could not be solved to rounding")
         small = zeroed[np.abs(y[zeroed]) <= _ROUNDING * scale.max(initial=0.0)]
         y[small] = 0.0
@@ -483,9 +491,9 @@ class Problem:
         return np.asarray(self._weights() * slope, dtype=float)
 
 
-def _parabola(function, low, high, rounds=2):
+def _parabola(function, low, high, at_high, rounds=2):
     """A large value of a concave function on an interval: tops of parabolas through three points."""
-    points = [(t, function(t)) for t in (low, 0.5 * (low + high), high)]
+    points = [(low, function(low)), (0.5 * (low + high), function(0.5 * (low + high))), (high, at_high)]
     for _ in range(rounds):
         (a, fa), (b, fb), (c, fc) = sorted(sorted(points, key=lambda point: -point[1])[:3])
         bottom = (b - a) * (fb - fc) - (b - c) * (fb - fa)

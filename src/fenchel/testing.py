@@ -653,6 +653,7 @@ def _check_gauge(function, duals, rng):
             law = "gauge 0: the conjugate is finite along the whole ray"
             for factor in (1e-3, 1.0, 1e3):
                 _require(np.isfinite(function.conjugate(factor * y)), penalty, law, {"y": y}, factor=factor)
+                _check_bounded(function, factor * y)
         elif np.isinf(gauge):
             law = "gauge infinite: the conjugate is infinite along the whole ray"
             for factor in (1e-6, 1.0):
@@ -662,9 +663,21 @@ def _check_gauge(function, duals, rng):
             edge = y / gauge
             law = "the conjugate is finite where the gauge is below 1"
             _require(np.isfinite(function.conjugate((1 - 1e-9) * edge)), penalty, law, {"y": y}, gauge=gauge)
+            _check_bounded(function, 0.99 * edge)
             law = "the conjugate is infinite where the gauge is above 1"
             _require(function.conjugate((1 + 1e-9) * edge) == np.inf, penalty, law, {"y": y}, gauge=gauge)
             _check_unbounded(function, 1.5 * edge)
+
+
+def _check_bounded(function, y):
+    """Inside the domain the conjugate bounds u'y - psi(u), tried far out in the direction of y."""
+    bound = function.conjugate(y)
+    for s in (1.0, 1e6):
+        x = function.prox(s * y, s)
+        inner, value = x @ y, function.value(x)
+        ok = inner - value <= bound + 1e-11 * (1 + abs(bound) + abs(value) + np.abs(x) @ np.abs(y))
+        law = "Fenchel-Young: psi(u) + psi*(y) >= u'y, far out"
+        _require(ok, function.penalty, law, {"y": y, "u": x}, value=value, conjugate=bound, inner=inner)
 
 
 def _check_unbounded(function, y):

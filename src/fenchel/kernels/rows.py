@@ -32,6 +32,14 @@ def row_add_pair(rows, i, scale, a, b, metric, start):
     """a += scale * row i, and b -= metric * scale * row i, both from `start` on."""
 
 
+def row_add_scaled(rows, i, scale, v, metric, start):
+    """v[start : start + p] += scale * metric * row i."""
+
+
+def row_clear(rows, i, v, start):
+    """v = 0 wherever row i has an entry."""
+
+
 def row_square(rows, i, metric, start):
     """Sum of metric * (row i)^2."""
 
@@ -112,6 +120,47 @@ def _row_add_pair(rows, i, scale, a, b, metric, start):
             change = scale * value[k]
             first[j] += change
             second[j] -= weight[j] * change
+
+    return csr
+
+
+@overload(row_add_scaled, jit_options={"fastmath": FAST})
+def _row_add_scaled(rows, i, scale, v, metric, start):
+    if _dense(rows):
+
+        def dense(rows, i, scale, v, metric, start):
+            row = rows[0][i]
+            part, weight = v[start : start + row.size], metric[start : start + row.size]
+            for j in range(row.size):
+                part[j] += scale * weight[j] * row[j]
+
+        return dense
+
+    def csr(rows, i, scale, v, metric, start):
+        data, indices, indptr = rows
+        value, column = data[indptr[i] : indptr[i + 1]], indices[indptr[i] : indptr[i + 1]]
+        part, weight = v[start:], metric[start:]
+        for k in range(value.size):
+            j = np.uint64(column[k])
+            part[j] += scale * weight[j] * value[k]
+
+    return csr
+
+
+@overload(row_clear)
+def _row_clear(rows, i, v, start):
+    if _dense(rows):
+
+        def dense(rows, i, v, start):
+            v[start : start + rows[0].shape[1]] = 0.0
+
+        return dense
+
+    def csr(rows, i, v, start):
+        _, indices, indptr = rows
+        part = v[start:]
+        for k in range(indptr[i], indptr[i + 1]):
+            part[np.uint64(indices[k])] = 0.0
 
     return csr
 

@@ -23,7 +23,7 @@ import numpy as np
 from numba import njit
 
 from .calls import call_prox, call_step
-from .rows import FAST, locate, row_add, row_add_pair, row_dot
+from .rows import FAST, locate, row_add, row_add_pair, row_add_scaled, row_clear, row_dot
 
 
 @njit(fastmath=FAST, cache=True)
@@ -142,40 +142,45 @@ def epoch(
 
 
 @njit(fastmath=FAST, cache=True, nogil=True)
-def block_norms(rows, layout, bounds, metric, scale, iterations, tol):
-    """Largest eigenvalue of S Z_I' M Z_I S for every block of visits, by power iterations.
-
-    S is the diagonal of `scale`. Power iterations approach the value from below; they stop when it
-    grows by less than a factor 1 + tol, and the callers add a margin.
-    """
+def block_gram(rows, layout, first, last, metric, scale, v, out):
+    """S Z_I' M Z_I S for the visits first..last, S the diagonal of `scale`; v is zero before and after."""
     slot = layout[3]
-    blocks = bounds.size - 1
-    norms = np.zeros(blocks)
+    for i in range(first, last):
+        row, start = locate(i, layout)
+        row_add_scaled(rows, row, scale[i], v, metric, start)
+        v[start + slot] += scale[i] * metric[start + slot]
+        for j in range(first, i + 1):
+            other, begin = locate(j, layout)
+            value = scale[j] * (row_dot(rows, other, v, begin) + v[begin + slot])
+            out[i - first, j - first] = value
+            out[j - first, i - first] = value
+        row_clear(rows, row, v, start)
+        v[start + slot] = 0.0
+
+
+@njit(fastmath=FAST, cache=True, nogil=True)
+def power_norm(rows, layout, first, last, metric, scale, a, iterations, tol):
+    """Largest eigenvalue of the same matrix by power iterations from a: from below, to a factor 1 + tol or so."""
+    slot = layout[3]
     v = np.zeros(metric.size)
-    for k in range(blocks):
-        first, last = bounds[k], bounds[k + 1]
-        a = np.empty(last - first)
-        for i in range(a.size):
-            a[i] = 1.0 + 0.5 * np.sin(1.7 * i + 0.3 * k)
-        value = 0.0
-        for _ in range(iterations):
-            length = np.sqrt((a * a).sum())
-            if length == 0.0:
-                break
-            v[:] = 0.0
-            for i in range(first, last):
-                row, start = locate(i, layout)
-                weight = a[i - first] * scale[i] / length
-                row_add(rows, row, weight, v, start)
-                v[start + slot] += weight
-            previous, value = value, 0.0
-            for j in range(v.size):
-                value += metric[j] * v[j] * v[j]
-                v[j] *= metric[j]
-            for i in range(first, last):
-                row, start = locate(i, layout)
-                a[i - first] = scale[i] * (row_dot(rows, row, v, start) + v[start + slot])
-            if value <= (1.0 + tol) * previous:
-                break
-        norms[k] = value
-    return norms
+    value = 0.0
+    for _ in range(iterations):
+        length = np.sqrt((a * a).sum())
+        if length == 0.0:
+            break
+        v[:] = 0.0
+        for i in range(first, last):
+            row, start = locate(i, layout)
+            weight = a[i - first] * scale[i] / length
+            row_add(rows, row, weight, v, start)
+            v[start + slot] += weight
+        previous, value = value, 0.0
+        for j in range(v.size):
+            value += metric[j] * v[j] * v[j]
+            v[j] *= metric[j]
+        for i in range(first, last):
+            row, start = locate(i, layout)
+            a[i - first] = scale[i] * (row_dot(rows, row, v, start) + v[start + slot])
+        if value <= (1.0 + tol) * previous:
+            break
+    return value

@@ -1,0 +1,230 @@
+"""The proximal operator of psi(B'.), and the products with B that the baselines share.
+
+Symbols
+
+=========  ============================================================================
+v, w       the point, and its prox
+s          dual variable: w = M (v - B s); its slope s / eta is a subgradient of psi at B'w
+eta        step of the prox
+mu         quadratic of w itself, one entry per entry of w; M = 1 / (1 + eta mu)
+c          diag(c) >= B'B, one entry per coordinate, constant on each unit of psi
+p          prox point of psi: the value that u = B'w tends to, with exact zeros
+B          B' as CSR: start, column (unsigned, see rows.py), value
+psi        per block: first and last row of B', entries per row (0 where they vary), addresses
+           of the prox, the value, params and index
+=========  ============================================================================
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numba import njit
+
+from .calls import call_prox
+from .rows import FAST
+
+
+@njit(fastmath=FAST, cache=True)
+def apply_map(B, psi, v, out):
+    """out = B'v, on the rows of the blocks in psi."""
+    for b in range(psi[0].size):
+        first, last, width = psi[0][b], psi[1][b], psi[2][b]
+        base = B[0][first]
+        col, val, o = B[1][base : B[0][last]], B[2][base : B[0][last]], out[first:last]
+        if width == 1:
+            for e in range(o.size):
+                o[e] = val[e] * v[col[e]]
+        elif width == 2:
+            for e in range(o.size):
+                o[e] = val[2 * e] * v[col[2 * e]] + val[2 * e + 1] * v[col[2 * e + 1]]
+        else:
+            for e in range(o.size):
+                total = 0.0
+                for k in range(B[0][first + e] - base, B[0][first + e + 1] - base):
+                    total += val[k] * v[col[k]]
+                o[e] = total
+
+
+@njit(fastmath=FAST, cache=True)
+def apply_adjoint(B, psi, s, out):
+    """out = B s, from the rows of the blocks in psi."""
+    out[:] = 0.0
+    for b in range(psi[0].size):
+        first, last, width = psi[0][b], psi[1][b], psi[2][b]
+        base = B[0][first]
+        col, val, part = B[1][base : B[0][last]], B[2][base : B[0][last]], s[first:last]
+        if width == 1:
+            for e in range(part.size):
+                out[col[e]] += val[e] * part[e]
+        elif width == 2:
+            for e in range(part.size):
+                out[col[2 * e]] += val[2 * e] * part[e]
+                out[col[2 * e + 1]] += val[2 * e + 1] * part[e]
+        else:
+            for e in range(part.size):
+                for k in range(B[0][first + e] - base, B[0][first + e + 1] - base):
+                    out[col[k]] += val[k] * part[e]
+
+
+@njit(cache=True)
+def block_prox(psi, u, step):
+    """u = prox of psi at u, block by block; `step` has one entry per coordinate."""
+    for b in range(psi[0].size):
+        call_prox(psi[3][b], psi[1][b] - psi[0][b], psi[0][b], u, step, psi[5][b], psi[6][b])
+
+
+@njit(cache=True)
+def block_value(psi, b, u, out):
+    """psi_b(u) without its scale and quadratic; `out` is scratch space of u's length."""
+    call_prox(psi[4][b], psi[1][b] - psi[0][b], psi[0][b], u, out, psi[5][b], psi[6][b])
+    return out[psi[0][b]]
+
+
+@njit(fastmath=FAST, cache=True)
+def separated_prox(v, M, eta, w, u, slope, B, psi, scale, step):
+    """w = argmin 1/2 |w - M v|^2 in the metric 1/M plus eta psi(B'w), where B' only renames and scales features.
+
+    Every row of B' has one entry, every feature stands in one row at most, and M times the square of the
+    entry is constant on each unit of psi; so u = B'w has a prox of its own.
+    """
+    for j in range(w.size):
+        w[j] = M[j] * v[j]
+    for b in range(psi[0].size):
+        for e in range(psi[0][b], psi[1][b]):
+            a, j = B[2][e], B[1][e]
+            u[e] = a * w[j]
+            step[e] = eta * a * a * M[j] * scale[e]
+    block_prox(psi, u, step)
+    for b in range(psi[0].size):
+        for e in range(psi[0][b], psi[1][b]):
+            a, j = B[2][e], B[1][e]
+            w[j] = u[e] / a
+            slope[e] = (v[j] - w[j] / M[j]) / (a * eta)
+
+
+@njit(cache=True)
+def screen(v, eta, B, units, dead):
+    """Mark the features that are surely zero, and zero them in v.
+
+    units: first and last row, radius and kind (0: Euclidean, 1: absolute sum) of the dual ball. A unit whose
+    part of v lies in its ball is zero in the prox, whatever overlaps it: the others only shrink w towards zero.
+    What is zero no longer counts for the units that share it, so the search goes on until nothing changes.
+    """
+    first, last, radius, absolute = units
+    flagged = np.zeros(first.size, dtype=np.bool_)
+    found = True
+    while found:
+        found = False
+        for g in range(first.size):
+            if flagged[g]:
+                continue
+            total = 0.0
+            for e in range(first[g], last[g]):
+                part = v[B[1][e]] / B[2][e]
+                total += abs(part) if absolute[g] else part * part
+            if (total if absolute[g] else math.sqrt(total)) <= eta * radius[g]:
+                flagged[g] = found = True
+                for e in range(first[g], last[g]):
+                    dead[B[1][e]] = True
+                    v[B[1][e]] = 0.0
+
+
+@njit(fastmath=FAST, cache=True, nogil=True)
+def structured_prox(v, eta, slope, w, u, solver, tol, most, info):
+    """w = argmin 1/2 |w - v|^2 + eta (psi(B'w) + mu/2 |w|^2): FISTA with restarts on the dual.
+
+    `slope` is the warm start and receives the answer's; `u` receives p. `solver` is (B, psi, scale, ridge, mu,
+    c, units, separated). Stops when the duality gap is at most tol times the objective, or after `most` steps.
+    info receives gap, objective, steps, and 1.0 where it stopped by the gap.
+    """
+    B, psi, scale, ridge, mu, bound, units, separated = solver
+    size, d = w.size, slope.size
+    M = np.empty(size)
+    for j in range(size):
+        M[j] = 1.0 / (1.0 + eta * mu[j])
+    step = np.zeros(d)
+    if separated:
+        separated_prox(v, M, eta, w, u, slope, B, psi, scale, step)
+        info[0], info[1], info[2], info[3] = 0.0, math.nan, 0.0, 1.0
+        return
+    point, dead = v.copy(), np.zeros(size, dtype=np.bool_)
+    if units[0].size > 0:
+        screen(point, eta, B, units, dead)
+    widest = M.max()
+    c, shrink, s = np.ones(d), np.ones(d), np.zeros(d)
+    for b in range(psi[0].size):
+        for e in range(psi[0][b], psi[1][b]):
+            c[e] = bound[e] * widest
+            shrink[e] = 1.0 / (1.0 + c[e] * eta * ridge[e])
+            step[e] = c[e] * eta * scale[e] * shrink[e]
+            # rows of a screened penalty have one entry
+            s[e] = 0.0 if units[0].size > 0 and dead[B[1][e]] else eta * slope[e]
+    ahead, new, q, back = s.copy(), np.zeros(d), np.zeros(d), np.empty(size)
+    theta = 1.0
+    info[3] = 0.0
+    for iteration in range(most):
+        apply_adjoint(B, psi, ahead, back)
+        for j in range(size):
+            w[j] = M[j] * (point[j] - back[j])
+        apply_map(B, psi, w, q)
+        for e in range(d):
+            q[e] += c[e] * ahead[e]
+            u[e] = q[e] * shrink[e]
+        block_prox(psi, u, step)
+        turn = 0.0
+        for e in range(d):
+            new[e] = (q[e] - u[e]) / c[e]
+            turn += c[e] * (ahead[e] - new[e]) * (new[e] - s[e])
+        if iteration % 5 == 0 or iteration == most - 1:
+            apply_adjoint(B, psi, new, back)
+            for j in range(size):
+                w[j] = M[j] * (point[j] - back[j])
+            apply_map(B, psi, w, q)
+            info[2] = iteration + 1.0
+            if _closed(point, eta, new, w, q, u, scale, ridge, mu, psi, tol, info):
+                s[:] = new
+                info[3] = 1.0
+                break
+        if turn > 0.0:
+            theta = 1.0
+        following = 0.5 * (1.0 + math.sqrt(1.0 + 4.0 * theta * theta))
+        for e in range(d):
+            ahead[e] = new[e] + (theta - 1.0) / following * (new[e] - s[e])
+            s[e] = new[e]
+        theta = following
+    for e in range(d):
+        slope[e] = s[e] / eta
+
+
+@njit(cache=True)
+def _closed(v, eta, s, w, at, p, scale, ridge, mu, psi, tol, info):
+    """Whether the duality gap at w, with at = B'w, is small; fills in gap and objective.
+
+    s / eta is a subgradient of psi at p, so psi*(s / eta) needs no formula of its own. Where psi is infinite at B'w
+    (a constraint that is not met yet) its value at p stands in, and B'w must come close to p.
+    """
+    objective, widest = 0.0, 0.0
+    for j in range(w.size):
+        objective += 0.5 * ((w[j] - v[j]) ** 2 + eta * mu[j] * w[j] * w[j])
+        widest = max(widest, abs(v[j]))
+    gap, pairing, short = 0.0, 0.0, 0.0
+    scratch = np.empty(s.size)
+    for b in range(psi[0].size):
+        here, there = block_value(psi, b, at, scratch), block_value(psi, b, p, scratch)
+        if not here < math.inf:
+            here = there
+            for e in range(psi[0][b], psi[1][b]):
+                short = max(short, abs(at[e] - p[e]))
+        gap += eta * scale[psi[0][b]] * (here - there)
+        objective += eta * scale[psi[0][b]] * here
+        for e in range(psi[0][b], psi[1][b]):
+            gap += 0.5 * eta * ridge[e] * (at[e] * at[e] - p[e] * p[e]) - (at[e] - p[e]) * s[e]
+            objective += 0.5 * eta * ridge[e] * at[e] * at[e]
+            pairing += abs(at[e] * s[e]) + abs(p[e] * s[e])
+    info[0], info[1] = abs(gap), objective
+    if short > 0.01 * math.sqrt(tol) * widest:
+        return False
+    # below the rounding of its own terms a gap says nothing
+    return abs(gap) <= max(tol * objective, 1e-15 * (pairing + objective))

@@ -1,0 +1,285 @@
+"""Rows and sample weights: what is taken as it is, what is converted, and what is refused with a place."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+import fenchel as fl
+from fenchel.data import Rows, as_weights
+
+X = np.array([[1.0, 0.0, 2.0], [0.0, -3.0, 0.0], [4.0, 5.0, 0.5], [0.0, 0.0, 1.0]])
+
+
+def dense(rows):
+    """What the rows hold, as a dense array."""
+    if not rows.sparse:
+        return rows.arrays[0]
+    data, indices, indptr = rows.arrays
+    return sp.csr_array((data, indices, indptr), shape=(rows.n, rows.p)).toarray()
+
+
+# -- taken without a copy ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_dense_is_not_copied(dtype):
+    given = X.astype(dtype)
+    rows = Rows(given)
+    assert np.shares_memory(rows.arrays[0], given)
+    assert rows.dtype == dtype and not rows.sparse
+    assert (rows.n, rows.p, rows.stored, rows.nbytes) == (4, 3, 12, given.nbytes)
+    assert not rows.arrays[0].flags.writeable and given.flags.writeable
+
+
+@pytest.mark.parametrize("kind", [sp.csr_array, sp.csr_matrix])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("index", [np.int32, np.int64])
+def test_csr_is_not_copied(kind, dtype, index):
+    given = kind(X.astype(dtype))
+    given.indices, given.indptr = given.indices.astype(index), given.indptr.astype(index)
+    rows = Rows(given)
+    for mine, theirs in zip(rows.arrays, (given.data, given.indices, given.indptr), strict=True):
+        assert np.shares_memory(mine, theirs) and not mine.flags.writeable and theirs.flags.writeable
+    assert rows.sparse and rows.dtype == dtype and rows.stored == given.nnz
+    np.testing.assert_array_equal(dense(rows), X)
+
+
+@pytest.mark.parametrize("mode", ["r", "c"])
+def test_memmap_is_not_copied(tmp_path, mode):
+    np.save(tmp_path / "X.npy", X)
+    given = np.load(tmp_path / "X.npy", mmap_mode=mode)
+    rows = Rows(given)
+    assert np.shares_memory(rows.arrays[0], given)
+    assert type(rows.arrays[0]) is np.ndarray and not rows.arrays[0].flags.writeable
+    np.testing.assert_array_equal(dense(rows), X)
+
+
+def test_memmapped_csr_is_not_copied(tmp_path):
+    full = sp.csr_array(X)
+    parts = []
+    for name in ("data", "indices", "indptr"):
+        np.save(tmp_path / f"{name}.npy", getattr(full, name))
+        parts.append(np.load(tmp_path / f"{name}.npy", mmap_mode="r"))
+    rows = Rows(sp.csr_array(tuple(parts), shape=X.shape))
+    assert all(np.shares_memory(mine, theirs) for mine, theirs in zip(rows.arrays, parts, strict=True))
+
+
+def test_a_row_slice_of_an_array_is_not_copied():
+    assert np.shares_memory(Rows(X[1:3]).arrays[0], X)
+    assert Rows(X[:, :1].copy(order="F")).p == 1
+
+
+def test_read_only_data_is_solved_as_it_is(tmp_path):
+    np.save(tmp_path / "X.npy", X)
+    frozen = np.load(tmp_path / "X.npy", mmap_mode="r")
+    y = np.array([1.0, -1.0, 1.0, 0.0])
+    results = [
+        fl.solve(fl.Problem(data, y, loss="squared", penalty=fl.L1(), alpha=0.05), tol=1e-8)
+        for data in (X, frozen, sp.csr_array(X), X.astype(np.float32))
+    ]
+    for result in results:
+        assert result.relative_gap <= 1e-8
+        np.testing.assert_allclose(result.coef, results[0].coef, atol=1e-4)
+
+
+# -- converted --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("dtype", [bool, np.int8, np.uint16, np.int64, np.float16, np.longdouble, ">f8", ">f4"])
+def test_other_numbers_are_converted(dtype):
+    given = np.array([[1, 0, 2], [0, 3, 1]]).astype(dtype)
+    rows = Rows(given)
+    assert rows.dtype == np.float64 and rows.dtype.isnative
+    np.testing.assert_array_equal(dense(rows), given.astype(float))
+    np.testing.assert_array_equal(dense(Rows(np.asfortranarray(given))), given.astype(float))
+
+
+@pytest.mark.parametrize("dtype", [bool, np.int32, np.uint8])
+@pytest.mark.parametrize("layout", ["csr", "csc", "coo", "lil", "dok", "bsr", "dia"])
+def test_other_sparse_is_converted(dtype, layout):
+    given = np.array([[1, 0, 1], [0, 0, 0], [0, 1, 0]]).astype(dtype)
+    rows = Rows(sp.csr_array(given).asformat(layout))
+    assert rows.sparse and rows.dtype == np.float64
+    np.testing.assert_array_equal(dense(rows), given.astype(float))
+
+
+def test_lists_are_converted():
+    np.testing.assert_array_equal(dense(Rows(X.tolist())), X)
+
+
+@pytest.mark.parametrize("library", ["pandas", "polars"])
+def test_data_frames_are_converted(library):
+    frames = pytest.importorskip(library)
+    columns = {"a": [1, 2, 3], "b": [0.5, -1.0, 2.0], "c": [True, False, True]}
+    rows = Rows(frames.DataFrame(columns))
+    np.testing.assert_array_equal(dense(rows), np.column_stack([np.array(c, dtype=float) for c in columns.values()]))
+    assert rows.arrays[0].flags.c_contiguous
+    holes = frames.DataFrame({"a": [1.0, 2.0], "b": [None, 2.0]})
+    with pytest.raises(ValueError, match=r"X\[0, 1\] is nan; X must be finite"):
+        Rows(holes)
+    with pytest.raises(ValueError, match="could not convert string to float"):
+        Rows(frames.DataFrame({"a": ["x", "y"]}))
+
+
+def test_a_single_precision_frame_stays_so():
+    pandas = pytest.importorskip("pandas")
+    assert Rows(pandas.DataFrame(X, dtype=np.float32)).dtype == np.float32
+
+
+# -- refused ----------------------------------------------------------------------------------------
+
+
+def with_value(value, dtype=float):
+    out = X.astype(dtype)
+    out[2, 1] = value
+    return out
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        (np.asfortranarray(X), r"X is not C-contiguous \(strides \(8, 32\)\).*np.ascontiguousarray"),
+        (X[:, ::2], "X is not C-contiguous"),
+        (X[::2], "X is not C-contiguous"),
+        (X[::-1], "X is not C-contiguous"),
+        (np.asfortranarray(X.astype(np.float32)), "X is not C-contiguous"),
+        (X.astype(object), "X has dtype object"),
+        (X.astype(str), "X has dtype <U"),
+        (X.astype(complex), "X has dtype complex128; it must be real numbers"),
+        (X.astype("datetime64[s]"), "X has dtype datetime64"),
+        (X.astype("timedelta64[s]"), "X has dtype timedelta64"),
+        (X[0], r"X has shape \(3,\); it must have two dimensions"),
+        (X[None], r"X has shape \(1, 4, 3\); it must have two dimensions"),
+        (np.array(1.0), r"X has shape \(\)"),
+        (X[:0], r"X has shape \(0, 3\): there are no rows"),
+        (X[:, :0].copy(), r"X has shape \(4, 0\)"),
+        (sp.csr_array((4, 0)), r"X has shape \(4, 0\)"),
+        (sp.csr_array((0, 3)), r"X has shape \(0, 3\): there are no rows"),
+        (with_value(np.nan), r"X\[2, 1\] is nan; X must be finite"),
+        (with_value(np.inf), r"X\[2, 1\] is inf; X must be finite"),
+        (with_value(-np.inf, np.float32), r"X\[2, 1\] is -inf; X must be finite"),
+        (with_value(np.nan, np.float16), r"X\[2, 1\] is nan; X must be finite"),
+        (sp.csr_array(with_value(np.nan)), r"X\[2, 1\] is nan; X must be finite"),
+        (sp.csr_array(with_value(-np.inf)), r"X\[2, 1\] is -inf; X must be finite"),
+        (sp.csc_array(with_value(np.nan)), r"X\[2, 1\] is nan; X must be finite"),
+        (sp.csr_array(X.astype(complex)), "X has dtype complex128; it must be real numbers"),
+        (sp.coo_array(np.ones(3)), r"X has 1 dimension\(s\); it must have two"),
+        ([1.0, 2.0], "2D"),
+        ([], "2D"),
+        ([["a", "b"]], "could not convert string to float"),
+        (None, "X|2D"),
+    ],
+)
+@pytest.mark.filterwarnings("error")
+def test_refused(given, message):
+    with pytest.raises(ValueError, match=message):
+        Rows(given)
+
+
+def test_infinities_that_cancel_or_overflow():
+    with pytest.raises(ValueError, match=r"X\[0, 1\] is inf"):
+        Rows(np.array([[0.0, np.inf], [-np.inf, 0.0]]))
+    large = np.full((3, 2), 1.7e308)
+    assert np.shares_memory(Rows(large).arrays[0], large)
+    assert Rows(np.full((3, 2), 3e38, dtype=np.float32)).n == 3
+
+
+def test_the_place_is_right_beyond_the_first_chunk(monkeypatch):
+    monkeypatch.setattr("fenchel.data._CHUNK", 5)
+    given = np.ones((20, 3))
+    given[17, 2] = np.nan
+    for data in (given, sp.csr_array(given)):
+        with pytest.raises(ValueError, match=r"X\[17, 2\] is nan"):
+            Rows(data)
+    given[17, 2] = 4.0
+    for data in (given, sp.csr_array(given), given.astype(np.float32)):
+        np.testing.assert_allclose(Rows(data).mean_squares, [1, 1, (19 + 16) / 20])
+
+
+def test_csr_that_points_outside_is_refused():
+    """scipy does not look at the indices of a matrix put together by hand; a kernel would write past the end."""
+    for indices, indptr in (([0, 3], [0, 1, 2]), ([0, -1], [0, 1, 2])):
+        given = sp.csr_array((np.ones(2), np.array(indices), np.array(indptr)), shape=(2, 3))
+        with pytest.raises(ValueError, match="X"):
+            Rows(given)
+
+
+def test_csr_with_duplicates_counts_as_their_sum():
+    """The square of a sum is not the sum of squares, which the step sizes rest on."""
+    rng = np.random.default_rng(0)
+    full = sp.random_array((60, 5), density=0.6, rng=rng, format="csr")
+    parts = 8
+    split = sp.csr_array(
+        (np.repeat(full.data / parts, parts), np.repeat(full.indices, parts), full.indptr * parts), shape=full.shape
+    )
+    y = rng.standard_normal(60)
+    np.testing.assert_allclose(Rows(split).mean_squares, Rows(full).mean_squares)
+    one, other = (
+        fl.solve(fl.Problem(data, y, loss="squared", penalty=fl.L1(), alpha=0.001), tol=1e-8) for data in (full, split)
+    )
+    assert other.relative_gap <= 1e-8
+    np.testing.assert_allclose(one.coef, other.coef, atol=1e-4)
+
+
+def test_unsorted_csr_is_fine():
+    given = sp.csr_array((np.array([2.0, 1.0]), np.array([2, 0]), np.array([0, 2])), shape=(1, 3))
+    rows = Rows(given)
+    np.testing.assert_array_equal(dense(rows), [[1.0, 0.0, 2.0]])
+    np.testing.assert_array_equal(given.indices, [2, 0])
+
+
+def test_masked_values_are_not_silently_used():
+    with pytest.raises(ValueError, match="mask"):
+        Rows(np.ma.masked_array(X, X == 4.0))
+
+
+# -- sample weights ---------------------------------------------------------------------------------
+
+
+def test_weights_are_scaled_to_mean_one():
+    np.testing.assert_allclose(as_weights([1, 2, 3], 3), [0.5, 1.0, 1.5])
+    np.testing.assert_allclose(as_weights([True, False, True], 3), [1.5, 0.0, 1.5])
+    np.testing.assert_allclose(as_weights(np.array([0, 4], dtype=np.float32), 2), [0.0, 2.0])
+    given = np.array([1.0, 3.0])
+    as_weights(given, 2)
+    assert given.tolist() == [1.0, 3.0]
+
+
+def test_equal_weights_are_none():
+    assert as_weights(None, 3).size == 0
+    assert as_weights([2.5, 2.5, 2.5], 3).size == 0
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ([1.0, 2.0], "sample_weight has 2 entries, but X has 3 rows"),
+        ([1.0, -1e-9, 2.0], r"sample_weight\[1\] is -1e-09; weights must be finite and not negative"),
+        ([1.0, 2.0, np.nan], r"sample_weight\[2\] is nan"),
+        ([np.inf, 1.0, 2.0], r"sample_weight\[0\] is inf"),
+        ([0.0, 0.0, 0.0], "sample_weight is zero for every row"),
+        (np.ones((3, 1)), r"sample_weight has dtype float64 and shape \(3, 1\)"),
+        (1.0, r"sample_weight has dtype float64 and shape \(\)"),
+        (np.array([1, None, 2]), "sample_weight has dtype object"),
+        (["a", "b", "c"], "sample_weight has dtype <U1"),
+        (np.array([1, 2, 3j]), "sample_weight has dtype complex128"),
+    ],
+)
+@pytest.mark.filterwarnings("error")
+def test_bad_weights(given, message):
+    with pytest.raises(ValueError, match=message):
+        as_weights(given, 3)
+    with pytest.raises(ValueError, match=message):
+        fl.Problem(X[:3], np.arange(3.0), loss="squared", sample_weight=given)
+
+
+def test_weights_of_extreme_size_keep_their_proportions():
+    np.testing.assert_allclose(as_weights([1e308, 1e308, 0.0], 3), [1.5, 1.5, 0.0])
+    np.testing.assert_allclose(as_weights([1e-320, 3e-320, 0.0], 3), [0.75, 2.25, 0.0], rtol=1e-3)
+
+
+def test_scaled_weights_are_the_same_problem():
+    y = np.array([1.0, -1.0, 2.0, 0.0])
+    one, other = (fl.Problem(X, y, loss="huber", sample_weight=scale * np.arange(1.0, 5)) for scale in (1.0, 1e5))
+    w = np.array([0.3, -0.2, 1.0])
+    assert one.primal(w) == pytest.approx(other.primal(w), rel=1e-14)
