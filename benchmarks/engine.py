@@ -136,7 +136,9 @@ def first():
     with tempfile.TemporaryDirectory() as cache:
         environment = os.environ | {"NUMBA_CACHE_DIR": cache}
         for kind, goal in (("cold cache", "goal: under 25 s"), ("warm cache", "goal: under 1 s")):
-            run = subprocess.run([sys.executable, "-c", FIRST], env=environment, capture_output=True, text=True, check=True)
+            run = subprocess.run(
+                [sys.executable, "-c", FIRST], env=environment, capture_output=True, text=True, check=True
+            )
             light, seconds = map(float, run.stdout.split())
             line(f"{kind}: first solve beyond imports", f"{seconds:.2f} s", goal)
             if kind == "cold cache":
@@ -194,7 +196,11 @@ def memory():
                 )  # fmt: skip
                 size, extra = map(int, run.stdout.split())
                 if kind == "memmap":
-                    line(f"memmap, {dtype}, {size >> 20} MiB: beyond the file's pages", f"{extra / size:.2f}", "goal: far below 1")
+                    line(
+                        f"memmap, {dtype}, {size >> 20} MiB: beyond the file's pages",
+                        f"{extra / size:.2f}",
+                        "goal: far below 1",
+                    )
                 else:
                     line(f"{kind}, {dtype}, {size >> 20} MiB", f"{1 + extra / size:.2f}", "goal: under 1.3")
 

@@ -333,7 +333,9 @@ def test_several_outputs_with_a_separable_penalty_are_separate_problems():
     assert joint.coef.shape == (3, cases.P)
     assert joint.intercept.shape == (3,)
     for k in range(3):
-        one = fl.solve(fl.Problem(X, Y[:, k], loss="squared", penalty=fl.L1(), alpha=0.05, fit_intercept=True), tol=1e-10)
+        one = fl.solve(
+            fl.Problem(X, Y[:, k], loss="squared", penalty=fl.L1(), alpha=0.05, fit_intercept=True), tol=1e-10
+        )
         assert joint.coef[k] == pytest.approx(one.coef, abs=1e-4)
         assert joint.intercept[k] == pytest.approx(one.intercept, abs=1e-4)
 
@@ -347,7 +349,9 @@ def test_outputs_coupled_by_groups_against_conic_solver():
     Y = X[:, :3] @ rng.standard_normal((3, 4)) + 0.5 * rng.standard_normal((50, 4))
     weight = rng.random(50)
     groups = [[k * 8 + j for k in range(4)] for j in range(8)]
-    problem = fl.Problem(X, Y, loss="squared", penalty=fl.GroupL2(groups), alpha=0.1, fit_intercept=True, sample_weight=weight)
+    problem = fl.Problem(
+        X, Y, loss="squared", penalty=fl.GroupL2(groups), alpha=0.1, fit_intercept=True, sample_weight=weight
+    )
     result = fl.solve(problem, tol=1e-9)
     W, b = cp.Variable((4, 8)), cp.Variable(4)
     residual = X @ W.T + np.ones((50, 1)) @ cp.reshape(b, (1, 4), order="C") - Y
@@ -370,7 +374,9 @@ def test_tasks_have_their_own_coefficients():
     for k in range(3):
         # the mean is over all rows, so that a task's share of them scales its alpha
         own = task == k
-        alone = fl.Problem(X[own], y[own], loss="squared", penalty=fl.L1(), alpha=0.02 * 90 / own.sum(), fit_intercept=True)
+        alone = fl.Problem(
+            X[own], y[own], loss="squared", penalty=fl.L1(), alpha=0.02 * 90 / own.sum(), fit_intercept=True
+        )
         one = fl.solve(alone, tol=1e-10)
         assert result.coef[k] == pytest.approx(one.coef, abs=2e-4)
         assert result.intercept[k] == pytest.approx(one.intercept, abs=2e-4)
@@ -428,7 +434,9 @@ def test_degenerate_data_gives_the_right_answer(name, sparse, intercept):
     X, y, weight = degenerate()[name]
     penalty = fl.L1() + 0.1 * fl.Ridge()
     data = sp.csr_array(X) if sparse else X
-    problem = fl.Problem(data, y, loss="squared", penalty=penalty, alpha=0.05, sample_weight=weight, fit_intercept=intercept)
+    problem = fl.Problem(
+        data, y, loss="squared", penalty=penalty, alpha=0.05, sample_weight=weight, fit_intercept=intercept
+    )
     result = fl.solve(problem, tol=1e-8, max_epochs=20_000)
     optimum, _, _ = reference(X, y, fl.Squared(), penalty, 0.05, weight, intercept)
     assert result.status is fl.Status.CONVERGED

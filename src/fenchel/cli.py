@@ -775,7 +775,7 @@ def _live_bar(tol, max_epochs, wanted):
             done = decades / -math.log10(tol) if 0 < tol < 1 else record.epoch / max(max_epochs, 1)
             progress.update(
                 task, completed=min(max(done, 0.0), 1.0),
-                description=f"epoch {record.epoch:4d}  objective {record.primal:.6g}  relative gap {gap:.1e}",
+                description=f"epoch {record.epoch:4d}  objective {record.primal:<11.6g} relative gap {gap:.1e}",
             )  # fmt: skip
 
         yield show

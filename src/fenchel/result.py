@@ -102,7 +102,8 @@ class Result:
     Attributes
     ----------
     coef, intercept : the best answer found
-    primal, dual, gap : dual <= optimum <= primal is proven; gap is infinite where nothing is
+    primal, dual, gap : dual <= optimum <= primal is proven
+    reason : why the last certificate could not be made, if it could not; the bound is then an older one
     status : Status
     history : History, one record per certificate
     epochs : passes over the data, including those of the result it was started from
@@ -174,7 +175,9 @@ class Result:
         )  # fmt: skip
 
     def __repr__(self):
-        proof = f"relative gap {self.relative_gap:.1e}" if self.certified else f"no certificate: {self.reason}"
+        proof = f"relative gap {self.relative_gap:.1e}"
+        if self.reason:
+            proof += f" (no newer certificate: {self.reason})"
         return f"Result({self.status}, primal {self.primal:.8g}, {proof}, {self.epochs} epochs, {self.seconds:.2f} s)"
 
 

@@ -118,7 +118,7 @@ class _Run:
         return Result(
             coef=coef.copy(), intercept=intercept, primal=self.best.primal, dual=self.best.dual, status=status,
             history=self.history, epochs=state.epoch, seconds=self.elapsed(), state=state.as_dict(),
-            reason="" if self.best.certified else self.best.reason,
+            reason=self.best.reason,
         )  # fmt: skip
 
     def _offer(self, w, primal=None, slack=0.0):
@@ -161,9 +161,7 @@ class _Run:
             self._take(at, made)
         best.residual, best.reason = made.residual, made.reason
         rho = getattr(state, "rho", np.nan)
-        record = Record(
-            state.epoch, self.elapsed(), best.primal, best.dual, made.residual, rho, self.work, made.primal
-        )
+        record = Record(state.epoch, self.elapsed(), best.primal, best.dual, made.residual, rho, self.work, made.primal)
         self.history.records.append(record)
         show(record)
         stop = self.callback is not None and self.callback(Snapshot(record, self.problem, at))
