@@ -288,10 +288,11 @@ def test_dense_csr_memmap_and_float32_agree(tmp_path):
     X = X.astype(np.float32).astype(float)  # the same numbers in both precisions
     file = tmp_path / "X.dat"
     X.tofile(file)
+    S = sp.csr_array(X)
     kinds = {
         "dense": X,
-        "csr": sp.csr_array(X),
-        "csr64": sp.csr_array((sp.csr_array(X).data, *(a.astype(np.int64) for a in (sp.csr_array(X).indices, sp.csr_array(X).indptr))), shape=X.shape),
+        "csr": S,
+        "csr with long indices": sp.csr_array((S.data, S.indices.astype(np.int64), S.indptr.astype(np.int64)), X.shape),
         "csc": sp.csc_array(X),
         "memmap": np.memmap(file, dtype=float, mode="r", shape=X.shape),
         "float32": X.astype(np.float32),

@@ -401,9 +401,9 @@ def index_array(name, values, p):
     values = np.asarray(values)
     if values.size == 0:
         return values.astype(np.int64)
-    if not np.issubdtype(values.dtype, np.integer):
-        if not (np.issubdtype(values.dtype, np.floating) and np.all(values == np.floor(values))):
-            raise ValueError(f"{name} has dtype {values.dtype}; it must hold whole numbers")
+    whole = np.issubdtype(values.dtype, np.floating) and np.all(values == np.floor(values))
+    if not (np.issubdtype(values.dtype, np.integer) or whole):
+        raise ValueError(f"{name} has dtype {values.dtype}; it must hold whole numbers")
     values = values.astype(np.int64)
     bad = np.flatnonzero((values < 0) | (values >= p))
     if bad.size:

@@ -15,9 +15,20 @@ from .result import History, Record, Result, Snapshot, Status
 _SHARE = 0.08  # of the run for certificates on schedule; the last ones come on top
 
 
-def solve(problem: Problem, method: str = "sdca-admm", *, tol: float = 1e-6, max_epochs: int = 1000,
-          time_limit: float | None = None, callback=None, random_state: int | None = 0,
-          warm_start: Result | None = None, check_every: int | None = None, progress=False, **options) -> Result:  # fmt: skip
+def solve(
+    problem: Problem,
+    method: str = "sdca-admm",
+    *,
+    tol: float = 1e-6,
+    max_epochs: int = 1000,
+    time_limit: float | None = None,
+    callback=None,
+    random_state: int | None = 0,
+    warm_start: Result | None = None,
+    check_every: int | None = None,
+    progress: bool = False,
+    **options,
+) -> Result:
     """Solve a problem to a certified relative gap.
 
     Parameters

@@ -33,6 +33,7 @@ taken half of the run), as in restarted primal-dual methods for linear programs 
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import types
 
 import numpy as np
@@ -352,7 +353,7 @@ def block_norms(problem, bounds, metric, scale) -> np.ndarray:
     rows, layout = problem.data.arrays, problem.layout
     norms = np.zeros(len(bounds) - 1)
     buffer = np.zeros(metric.size)
-    for k, (first, last) in enumerate(zip(bounds[:-1], bounds[1:], strict=True)):
+    for k, (first, last) in enumerate(itertools.pairwise(bounds)):
         size = last - first
         if size <= 300:
             gram = np.empty((size, size))
