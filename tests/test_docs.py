@@ -38,3 +38,11 @@ def test_public_names_exist_and_are_documented():
 
     for name in fenchel.__all__:
         assert getattr(fenchel, name).__doc__, name
+
+
+def test_no_submodule_hides_a_public_function():
+    """Importing a submodule sets it as an attribute of the package; none may carry a public function's name."""
+    import fenchel
+
+    modules = {path.stem for path in (ROOT / "src" / "fenchel").iterdir()}
+    assert not modules & (set(fenchel.__all__) - {"theory", "testing"})

@@ -170,7 +170,7 @@ def test_noise_is_refused_by_name(tmp_path, name):
 
 
 def test_missing_and_folder(tmp_path):
-    with pytest.raises(FileNotFoundError, match="nope.csv does not exist"):
+    with pytest.raises(FileNotFoundError, match=r"nope\.csv does not exist"):
         read_data(tmp_path / "nope.csv")
     fails("is a folder", read_data, tmp_path)
 

@@ -20,7 +20,7 @@ _HOME = {
     "maps": ["Map", "Identity", "Matrix", "Incidence", "Difference", "Gradient", "Copies", "Selection", "Stack"],
     "problem": ["Problem", "Certificate"],
     "result": ["Result", "Status", "History"],
-    "solve": ["solve"],
+    "solver": ["solve"],
 }  # fmt: skip
 _MODULES = ("losses", "penalties", "maps", "data", "problem", "result", "methods", "theory", "testing", "datasets")
 _NAMES = {name: module for module, names in _HOME.items() for name in names}

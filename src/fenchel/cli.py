@@ -101,8 +101,8 @@ def demo(
     Only the first column of the true weight matrix is not zero; the penalty knows that rows and columns
     are groups, and not which of them count.
     """
+    from . import solve
     from .datasets import artificial, artificial_problem_of
-    from .solve import solve
 
     _check_output(output)
     _check_picture(output)
@@ -384,10 +384,10 @@ def fit(
     Features are numbered from 0, the target not counted (in a LIBSVM file feature 1 is number 0). Ctrl-C
     stops the solver: the best answer so far is written with its gap, and the exit code is 130.
     """
+    from . import solve
     from .files import read_data
     from .model import Model
     from .problem import Problem
-    from .solve import solve
 
     _check_output(output)
     data = read_data(file, target=target, weights=weights, drop=drop or (), header=header)
@@ -733,8 +733,9 @@ def _check_output(output):
     folder = os.path.dirname(os.path.abspath(output))
     if not os.path.isdir(folder):
         raise ValueError(f"--output is {output!r}, but the folder {folder} does not exist")
-    if os.path.isdir(output):
-        raise ValueError(f"--output is {output!r}, which is a folder; give a file")
+    if os.path.exists(output) and not os.path.isfile(output):
+        # the new file takes the old one's place, which must never happen to a folder or a device
+        raise ValueError(f"--output is {output!r}, which exists and is not a regular file")
     if not os.access(folder, os.W_OK):
         raise ValueError(f"--output is {output!r}, but the folder {folder} cannot be written to")
 

@@ -259,7 +259,7 @@ def _read_csv(path, header) -> _Frame:
             warnings.simplefilter("error", pd.errors.ParserWarning)
             table = pd.read_csv(
                 path, sep=separator, header=0 if header else None, names=names, index_col=False, encoding="utf-8-sig",
-                skipinitialspace=True, low_memory=False, float_precision="round_trip",
+                skipinitialspace=True, low_memory=False, **_exact_floats(pd),
             )  # fmt: skip
     except (pd.errors.ParserError, pd.errors.ParserWarning, pd.errors.EmptyDataError) as error:
         for number, cells in _cells(path, separator):
@@ -682,6 +682,12 @@ def _pandas(path):
     except ImportError:
         raise ImportError(f"reading {path} needs pandas: pip install 'fenchel[io]'") from None
     return pandas
+
+
+def _exact_floats(pd) -> dict:
+    """The option that makes pandas read floats to the last bit; since 3.1 that is its default."""
+    version = tuple(int(part) for part in pd.__version__.split(".")[:2])
+    return {} if version >= (3, 1) else {"float_precision": "round_trip"}
 
 
 def _listed(names, most=8) -> str:

@@ -478,7 +478,7 @@ class Problem:
         _, along = self._free
         if along.shape[1] == 0:
             return self._gradient(np.zeros(self.visits))
-        from .solve import solve  # the one call back to the solver; a kinked loss needs its dual answer
+        from .solver import solve  # the one call back to the solver; a kinked loss needs its dual answer
 
         weight = np.repeat(self.weight, self.layout[0]) if self.weight.size else None
         small = Problem(np.ascontiguousarray(along), self.target, loss=self.loss, sample_weight=weight)
