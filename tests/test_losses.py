@@ -1,5 +1,7 @@
 """Losses: every law of `fenchel.testing`, formulas from elsewhere, bad input, and losses of one's own."""
 
+import ctypes
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -9,6 +11,7 @@ from scipy.optimize import brentq
 from scipy.special import expit, wrightomega, xlogy
 
 import fenchel as fl
+from fenchel.kernels import compiled, gradients
 from fenchel.losses import LOSSES
 from fenchel.testing import _call_step, check_loss
 
@@ -122,6 +125,21 @@ def test_compiled_step_is_the_formula(name):
         expected = np.where(weight > 0, s * FORMULAS[name](loss, v / s, C * s, target), 0.0)
         np.testing.assert_allclose(x, expected, rtol=1e-9, atol=1e-11)
         np.testing.assert_allclose(loss.dual_step(v, C, target), FORMULAS[name](loss, v, C, target), 1e-9, 1e-11)
+
+
+@every_loss
+def test_compiled_gradient_is_the_gradient(loss):
+    rng = np.random.default_rng(1)
+    sizes = np.array([0.0, 1e-3, 0.1, 0.5, 1.0, 1.35, 5.0, 40.0, 600.0])
+    score, target = np.meshgrid(np.concatenate([-sizes, sizes]), valid_targets(loss, 6, rng), indexing="ij")
+    score = np.concatenate([score, score + target]).ravel()
+    target = np.concatenate([target, target]).ravel()
+    weight = rng.choice([0.0, 0.3, 1.0, 5.0], score.size)
+    step = compiled.compile_step(getattr(gradients, loss.kernel))
+    out = np.empty_like(score)
+    arrays = (out, score, np.ones_like(score), target, weight, loss.params)
+    step.ctypes(score.size, *(a.ctypes.data_as(ctypes.POINTER(ctypes.c_double)) for a in arrays))
+    np.testing.assert_allclose(out, weight * loss.gradient(score, target), rtol=1e-12, atol=1e-15)
 
 
 @settings(derandomize=True, deadline=None, max_examples=150)

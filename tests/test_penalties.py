@@ -1,5 +1,7 @@
 """Penalties: every law of `fenchel.testing`, an independent conic solver, the algebra, bad input, one's own."""
 
+import ctypes
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -8,6 +10,7 @@ from hypothesis import strategies as st
 from numba import njit
 
 import fenchel as fl
+from fenchel.kernels import compiled, values
 from fenchel.penalties import PENALTIES, Separable, compile_penalty, run_prox
 from fenchel.testing import check_penalty
 
@@ -126,6 +129,20 @@ def test_compiled_prox_of_groups_is_the_formula(u, step):
     slack = 1e-12 * (1 + np.abs(u).max())
     np.testing.assert_allclose(fl.GroupL2(groups, weights).prox(u, step), euclid, atol=slack)
     np.testing.assert_allclose(fl.GroupLinf(groups, weights).prox(u, step), largest, atol=slack)
+
+
+@law
+@given(vectors)
+def test_compiled_value_is_the_value(u):
+    box = Separable(np.array([0, 1, 2, 0.1, 1, 0]), np.full(6, -500.0), np.array([INF, 900, 900, INF, 900, INF]))
+    groups = [[0, 1, 2], [3], [4, 5]]
+    for function in (box, fl.GroupL2(groups, [1, 0, 3]).localised(), fl.GroupLinf(groups, [1, 0, 3]).localised()):
+        out, params, index = np.empty(1), function.params, function.index
+        doubles, longs = ctypes.POINTER(ctypes.c_double), ctypes.POINTER(ctypes.c_int64)
+        compiled.compile_prox(getattr(values, function.kernel)).ctypes(
+            6, *(a.ctypes.data_as(doubles) for a in (u, out, params)), index.ctypes.data_as(longs)
+        )
+        assert out[0] == pytest.approx(function.value(u), rel=1e-13)
 
 
 @law

@@ -10,7 +10,9 @@ A penalty of your own defines `value`, `prox` and `conjugate`, in plain Python o
 
 from __future__ import annotations
 
+import copy
 import dataclasses
+import inspect
 
 import numpy as np
 import scipy.sparse as sp
@@ -78,11 +80,35 @@ class Penalty:
         """Coordinates where y breaks a one-sided dual bound of zero, which no scaling mends."""
         return np.zeros(0, dtype=np.int64)
 
+    # -- parameters, as scikit-learn wants them ------------------------------------------------------
+
+    def get_params(self, deep: bool = True) -> dict:
+        """The constructor's arguments by name."""
+        names = [name for name in inspect.signature(type(self).__init__).parameters if name != "self"]
+        return {name: getattr(self, name) for name in names}
+
+    def set_params(self, **params):
+        """Construct again with some arguments replaced; returns self."""
+        known = self.get_params(deep=False)
+        unknown = set(params) - set(known)
+        if unknown:
+            raise ValueError(f"{type(self).__name__} has no parameter {sorted(unknown)[0]!r}; it has {', '.join(known)}")
+        self.__init__(**(known | params))
+        return self
+
+    def __sklearn_clone__(self):
+        return copy.deepcopy(self)
+
     # -- algebra ------------------------------------------------------------------------------------
 
-    def terms(self):
+    def build(self, p: int | None) -> Penalty:
+        """This penalty on p features, for those that are shorthand for an expression of others."""
+        return self
+
+    def terms(self, p: int | None = None):
         """The sum as a list of (scale, leaf, map); the map of a bare penalty is the identity."""
-        return [(1.0, self, Identity())]
+        built = self.build(p)
+        return [(1.0, self, Identity())] if built is self else built.terms(p)
 
     def __add__(self, other):
         return Sum(self, other) if isinstance(other, Penalty) else NotImplemented
@@ -103,8 +129,8 @@ class Sum(Penalty):
     def __init__(self, *parts):
         self.parts = parts
 
-    def terms(self):
-        return [term for part in self.parts for term in part.terms()]
+    def terms(self, p=None):
+        return [term for part in self.parts for term in part.terms(p)]
 
     def __repr__(self):
         return " + ".join(map(repr, self.parts))
@@ -117,8 +143,8 @@ class Scaled(Penalty):
             raise ValueError(f"a penalty was multiplied by {scale:g}; the factor must be finite and not negative")
         self.scale, self.part = scale, part
 
-    def terms(self):
-        return [(self.scale * scale, leaf, map_) for scale, leaf, map_ in self.part.terms()]
+    def terms(self, p=None):
+        return [(self.scale * scale, leaf, map_) for scale, leaf, map_ in self.part.terms(p)]
 
     def __repr__(self):
         return f"{self.scale:g} * ({self.part!r})"
@@ -128,8 +154,9 @@ class Mapped(Penalty):
     def __init__(self, part, map_):
         self.part, self.map = part, map_
 
-    def terms(self):
-        return [(scale, leaf, inner @ self.map) for scale, leaf, inner in self.part.terms()]
+    def terms(self, p=None):
+        rows = self.map.matrix(p).shape[0] if p is not None else None
+        return [(scale, leaf, inner @ self.map) for scale, leaf, inner in self.part.terms(rows)]
 
     def __repr__(self):
         return f"({self.part!r}) @ {self.map!r}"
@@ -566,7 +593,7 @@ def compile_penalty(penalty: Penalty | None, p: int, alpha: float) -> list[Block
     """The blocks of alpha * penalty on p features, merged where their sum has a cheap prox."""
     blocks: list[Block] = []
     ridges: list[tuple[float, sp.csr_array]] = []
-    for scale, leaf, map_ in [] if penalty is None else penalty.terms():
+    for scale, leaf, map_ in [] if penalty is None else penalty.terms(p):
         scale *= alpha
         matrix = map_.matrix(p)
         if isinstance(leaf, Ridge):
