@@ -816,9 +816,8 @@ def _finish(result, tol):
         Status.STALLED: "; rounding leaves no room, try a larger --tol",
     }
     if result.status is not Status.CONVERGED:
-        proof = f"relative gap {result.relative_gap:.2e}, goal {tol:g}"
-        if not result.certified:
-            proof = f"no certificate: {result.reason}"
+        proof = f"relative gap {result.relative_gap:.2e}, goal {tol:g}" if result.certified else "no certificate"
+        proof += f" ({result.reason})" if result.reason else ""
         end = advice.get(result.status, "")
         print(f"fenchel: warning: not converged ({result.status}): {proof}{end}", file=sys.stderr)
     if result.status is Status.INTERRUPTED:

@@ -67,7 +67,7 @@ class Loss:
         from .kernels import compiled, losses
 
         if self.kernel is not None:
-            return compiled.compile_step(getattr(losses, self.kernel))
+            return compiled.compile_step(getattr(losses, self.kernel) if isinstance(self.kernel, str) else self.kernel)
         if self.scalar_step is not None:
             return compiled.numba_step(type(self).scalar_step)
         return compiled.python_step(self._weighted_step)

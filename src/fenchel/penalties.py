@@ -27,8 +27,9 @@ class Penalty:
 
     Attributes
     ----------
-    kernel : str or None
-        Name of a compiled prox; `params` and `index` are its arrays. None: `prox` is called.
+    kernel : str, function or None
+        A prox to compile, by its name in ``kernels/penalties.py`` or as a static method of the same form;
+        `params` and `index` are its arrays. None: `prox` is called.
     numba_prox : numba function (u, step) or None
         Overwrites u with the prox; `step` has one entry per coordinate, equal on each unit.
     """
@@ -693,7 +694,8 @@ def compiled_prox(function: Penalty):
     from .kernels import compiled, penalties
 
     if function.kernel is not None:
-        return compiled.compile_prox(getattr(penalties, function.kernel))
+        kernel = function.kernel
+        return compiled.compile_prox(getattr(penalties, kernel) if isinstance(kernel, str) else kernel)
     if function.numba_prox is not None:
         return compiled.numba_prox(type(function).numba_prox)
     return compiled.python_prox(function.prox)

@@ -5,9 +5,20 @@ The loop over epochs, certificates, limits and callbacks is `fenchel.solve`; a m
 
 from __future__ import annotations
 
+from .asdca import ASDCA
+from .batch_admm import BatchADMM
+from .fobos import FOBOS
+from .ol_admm import OLADMM
+from .opg_admm import OPGADMM
+from .rda import RDA
+from .rda_admm import RDAADMM
+from .sag import SAG
+from .sdca import SDCA
 from .sdca_admm import SDCAADMM
 
-METHODS = {"sdca-admm": SDCAADMM}
+METHODS = {
+    method.name: method for method in (SDCAADMM, BatchADMM, OLADMM, OPGADMM, RDAADMM, RDA, FOBOS, SDCA, SAG, ASDCA)
+}
 
 
 def make_method(name: str, options: dict):

@@ -1,0 +1,404 @@
+"""What the baselines share: options, blocks of rows, step sizes, the state and the run of an epoch.
+
+Symbols: w primal, x and y dual variables of rows and penalty, u = B'w; eta the step of w, eta0 its first
+value, t the steps taken; L the smoothness of a block's loss; K blocks of rows.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+
+from ..losses import Loss
+from ..penalties import Separable
+from ..problem import Problem
+from ..proximal import CompiledPenalty, StructuredProx, check_callbacks
+
+_LONGEST_CALL = 400_000_000  # stored entries read in one kernel call, so that Ctrl-C is heard
+_SAMPLED = 10  # blocks that a default step size is taken from
+
+
+# -- options ----------------------------------------------------------------------------------------
+
+
+def positive(name, value):
+    """None, or a positive finite number."""
+    if value is None:
+        return None
+    if not (np.isscalar(value) and np.isfinite(value) and value > 0):
+        raise ValueError(f"{name} is {value!r}; it must be a positive number")
+    return float(value)
+
+
+def whole(name, value):
+    """None, or a whole number from 1 on."""
+    if value is None:
+        return None
+    if not np.isscalar(value) or int(value) != value or value < 1:
+        raise ValueError(f"{name} is {value!r}; it must be a whole number, at least 1")
+    return int(value)
+
+
+def choice(name, value, known):
+    if value not in known:
+        raise ValueError(f"{name} is {value!r}; it must be {', '.join(map(repr, known[:-1]))} or {known[-1]!r}")
+    return value
+
+
+# -- state ------------------------------------------------------------------------------------------
+
+
+def vector(size: str):
+    """A field that holds an array of as many zeros as the problem's attribute `size` says."""
+    return dataclasses.field(metadata={"size": size})
+
+
+@dataclasses.dataclass(kw_only=True)
+class State:
+    """Everything that changes. Plain arrays and numbers, so that a run can be saved and resumed."""
+
+    method: str
+    rng: np.random.Generator
+    epoch: int = 0
+    w: np.ndarray = vector("size")
+    y: np.ndarray = vector("d")
+    u: np.ndarray = vector("d")
+
+    @classmethod
+    def _vectors(cls):
+        return {f.name: f.metadata["size"] for f in dataclasses.fields(cls) if "size" in f.metadata}
+
+    @classmethod
+    def fresh(cls, method: str, problem: Problem, rng) -> State:
+        arrays = {name: np.zeros(getattr(problem, size)) for name, size in cls._vectors().items()}
+        return cls(method=method, rng=rng, **arrays)
+
+    def as_dict(self) -> dict:
+        saved = {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}
+        saved = {key: value.copy() if isinstance(value, np.ndarray) else value for key, value in saved.items()}
+        return saved | {"rng": self.rng.bit_generator.state}
+
+    @classmethod
+    def from_dict(cls, saved: dict, method: str, problem: Problem, rng) -> State:
+        """The state that `as_dict` gave, for this method and a problem of the same shape."""
+        origin = saved.get("method", "sdca-admm")
+        if origin != method:
+            raise ValueError(f"warm_start comes from {origin}; {method} can only go on from a result of its own")
+        for name, size in cls._vectors().items():
+            if len(saved[name]) != getattr(problem, size):
+                raise ValueError(
+                    f"warm_start has {len(saved[name])} entries in {name}, but this problem has {getattr(problem, size)}"
+                )
+        values = {f.name: saved[f.name] for f in dataclasses.fields(cls)}
+        rng.bit_generator.state = values.pop("rng")
+        values = {key: value.copy() if isinstance(value, np.ndarray) else value for key, value in values.items()}
+        return cls(rng=rng, **values)
+
+    def clear(self):
+        """Back to zero, as at the start."""
+        for name in self._vectors():
+            getattr(self, name)[:] = 0.0
+
+
+# -- what the kernels take ----------------------------------------------------------------------------
+
+
+def compiled_gradient(loss: Loss):
+    """The gradient of a loss as a C function, or a callback into Python."""
+    from ..kernels import compiled, gradients
+
+    if loss.kernel is not None:
+        return compiled.compile_step(getattr(gradients, loss.kernel))
+
+    def gradient(score, curvature, target, weight):
+        return weight * loss.gradient(score, target)
+
+    return compiled.python_step(gradient)
+
+
+def live_slots(problem: Problem) -> np.ndarray:
+    """1 for every entry of w that may move; 0 for intercepts that are switched off."""
+    live = np.ones(problem.size)
+    if not problem.fit_intercept:
+        live[problem.intercept_slots] = 0.0
+    return live
+
+
+def weighted_norms(problem: Problem, bounds, metric=None, *, weighted=True, tol=1e-3) -> np.ndarray:
+    """Largest eigenvalue of Z_I' M Z_I for every block I, rows scaled by the root of their weight if `weighted`."""
+    from ..kernels.sdca_admm import block_norms
+
+    scale = np.ones(problem.visits)
+    if weighted and problem.weight.size:
+        scale = np.repeat(np.sqrt(problem.weight), problem.layout[0])
+    metric = live_slots(problem) if metric is None else metric
+    return block_norms(problem.data.arrays, problem.layout, bounds, metric, scale, 200, tol)
+
+
+def squared_norms(problem: Problem, metric) -> np.ndarray:
+    """z_i'M z_i for every visit, with a floor for empty rows."""
+    from ..kernels import rows
+
+    squares = np.empty(problem.visits)
+    rows.squares(problem.data.arrays, problem.layout, metric, squares)
+    return np.maximum(squares, 1e-12 * squares.mean() if squares.any() else 1.0)
+
+
+def smoothness(problem: Problem, bounds, *, sampled: bool = False, tol=1e-3) -> float:
+    """The largest Lipschitz constant of a block's unbiased gradient, (K/n) sigma_max(Z_I'Z_I) times the loss's.
+
+    A loss without one counts as 1. `sampled` looks at the first blocks only.
+    """
+    blocks = len(bounds) - 1
+    norms = weighted_norms(problem, bounds[: _SAMPLED + 1] if sampled else bounds, tol=tol)
+    largest = (problem.loss.smoothness or 1.0) * blocks / problem.n * float(norms.max())
+    return largest if largest > 0 else 1.0
+
+
+def constraint_reason(problem: Problem) -> str | None:
+    """Why a method whose w meets constraints in the limit only does not fit."""
+    for block in problem.blocks:
+        bounded = block.function
+        if isinstance(bounded, Separable) and (np.isfinite(bounded.lower).any() or np.isfinite(bounded.upper).any()):
+            return (
+                "its iterates meet constraints in the limit only, so that the objective would be infinite all along; "
+                "use sdca-admm"
+            )
+    return None
+
+
+def smooth_reason(problem: Problem) -> str | None:
+    """Why a method that needs a Lipschitz gradient does not fit."""
+    if problem.loss.smoothness is None:
+        return f"it needs a loss with a Lipschitz gradient, and {type(problem.loss).__name__} has none"
+    return None
+
+
+# -- methods ------------------------------------------------------------------------------------------
+
+
+class Method:
+    """Blocks of rows, compiled functions, and an epoch that visits K blocks.
+
+    Parameters
+    ----------
+    block_size : int
+        Rows per block; the paper takes 50.
+    order : {"random", "shuffle", "cyclic"}
+        K blocks drawn with replacement, as in the papers; every block once in random order; or as they stand.
+    """
+
+    name = ""
+    OPTIONS: tuple[str, ...] = ()
+    averages = False
+    State = State
+
+    def __init__(self, block_size=50, order="random"):
+        self.block_size = whole("block_size", block_size)
+        self.order = choice("order", order, ("random", "shuffle", "cyclic"))
+
+    def supports(self, problem: Problem) -> str | None:
+        """Why the method does not fit the problem; None where it does."""
+        return None
+
+    def alternative(self, state: State):
+        """No second point worth a certificate."""
+        return None
+
+    def start(self, problem: Problem, rng: np.random.Generator, warm: dict | None = None) -> State:
+        """Prepare everything that stays fixed, and the state (zero, or a warm start's)."""
+        self.problem = problem
+        n = problem.visits
+        self.bounds = np.append(np.arange(0, n, self.block_size or n), n).astype(np.int64)
+        self.blocks = len(self.bounds) - 1
+        self.data = (
+            problem.data.arrays, problem.layout, problem.target, problem.weight, self.bounds,
+            float(problem.fit_intercept),
+        )  # fmt: skip
+        self._loss_functions = problem.loss.compiled(), compiled_gradient(problem.loss)
+        self._loss_params = problem.loss.params
+        self.loss = (*(f.address for f in self._loss_functions), self._loss_params.ctypes.data)
+        self.prepare(problem)
+        if warm is not None:
+            return self.State.from_dict(warm, self.name, problem, rng)
+        return self.State.fresh(self.name, problem, rng)
+
+    def prepare(self, problem: Problem) -> None:
+        """Whatever else stays fixed; sets `penalty`."""
+        self.penalty = CompiledPenalty(problem)
+
+    def epoch(self, state: State) -> None:
+        """Visit K blocks."""
+        if self.order == "shuffle":
+            order = state.rng.permutation(self.blocks)
+        elif self.order == "random":
+            order = state.rng.integers(0, self.blocks, self.blocks)
+        else:
+            order = np.arange(self.blocks)
+        calls = max(1, -(-self.problem.data.stored * self.problem.layout[0] // _LONGEST_CALL))
+        for part in np.array_split(order, min(calls, self.blocks)):
+            self.advance(state, part)
+        check_callbacks(*self._loss_functions, self.penalty)
+        state.epoch += 1
+        self.finish(state)
+
+    def advance(self, state: State, order) -> None:
+        """Visit the blocks listed in `order`."""
+        raise NotImplementedError
+
+    def finish(self, state: State) -> None:
+        """What is to be done after an epoch."""
+
+    def structured(self, problem: Problem) -> StructuredProx:
+        """The prox of the problem's whole penalty, prepared once."""
+        if getattr(self, "_structured", None) is None or self._structured.problem is not problem:
+            self._structured = StructuredProx(problem)
+        return self._structured
+
+
+@dataclasses.dataclass(kw_only=True)
+class OnlineState(State):
+    """w is what is reported: the running iterate or the mean of all of them."""
+
+    t: int = 0
+    eta0: float = 0.0
+    caution: float = 1.0
+    current: np.ndarray = vector("size")
+    mean: np.ndarray = vector("size")
+    dual: np.ndarray = vector("d")
+    mean_dual: np.ndarray = vector("d")
+
+
+class Online(Method):
+    """A method that sees one block at a time with a step size of its own schedule.
+
+    Parameters
+    ----------
+    eta0 : float, optional
+        First step size. By default a multiple of 1/L, in which L is the largest smoothness of a block's loss; the
+        class's SCHEDULES give the factors, chosen on the paper's problems.
+    schedule : str
+        One of SCHEDULES.
+    report : {"average", "last"}
+        Which iterate is the answer: the mean, which the methods' papers analyse, or the last.
+    block_size, order
+        See :class:`Method`.
+
+    Notes
+    -----
+    If the numbers overflow (a step far too long for an exponential loss), the run starts again from zero with
+    eta0 divided by four.
+    """
+
+    SCHEDULES: dict[str, tuple[str, float]] = {}  # name: kernel's name, default eta0 in units of 1/L
+    OPTIONS = ("eta0", "schedule", "report", "block_size", "order")
+    State = OnlineState
+
+    def __init__(self, eta0=None, schedule="sqrt", report="average", block_size=50, order="random"):
+        super().__init__(block_size, order)
+        self.eta0 = positive("eta0", eta0)
+        self.schedule = choice("schedule", schedule, tuple(self.SCHEDULES))
+        self.report = choice("report", report, ("average", "last"))
+
+    def start(self, problem, rng, warm=None):
+        state = super().start(problem, rng, warm)
+        if self.eta0 is not None:
+            state.eta0 = self.eta0
+        elif warm is None:
+            state.eta0 = self.SCHEDULES[self.schedule][1] / smoothness(problem, self.bounds, sampled=True, tol=1e-2)
+        return state
+
+    def prepare(self, problem):
+        super().prepare(problem)
+        self.strength = self.structured(problem).quadratic[problem.feature_slots].min(initial=np.inf)
+
+    def rule(self, state, *more):
+        """Kind of step size, eta0 and strong convexity, and what the kernel wants beside them."""
+        from ..kernels.baselines import STEP_SIZES
+
+        kind = STEP_SIZES[self.SCHEDULES[self.schedule][0]]
+        return (kind, state.eta0 / state.caution, float(self.strength), *more)
+
+    def finish(self, state):
+        if not np.isfinite(state.current).all():
+            state.clear()
+            state.t, state.caution = 0, 4.0 * state.caution
+            return
+        state.t += self.blocks
+        last = self.report == "last"
+        state.w[:] = state.current if last else state.mean
+        state.y[:] = self.problem.n * self.subgradient(state.dual if last else state.mean_dual, state.w)
+
+    def subgradient(self, dual, w):
+        """The subgradient of the penalty at B'w that belongs to the method's own dual variable."""
+        raise NotImplementedError
+
+
+DESCENT = {"sqrt": ("sqrt", 30.0), "strong": ("strong", 1.0), "constant": ("constant", 1.0)}
+
+
+class OnlineADMM(Online):
+    """An online method that splits w and u = B'w; adds the step rho of the multiplier to Online's options."""
+
+    OPTIONS = ("rho", *Online.OPTIONS)
+
+    def __init__(self, rho=0.1, eta0=None, schedule="sqrt", report="average", block_size=50, order="random"):
+        super().__init__(eta0, schedule, report, block_size, order)
+        self.rho = positive("rho", rho)
+
+    def supports(self, problem):
+        return constraint_reason(problem)
+
+    def prepare(self, problem):
+        super().prepare(problem)
+        self.split = (self.penalty.map, self.penalty.blocks, *self.penalty.steps(1.0 / self.rho))
+
+    def arguments(self, state, order):
+        """What the kernels of all of them take first."""
+        rule = self.rule(state, self.rho, self.penalty.norm)
+        return (
+            self.data, order, self.loss, self.problem.n, self.split, rule, state.t, state.current, state.u, state.dual,
+            state.mean, state.mean_dual,
+        )  # fmt: skip
+
+    def subgradient(self, dual, w):
+        return -dual
+
+
+class OnlineProximal(Online):
+    """An online method with the prox of the whole penalty; adds its tolerance to Online's options.
+
+    Parameters
+    ----------
+    prox_tol : float
+        Relative duality gap at which the inner prox stops.
+    eta0, schedule, report, block_size, order
+        See :class:`Online`.
+    """
+
+    OPTIONS = (*Online.OPTIONS, "prox_tol")
+    dual_averaging = False
+
+    def __init__(self, eta0=None, schedule="sqrt", report="average", block_size=50, order="random", prox_tol=1e-7):
+        super().__init__(eta0, schedule, report, block_size, order)
+        self.prox_tol = positive("prox_tol", prox_tol)
+
+    def supports(self, problem):
+        return None if self.structured(problem).separated else constraint_reason(problem)
+
+    def prepare(self, problem):
+        super().prepare(problem)
+        self.penalty = self.structured(problem)
+
+    def advance(self, state, order):
+        from ..kernels.baselines import proximal_epoch
+
+        rule = self.rule(state, self.prox_tol, 200)
+        proximal_epoch(
+            self.data, order, self.loss, self.problem.n, self.penalty.solver, rule, state.t, state.current, state.u,
+            state.dual, state.mean, state.mean_dual, getattr(state, "gradient", state.mean), self.dual_averaging,
+        )  # fmt: skip
+
+    def subgradient(self, dual, w):
+        return self.penalty.dual(dual, w)

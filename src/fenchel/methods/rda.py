@@ -1,0 +1,37 @@
+"""RDA: regularised dual averaging (L. Xiao, 2009).
+
+Symbols: gbar the mean of the mini-batch gradients so far, eta_t the step; the prox is that of the whole penalty,
+psi(B'.), and is found in its dual (``kernels/prox.py``).
+
+    w+ = prox of eta_t psi(B'.) at -eta_t gbar
+"""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+
+from .common import OnlineProximal, OnlineState, vector
+
+
+@dataclasses.dataclass(kw_only=True)
+class RDAState(OnlineState):
+    gradient: np.ndarray = vector("size")
+
+
+class RDA(OnlineProximal):
+    """Regularised dual averaging.
+
+    Parameters
+    ----------
+    schedule : {"sqrt", "linear"}
+        eta_t = eta0 sqrt(t), eta0 = 300/L by default; or eta0 t, for strongly convex penalties, 3/L by default.
+    eta0, report, block_size, order, prox_tol
+        See :class:`fenchel.methods.common.OnlineProximal`.
+    """
+
+    name = "rda"
+    SCHEDULES = {"sqrt": ("dual-sqrt", 300.0), "linear": ("dual-linear", 3.0)}  # noqa: RUF012
+    State = RDAState
+    dual_averaging = True
