@@ -28,6 +28,8 @@ class Rows:
         self.n, self.p = X.shape
         if self.n == 0:
             raise ValueError(f"X has shape {X.shape}: there are no rows to learn from")
+        if self.p == 0:
+            raise ValueError(f"X has shape {X.shape}: there are no features to learn from")
         self.sparse = sp.issparse(X)
         _check_finite(X, self.sparse)
         parts = (X.data, X.indices, X.indptr) if self.sparse else (X,)
@@ -67,13 +69,21 @@ def _as_matrix(X):
     if sp.issparse(X):
         if X.ndim != 2:
             raise ValueError(f"X has {X.ndim} dimension(s); it must have two")
+        if X.dtype.kind not in "biuf":
+            raise ValueError(f"X has dtype {X.dtype}; it must be real numbers")
         if X.format != "csr":
             X = X.tocsr()
+        _check_indices(X)
+        if _has_duplicates(X):
+            X = X.copy()
+            X.sum_duplicates()
         return X if X.dtype in (np.float32, np.float64) else X.astype(float)
     if isinstance(X, np.ndarray):
         if X.ndim != 2:
             raise ValueError(f"X has shape {X.shape}; it must have two dimensions (reshape one feature to (n, 1))")
-        if (not np.issubdtype(X.dtype, np.number) and X.dtype != bool) or np.issubdtype(X.dtype, np.complexfloating):
+        if isinstance(X, np.ma.MaskedArray):
+            raise ValueError("X is a masked array; fill its masked entries, e.g. X.filled(0)")
+        if X.dtype.kind not in "biuf":
             raise ValueError(f"X has dtype {X.dtype}; it must be real numbers")
         if X.dtype not in (np.float32, np.float64) or not X.dtype.isnative:
             return np.ascontiguousarray(X, dtype=float)
@@ -89,6 +99,30 @@ def _as_matrix(X):
         X, dtype=[np.float64, np.float32], order="C", ensure_all_finite=False, ensure_min_samples=0, input_name="X"
     )
     return np.ascontiguousarray(converted)
+
+
+def _check_indices(X):
+    """scipy does not look at the indices of a matrix put together by hand; a kernel would write past the end."""
+    back = np.flatnonzero(np.diff(X.indptr) < 0)
+    if back.size:
+        raise ValueError(f"X.indptr[{back[0] + 1}] is below X.indptr[{back[0]}]; it must not decrease")
+    if X.indices.size and (X.indices.min() < 0 or X.indices.max() >= X.shape[1]):
+        k = np.flatnonzero((X.indices < 0) | (X.indices >= X.shape[1]))[0]
+        raise ValueError(f"X.indices[{k}] is {X.indices[k]}; columns are numbered 0 to {X.shape[1] - 1}")
+
+
+def _has_duplicates(X):
+    """Whether a row names a column twice; the order of the columns does not matter."""
+    if X.has_canonical_format:
+        return False
+    step = max(1, _CHUNK * X.shape[0] // max(X.nnz, 1))
+    for first in range(0, X.shape[0], step):
+        bounds = X.indptr[first : first + step + 1]
+        rows = np.repeat(np.arange(bounds.size - 1), np.diff(bounds))
+        keys = rows * np.int64(X.shape[1]) + X.indices[bounds[0] : bounds[-1]]
+        if np.unique(keys).size < keys.size:
+            return True
+    return False
 
 
 def _read_only(array):
@@ -122,7 +156,7 @@ def as_weights(sample_weight, n) -> np.ndarray:
     if sample_weight is None:
         return np.zeros(0)
     weight = np.asarray(sample_weight)
-    if weight.dtype == object or weight.ndim != 1:
+    if weight.dtype.kind not in "biuf" or weight.ndim != 1:
         raise ValueError(
             f"sample_weight has dtype {weight.dtype} and shape {weight.shape}; it must be a numeric vector"
         )
@@ -132,9 +166,9 @@ def as_weights(sample_weight, n) -> np.ndarray:
     bad = np.flatnonzero(~(np.isfinite(weight) & (weight >= 0)))
     if bad.size:
         raise ValueError(f"sample_weight[{bad[0]}] is {weight[bad[0]]:g}; weights must be finite and not negative")
-    total = weight.sum()
-    if total <= 0:
+    if not weight.any():
         raise ValueError("sample_weight is zero for every row")
     if np.all(weight == weight[0]):
         return np.zeros(0)
-    return weight * (n / total)
+    weight /= weight.max()
+    return weight * (n / weight.sum())

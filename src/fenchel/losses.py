@@ -12,6 +12,8 @@ may instead override :meth:`Loss.dual_step` in plain Python, or set `scalar_step
 
 from __future__ import annotations
 
+import inspect
+
 import numpy as np
 from scipy.special import expit, xlogy
 
@@ -55,9 +57,7 @@ class Loss:
         """Prox of f*/curvature at point, elementwise."""
         if self.kernel is None and self.scalar_step is None:
             raise TypeError(f"{type(self).__name__} must define dual_step, scalar_step or kernel")
-        point, curvature, target = (
-            np.ascontiguousarray(a, dtype=float) for a in np.broadcast_arrays(point, curvature, target)
-        )
+        point, curvature, target = (np.array(a, dtype=float) for a in np.broadcast_arrays(point, curvature, target))
         out, weight, params = np.empty_like(point), np.ones_like(point), self.params
         self.compiled().ctypes(point.size, *(_pointer(a) for a in (out, point, curvature, target, weight, params)))
         return out
@@ -69,7 +69,7 @@ class Loss:
         if self.kernel is not None:
             return compiled.compile_step(getattr(losses, self.kernel) if isinstance(self.kernel, str) else self.kernel)
         if self.scalar_step is not None:
-            return compiled.numba_step(type(self).scalar_step)
+            return compiled.numba_step(inspect.getattr_static(self, "scalar_step"))
         return compiled.python_step(self._weighted_step)
 
     def _weighted_step(self, point, curvature, target, weight):
@@ -82,7 +82,7 @@ class Loss:
     def check_targets(self, target) -> np.ndarray:
         """The targets as a float array, or a ValueError that names the first one this loss cannot take."""
         target = np.asarray(target)
-        if (target.dtype == object or not np.issubdtype(target.dtype, np.number)) and target.dtype != bool:
+        if target.dtype.kind not in "biuf":
             raise ValueError(f"y has dtype {target.dtype}; {type(self).__name__} takes numbers")
         target = np.ascontiguousarray(target, dtype=float)
         bad = np.flatnonzero(~np.isfinite(target))
@@ -104,7 +104,7 @@ class Loss:
         return target
 
     def __repr__(self):
-        inner = ", ".join(f"{key}={value:g}" for key, value in vars(self).items())
+        inner = ", ".join(f"{key}={value:g}" for key, value in vars(self).items() if isinstance(value, (int, float)))
         return f"{type(self).__name__}({inner})"
 
 
@@ -120,7 +120,10 @@ def _pointer(array):
 
 def _number(name, value, low, high=np.inf, *, open_low=False, open_high=False):
     """A finite number in an interval, or a ValueError."""
-    value = float(value)
+    try:
+        value = float(value)
+    except (TypeError, ValueError):
+        raise ValueError(f"{name} is {value!r}; it must be a number") from None
     inside = (low < value if open_low else low <= value) and (value < high if open_high else value <= high)
     if not inside or not np.isfinite(value):
         left, right = "(" if open_low else "[", ")" if open_high or high == np.inf else "]"
@@ -144,7 +147,7 @@ class _Margin(Loss):
         return np.minimum(ends, 0.0), np.maximum(ends, 0.0)
 
     def conjugate(self, dual, target):
-        a = np.asarray(dual) * target
+        a = np.asarray(dual) * np.asarray(target)
         slack = _TINY * min(self._bound, 1.0)
         inside = (a <= slack) & (a >= -self._bound - slack)
         a = np.clip(a, -self._bound, 0.0)
@@ -180,7 +183,7 @@ class SmoothedHinge(_Margin):
 
     def gradient(self, score, target):
         short = np.clip((1.0 - np.asarray(score) * target) / self.smoothing, 0.0, 1.0)
-        return -target * short
+        return -np.asarray(target) * short
 
 
 class Hinge(_Margin):
@@ -195,7 +198,7 @@ class Hinge(_Margin):
         return np.maximum(1.0 - np.asarray(score) * target, 0.0)
 
     def gradient(self, score, target):
-        return np.where(np.asarray(score) * target < 1, -target, 0.0)
+        return np.where(np.asarray(score) * target < 1, -np.asarray(target), 0.0)
 
 
 class SquaredHinge(_Margin):
@@ -214,7 +217,7 @@ class SquaredHinge(_Margin):
         return np.maximum(1.0 - np.asarray(score) * target, 0.0) ** 2
 
     def gradient(self, score, target):
-        return -2.0 * target * np.maximum(1.0 - np.asarray(score) * target, 0.0)
+        return -2.0 * np.asarray(target) * np.maximum(1.0 - np.asarray(score) * target, 0.0)
 
 
 class Logistic(Loss):
@@ -234,14 +237,14 @@ class Logistic(Loss):
         return np.logaddexp(0.0, -np.asarray(score) * target)
 
     def gradient(self, score, target):
-        return -target * expit(-np.asarray(score) * target)
+        return -np.asarray(target) * expit(-np.asarray(score) * target)
 
     def domain(self, target):
         target = np.asarray(target, dtype=float)
         return np.minimum(-target, 0.0), np.maximum(-target, 0.0)
 
     def conjugate(self, dual, target):
-        a = -np.asarray(dual) * target
+        a = -np.asarray(dual) * np.asarray(target)
         inside = (a >= -_TINY) & (a <= 1 + _TINY)
         a = np.clip(a, 0.0, 1.0)
         return np.where(inside, xlogy(a, a) + xlogy(1 - a, 1 - a), np.inf)
@@ -396,6 +399,7 @@ class Poisson(Loss):
         return -target, np.full_like(target, np.inf)
 
     def conjugate(self, dual, target):
+        target = np.asarray(target)
         a = np.asarray(dual) + target
         inside = a >= -_TINY * (1 + np.abs(target))
         a = np.maximum(a, 0.0)

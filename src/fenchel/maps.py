@@ -7,6 +7,7 @@ on its norm, the solve with B B' that a certificate needs, and the directions it
 from __future__ import annotations
 
 import functools
+import numbers
 
 import numpy as np
 import scipy.sparse as sp
@@ -85,13 +86,11 @@ class Matrix(Map):
     """u = M w for a dense or sparse matrix M = B' of shape (d, p)."""
 
     def __init__(self, M):
-        if sp.issparse(M):
-            values = sp.csr_array(M, dtype=float)
-        else:
-            M = np.asarray(M)
-            if M.dtype == object or M.ndim != 2:
-                raise ValueError(f"M has dtype {M.dtype} and shape {M.shape}; it must be a numeric matrix")
-            values = sp.csr_array(M.astype(float))
+        M = M if sp.issparse(M) else np.asarray(M)
+        if M.dtype.kind not in "biuf" or M.ndim != 2:
+            raise ValueError(f"M has dtype {M.dtype} and shape {M.shape}; it must be a real matrix")
+        values = sp.csr_array(M, dtype=float, copy=True)
+        values.sum_duplicates()
         bad = np.flatnonzero(~np.isfinite(values.data))
         if bad.size:
             row = np.searchsorted(values.indptr, bad[0], side="right") - 1
@@ -131,7 +130,10 @@ class Incidence(Map):
         size = np.ones(m) if self.weights is None else np.abs(self.weights)
         sign = np.ones(m) if self.weights is None else np.where(self.weights < 0, -1.0, 1.0)
         values = np.column_stack([size, -sign * size]).ravel()
-        return sp.csr_array((values, self.edges.ravel(), 2 * np.arange(m + 1)), shape=(m, p))
+        # a copy, since scipy sorts indices in place whenever it likes
+        out = sp.csr_array((values, self.edges.flatten(), 2 * np.arange(m + 1)), shape=(m, p))
+        out.sort_indices()
+        return out
 
 
 class Difference(Map):
@@ -169,7 +171,7 @@ class Gradient(Map):
     """
 
     def __init__(self, shape):
-        self.shape = tuple(_count("shape", s) for s in np.atleast_1d(shape))
+        self.shape = tuple(_count("shape", s) for s in np.atleast_1d(shape).tolist())
         self.p = int(np.prod(self.shape))
 
     @functools.cached_property
@@ -214,7 +216,7 @@ class Selection(Map):
 
     def _matrix(self, p):
         m = len(self.index)
-        return sp.csr_array((np.ones(m), self.index, np.arange(m + 1)), shape=(m, p))
+        return sp.csr_array((np.ones(m), self.index.copy(), np.arange(m + 1)), shape=(m, p))
 
     def norm(self):
         return 1.0 if len(self.index) else 0.0
@@ -279,6 +281,13 @@ class Gram:
         self.unseen = np.flatnonzero(self.diagonal == 0)
 
     @functools.cached_property
+    def parts(self) -> np.ndarray:
+        """Labels of the features; those that rows of B' connect share one."""
+        if self.is_diagonal:
+            return np.arange(self.p)
+        return sp.csgraph.connected_components(self._gram, directed=False)[1]
+
+    @functools.cached_property
     def blind(self) -> np.ndarray:
         """Orthonormal basis (p, k) of the null directions that mix several features, e.g. constants."""
         none = np.zeros((self.p, 0))
@@ -291,13 +300,21 @@ class Gram:
         pinned[self.matrix.indices[single][self.matrix.data[single] != 0]] = True
         if pinned.all():
             return none
+        # where the other rows are differences of two features, one pin holds the whole part
+        totals = np.asarray(self.matrix.sum(axis=1)).ravel()
+        plain = np.ones(self.p, dtype=bool)
+        for k in np.flatnonzero((counts > 2) | ((counts == 2) & (totals != 0))):
+            plain[self.matrix.indices[self.matrix.indptr[k]]] = False
         columns = []
-        _, label = sp.csgraph.connected_components(self._gram, directed=False)
-        order = np.argsort(label, kind="stable")
-        for part in np.split(order, np.flatnonzero(np.diff(label[order])) + 1):
+        order = np.argsort(self.parts, kind="stable")
+        for part in np.split(order, np.flatnonzero(np.diff(self.parts[order])) + 1):
             if pinned[part].all():
                 continue
-            for vector in _null_of_part(sp.csr_array(self._gram[part][:, part])):
+            if plain[part].all():
+                vectors = [] if pinned[part].any() else [np.full(part.size, part.size**-0.5)]
+            else:
+                vectors = _null_of_part(sp.csr_array(self.matrix[:, part]))
+            for vector in vectors:
                 column = np.zeros(self.p)
                 column[part] = vector
                 columns.append(column)
@@ -332,7 +349,18 @@ class Gram:
             return sla.splu(sp.csc_array(gram)).solve
         scale = 1.0 / gram.diagonal()
         precondition = sla.LinearOperator(gram.shape, lambda r: scale * np.ravel(r))
-        return lambda r: sla.cg(gram, r, rtol=1e-14, maxiter=2000, M=precondition)[0]
+        direct = []
+
+        def solve(r):
+            if not direct:
+                v, failed = sla.cg(gram, r, rtol=1e-14, maxiter=2000, M=precondition)
+                if not failed:
+                    return v
+                # long chains and grids: many iterations, but little fill
+                direct.append(sla.splu(sp.csc_array(gram)).solve)
+            return direct[0](r)
+
+        return solve
 
     def solve(self, r):
         if self.is_diagonal:
@@ -340,20 +368,50 @@ class Gram:
         return self.project(self._factor(self.project(r)))
 
 
-def _null_of_part(gram):
-    """Orthonormal null vectors of one connected block of B B'."""
-    size = gram.shape[0]
-    if size <= 1500:
-        values, vectors = np.linalg.eigh(gram.toarray())
-        return vectors[:, values <= 1e-12 * size * max(values[-1], 1e-300)].T
+def _null_of_part(matrix):
+    """Orthonormal null vectors of B' restricted to one connected part of its features.
+
+    Rows are brought to length 1, which leaves the null space as it is and makes weak rows count; and it is
+    the singular values of B' that are looked at, since the eigenvalues of B B' lose half the digits.
+    """
+    length = np.sqrt(np.asarray(matrix.multiply(matrix).sum(axis=1)).ravel())
+    rows = np.flatnonzero(length)
+    matrix = sp.csr_array(sp.diags_array(1.0 / length[rows]) @ matrix[rows])
+    size = matrix.shape[1]
+    polynomials = _polynomial_null(matrix)
+    if polynomials is not None:
+        return polynomials
+    if size <= 400:
+        triangle = np.zeros((0, size))
+        for first in range(0, rows.size, 2 * size):
+            triangle = np.linalg.qr(np.vstack([triangle, matrix[first : first + 2 * size].toarray()]), mode="r")
+        _, values, vectors = np.linalg.svd(triangle)
+        return vectors[np.count_nonzero(values > 1e-15 * max(matrix.shape) * values[0]) :]
+    gram = sp.csc_array(matrix.T @ matrix)
     shift = 1e-8 * gram.diagonal().mean()
     count = 8
     while True:
-        values, vectors = sla.eigsh(sp.csc_array(gram), k=count, sigma=-shift, which="LM", v0=np.ones(size))
-        small = values <= 1e-11 * gram.diagonal().max()
+        _, vectors = sla.eigsh(gram, k=count, sigma=-shift, which="LM", v0=np.ones(size))
+        vectors = np.linalg.qr(vectors)[0]
+        _, values, mix = np.linalg.svd(matrix @ vectors, full_matrices=False)
+        small = values <= 1e-8 * np.sqrt(gram.diagonal().max())
         if not small.all() or count >= 64:
-            return np.linalg.qr(vectors[:, small])[0].T
+            return np.linalg.qr(vectors @ mix[small].T)[0].T
         count *= 2
+
+
+def _polynomial_null(matrix):
+    """Differences along a line: rows that begin further and further right are independent, so that the null space
+    has one dimension per missing row; if low polynomials lie in it they are all of it."""
+    rows, size = matrix.shape
+    degree = size - rows
+    if not 0 < degree <= 8 or np.any(np.diff(matrix.indptr) == 0):
+        return None
+    first = np.minimum.reduceat(matrix.indices, matrix.indptr[:-1])
+    if np.any(np.diff(first) <= 0):
+        return None
+    basis = np.linalg.qr(np.polynomial.legendre.legvander(np.linspace(-1, 1, size), degree - 1))[0]
+    return basis.T if np.abs(matrix @ basis).max() <= 1e-12 else None
 
 
 def spectral_norm(matrix) -> float:
@@ -376,7 +434,8 @@ def spectral_norm(matrix) -> float:
 
 
 def _count(name, value):
-    if isinstance(value, (bool, np.bool_)) or int(value) != value or value < 1:
+    real = isinstance(value, numbers.Real) and not isinstance(value, (bool, np.bool_))
+    if not (real and value >= 1 and value == np.floor(value) and np.isfinite(value)):
         raise ValueError(f"{name} is {value!r}; it must be a whole number, at least 1")
     return int(value)
 
@@ -384,7 +443,7 @@ def _count(name, value):
 def finite_vector(name, values, length, *, minimum=None):
     """A float vector of the given length, finite and not below `minimum`, or a ValueError."""
     values = np.asarray(values)
-    if values.dtype == object or values.ndim != 1:
+    if values.dtype.kind not in "biuf" or values.ndim != 1:
         raise ValueError(f"{name} has dtype {values.dtype} and shape {values.shape}; it must be a numeric vector")
     values = values.astype(float)
     if len(values) != length:

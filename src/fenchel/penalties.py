@@ -4,7 +4,7 @@ A penalty is written without knowing the data. `compile_penalty(penalty, p)` tur
 simple function with a cheap prox, behind a sparse matrix. Penalties that share a map are merged where
 their sum still has a cheap prox (the l1 norm, bounds, and a quadratic with anything).
 
-A penalty of your own defines `value`, `prox` and `conjugate`, in plain Python or with `numba_prox`; see
+A penalty of your own defines `value`, `prox`, `conjugate` and `gauge`, in plain Python or with `numba_prox`; see
 :class:`Penalty`. `fenchel.testing.check_penalty` proves any of them.
 """
 
@@ -17,7 +17,7 @@ import inspect
 import numpy as np
 import scipy.sparse as sp
 
-from .maps import Copies, Identity, Map, finite_vector, index_array
+from .maps import Copies, Identity, Map, _count, finite_vector, index_array
 
 _TINY = 1e-12  # rounding slack of a dual constraint, relative to its radius
 
@@ -93,7 +93,9 @@ class Penalty:
         known = self.get_params(deep=False)
         unknown = set(params) - set(known)
         if unknown:
-            raise ValueError(f"{type(self).__name__} has no parameter {sorted(unknown)[0]!r}; it has {', '.join(known)}")
+            raise ValueError(
+                f"{type(self).__name__} has no parameter {sorted(unknown)[0]!r}; it has {', '.join(known)}"
+            )
         self.__init__(**(known | params))
         return self
 
@@ -213,7 +215,7 @@ class Separable(Penalty):
     def gauge(self, y):
         over = np.maximum(np.where(np.isinf(self.upper), y, 0.0), np.where(np.isinf(self.lower), -y, 0.0))
         over = np.maximum(over, 0.0)
-        if np.any(over[self.weights == 0] > _TINY * (np.abs(y).max(initial=0.0))):
+        if np.any(over[self.weights == 0] > 0):
             return np.inf
         ratio = np.divide(over, self.weights, out=np.zeros_like(over), where=self.weights > 0)
         return float(ratio.max(initial=0.0))
@@ -287,6 +289,8 @@ class L1(_SeparableLeaf):
 
     def separable(self, d, scale=1.0):
         weights = np.ones(d) if self.weights is None else self.weights
+        if len(weights) != d:
+            raise ValueError(f"weights has {len(weights)} entries; expected {d}")
         return Separable(scale * weights, *_free(d))
 
 
@@ -306,12 +310,16 @@ class Box(_SeparableLeaf):
     """
 
     def __init__(self, lower, upper):
-        self.lower, self.upper = np.asarray(lower, dtype=float), np.asarray(upper, dtype=float)
-        for name, bound in (("lower", self.lower), ("upper", self.upper)):
-            if bound.ndim > 1 or np.any(np.isnan(bound)):
+        for name, bound, never in (("lower", lower, np.inf), ("upper", upper, -np.inf)):
+            bound = np.asarray(bound)
+            if bound.dtype.kind not in "biuf" or bound.ndim > 1:
                 raise ValueError(
-                    f"{name} has shape {bound.shape} or holds NaN; it must be a number or a vector of numbers"
+                    f"{name} has dtype {bound.dtype} and shape {bound.shape}; it must be a number or a vector of numbers"
                 )
+            bad = np.flatnonzero(np.isnan(bound) | (bound == never))
+            if bad.size:
+                raise ValueError(f"{name}[{bad[0]}] is {np.ravel(bound)[bad[0]]:g}; it must not be NaN or {never:g}")
+            setattr(self, name, bound.astype(float))
         try:
             low, high = np.broadcast_arrays(self.lower, self.upper)
         except ValueError:
@@ -413,7 +421,13 @@ class _Groups(Penalty):
         return np.concatenate([[len(self.groups)], self.bounds]).astype(np.int64)
 
     def units(self, d):
-        return np.repeat(np.arange(len(self.groups)), np.diff(self.bounds))
+        own = np.repeat(np.arange(len(self.groups)), np.diff(self.bounds))
+        if self._local:
+            return own
+        # on features: what no group holds is a unit of its own
+        labels = len(self.groups) + np.arange(d)
+        labels[self.copies] = own
+        return labels
 
     def size(self):
         return int(self.bounds[-1]) if self._local else None
@@ -437,6 +451,7 @@ class _Groups(Penalty):
     def gauge(self, y):
         if not self._local and (len(np.unique(self.copies)) < len(self.copies)):
             raise ValueError("the conjugate of overlapping groups has no closed form; ask the Problem")
+        y = np.asarray(y, dtype=float)
         size = self._dual_norms(self._split(y))
         if np.any(size[self.weights == 0] > _TINY * np.abs(y).max(initial=0.0)):
             return np.inf
@@ -519,10 +534,10 @@ class TraceNorm(Penalty):
     """
 
     def __init__(self, shape):
-        shape = tuple(int(s) for s in shape)
+        shape = tuple(np.atleast_1d(shape).tolist())
         if len(shape) != 2 or min(shape) < 1:
             raise ValueError(f"shape is {shape}; it must be two positive numbers")
-        self.shape = shape
+        self.shape = tuple(_count("shape", s) for s in shape)
 
     def size(self):
         return self.shape[0] * self.shape[1]
@@ -599,7 +614,7 @@ def compile_penalty(penalty: Penalty | None, p: int, alpha: float) -> list[Block
         matrix = map_.matrix(p)
         if isinstance(leaf, Ridge):
             ridges.append((scale, matrix))
-        elif isinstance(leaf, (_SeparableLeaf, Separable)):
+        elif isinstance(leaf, _SeparableLeaf):
             _check_size(leaf, matrix)
             own = leaf.separable(matrix.shape[0], scale)
             for block in blocks:
@@ -654,13 +669,15 @@ def _merge_ridge(block, scale, matrix):
 
 def _prune(block):
     """Drop what has no effect: such coordinates are unpenalised directions for the certificate."""
+    if block.d == 0:
+        return None
     if block.ridge > 0:
         return block
     function = block.function
     if isinstance(function, Separable):
         alive = (function.weights > 0) | np.isfinite(function.lower) | np.isfinite(function.upper)
         if alive.all():
-            return block if block.d else None
+            return block
         if not alive.any():
             return None
         return Block(function.keep(alive), 1.0, 0.0, sp.csr_array(block.matrix[alive]))
@@ -680,6 +697,8 @@ def run_prox(function: Penalty, u, step):
     import ctypes
 
     u = np.array(u, dtype=float)
+    if function.size() not in (None, len(u)):
+        raise ValueError(f"{function!r} acts on {function.size()} coordinates, but there are {len(u)}")
     step = np.ascontiguousarray(np.broadcast_to(np.asarray(step, dtype=float), u.shape))
     params, index = function.params, function.index
     doubles, longs = ctypes.POINTER(ctypes.c_double), ctypes.POINTER(ctypes.c_int64)
@@ -697,7 +716,7 @@ def compiled_prox(function: Penalty):
         kernel = function.kernel
         return compiled.compile_prox(getattr(penalties, kernel) if isinstance(kernel, str) else kernel)
     if function.numba_prox is not None:
-        return compiled.numba_prox(type(function).numba_prox)
+        return compiled.numba_prox(inspect.getattr_static(function, "numba_prox"))
     return compiled.python_prox(function.prox)
 
 

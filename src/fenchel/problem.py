@@ -337,12 +337,20 @@ class Problem:
 
         `zeroed` are coordinates that were just brought to zero, up to rounding.
         """
-        r = (zx + self.adjoint @ y)[self.feature_slots]
-        y = y - self.map @ self.gram.solve(r)
-        left = (zx + self.adjoint @ y)[self.feature_slots]
-        # rounding is judged against what the sums Z x are made of, which may cancel
+        # rounding is judged against what the sums Z x are made of, which may cancel; the solve spreads it over
+        # features that the penalty connects
         scale = np.tile(np.sqrt(self.n * self.data.mean_squares) * np.linalg.norm(x), self.vectors)
-        if np.any(np.abs(left) > _ROUNDING * (scale + self._map_size @ np.abs(y))):
+        largest = np.zeros(self.gram.parts.max(initial=0) + 1)
+        np.maximum.at(largest, self.gram.parts, scale)
+        scale = largest[self.gram.parts]
+        left = (zx + self.adjoint @ y)[self.feature_slots]
+        for _ in range(3):
+            # B B' may be badly conditioned, but y is not large: a second solve mends the first
+            y = y - self.map @ self.gram.solve(left)
+            left = (zx + self.adjoint @ y)[self.feature_slots]
+            if np.all(np.abs(left) <= _ROUNDING * (scale + self._map_size @ np.abs(y))):
+                break
+        else:
             raise NoCertificate("the system B B' could not be solved to rounding")
         small = zeroed[np.abs(y[zeroed]) <= _ROUNDING * scale.max(initial=0.0)]
         y[small] = 0.0
@@ -464,8 +472,11 @@ class Problem:
         smooth; otherwise an upper bound.
         """
         unit = self.with_alpha(1.0)
-        x = unit._unpenalised_dual()
-        y, violations = unit._repair(x, np.zeros(unit.d), unit._mask(unit.combine(x)))
+        try:
+            x = unit._unpenalised_dual()
+            y, violations = unit._repair(x, np.zeros(unit.d), unit._mask(unit.combine(x)))
+        except NoCertificate as why:
+            raise ValueError(f"alpha_max could not be found ({why}); choose alpha yourself") from why
         if violations.size:
             return np.inf
         return unit.gauge_without_ridge(y / unit.n)

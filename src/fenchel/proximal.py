@@ -168,7 +168,7 @@ def _compiled_value(function: Penalty):
     from .kernels import compiled, values
     from .kernels.calls import PROX_CTYPE
 
-    if function.kernel is not None:
+    if isinstance(function.kernel, str):
         return compiled.compile_prox(getattr(values, function.kernel))
 
     def value(d, u, out, params, index):

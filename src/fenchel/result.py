@@ -184,6 +184,8 @@ class Result:
 def write_whole(path, content: bytes) -> None:
     """Write a file so that it appears whole or not at all."""
     path = os.fspath(path)
+    if os.path.exists(path) and not os.path.isfile(path):
+        raise ValueError(f"{path} is not a regular file; it would be replaced")
     handle, temporary = tempfile.mkstemp(dir=os.path.dirname(os.path.abspath(path)), prefix=".fenchel-")
     try:
         with os.fdopen(handle, "wb") as file:

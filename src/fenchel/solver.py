@@ -125,6 +125,8 @@ class _Run:
             if not np.isfinite(self.best.primal):
                 self._certify(show, on_schedule=False)
         self._snap()
+        if status in (Status.EPOCH_LIMIT, Status.TIME_LIMIT) and self._close(self.best.dual, self.best.primal):
+            status = Status.CONVERGED  # exact zeros closed the rest of the gap
         coef, intercept = self.problem.unpack(self.w)
         return Result(
             coef=coef.copy(), intercept=intercept, primal=self.best.primal, dual=self.best.dual, status=status,

@@ -88,6 +88,7 @@ def python_prox(function):
     return Callback(PROX_CTYPE, prox)
 
 
+@functools.cache
 def numba_step(scalar: Dispatcher):
     """A user's numba function (point, curvature, target) -> x, the plain prox of f*/curvature."""
 
@@ -99,6 +100,7 @@ def numba_step(scalar: Dispatcher):
     return cfunc(STEP_SIGNATURE)(step)
 
 
+@functools.cache
 def numba_prox(function: Dispatcher):
     """A user's numba function (u, step) that overwrites u, both arrays, with the prox."""
 

@@ -14,10 +14,8 @@ def margin(n, x, score, curvature, target, weight, params):
     """f*(x) = t x + params[0]/2 x^2 on t x in [params[1], 0]: the hinge family."""
     for i in range(n):
         short = target[i] * score[i] - 1.0
-        if params[0] > 0.0:
-            slope = max(min(short / params[0], 0.0), params[1])
-        else:
-            slope = params[1] if short < 0.0 else 0.0
+        kink = params[1] if short < 0.0 else 0.0
+        slope = max(min(short / params[0], 0.0), params[1]) if params[0] > 0.0 else kink
         x[i] = weight[i] * target[i] * slope
 
 

@@ -24,6 +24,9 @@ import numpy as np
 
 from .common import (
     Method,
+    PerCoordinate,
+    PerSlot,
+    PerVisit,
     State,
     choice,
     constraint_reason,
@@ -32,17 +35,16 @@ from .common import (
     smooth_reason,
     smoothness,
     squared_norms,
-    vector,
-    weighted_norms,
 )
 from .opg_admm import OPGADMM
+from .sdca_admm import block_norms
 
 
 @dataclasses.dataclass(kw_only=True)
 class BatchState(State):
-    x: np.ndarray = vector("visits")
-    zx: np.ndarray = vector("size")
-    dual: np.ndarray = vector("d")  # of the exact form: warm start of the prox
+    x: PerVisit
+    zx: PerSlot
+    dual: PerCoordinate  # of the exact form: warm start of the prox
     sweeps: int = 0  # of the exact form: passes over the rows so far
 
 
@@ -85,7 +87,7 @@ class DualBatchADMM(Method):
 
     def prepare(self, problem):
         super().prepare(problem)
-        norm = weighted_norms(problem, self.bounds, weighted=False, tol=1e-4)[0]
+        norm = block_norms(problem, self.bounds, live_slots(problem), np.ones(problem.visits))[0]
         self.bend = np.full(problem.visits, self.rho * max(self.eta_z * norm, 1e-12))
         self.c = self.eta_b or self.penalty.norm + 1.0
         if problem.d and self.c < self.penalty.norm * (1 - 0.02):
@@ -140,4 +142,4 @@ class PrimalBatchADMM(OPGADMM):
 
     def prepare(self, problem):
         super().prepare(problem)
-        self.eta0 = 1.0 / smoothness(problem, self.bounds, tol=1e-4)
+        self.eta0 = 1.0 / smoothness(problem, self.bounds)

@@ -7,6 +7,7 @@ value, t the steps taken; L the smoothness of a block's loss; K blocks of rows.
 from __future__ import annotations
 
 import dataclasses
+from typing import ClassVar
 
 import numpy as np
 
@@ -14,6 +15,7 @@ from ..losses import Loss
 from ..penalties import Separable
 from ..problem import Problem
 from ..proximal import CompiledPenalty, StructuredProx, check_callbacks
+from .sdca_admm import block_norms
 
 _LONGEST_CALL = 400_000_000  # stored entries read in one kernel call, so that Ctrl-C is heard
 _SAMPLED = 10  # blocks that a default step size is taken from
@@ -49,9 +51,9 @@ def choice(name, value, known):
 # -- state ------------------------------------------------------------------------------------------
 
 
-def vector(size: str):
-    """A field that holds an array of as many zeros as the problem's attribute `size` says."""
-    return dataclasses.field(metadata={"size": size})
+# arrays of a state, by what they have an entry for: fields of these types begin at zero
+PerVisit = PerSlot = PerCoordinate = np.ndarray
+_SIZES = {"PerVisit": "visits", "PerSlot": "size", "PerCoordinate": "d"}
 
 
 @dataclasses.dataclass(kw_only=True)
@@ -61,13 +63,14 @@ class State:
     method: str
     rng: np.random.Generator
     epoch: int = 0
-    w: np.ndarray = vector("size")
-    y: np.ndarray = vector("d")
-    u: np.ndarray = vector("d")
+    w: PerSlot
+    y: PerCoordinate
+    u: PerCoordinate
 
     @classmethod
     def _vectors(cls):
-        return {f.name: f.metadata["size"] for f in dataclasses.fields(cls) if "size" in f.metadata}
+        """Names of the arrays, and the problem's attribute that is their length."""
+        return {f.name: _SIZES[f.type] for f in dataclasses.fields(cls) if f.type in _SIZES}
 
     @classmethod
     def fresh(cls, method: str, problem: Problem, rng) -> State:
@@ -86,10 +89,9 @@ class State:
         if origin != method:
             raise ValueError(f"warm_start comes from {origin}; {method} can only go on from a result of its own")
         for name, size in cls._vectors().items():
-            if len(saved[name]) != getattr(problem, size):
-                raise ValueError(
-                    f"warm_start has {len(saved[name])} entries in {name}, but this problem has {getattr(problem, size)}"
-                )
+            have, want = len(saved[name]), getattr(problem, size)
+            if have != want:
+                raise ValueError(f"warm_start has {have} entries in {name}, but this problem has {want}")
         values = {f.name: saved[f.name] for f in dataclasses.fields(cls)}
         rng.bit_generator.state = values.pop("rng")
         values = {key: value.copy() if isinstance(value, np.ndarray) else value for key, value in values.items()}
@@ -108,7 +110,7 @@ def compiled_gradient(loss: Loss):
     """The gradient of a loss as a C function, or a callback into Python."""
     from ..kernels import compiled, gradients
 
-    if loss.kernel is not None:
+    if isinstance(loss.kernel, str):
         return compiled.compile_step(getattr(gradients, loss.kernel))
 
     def gradient(score, curvature, target, weight):
@@ -125,15 +127,12 @@ def live_slots(problem: Problem) -> np.ndarray:
     return live
 
 
-def weighted_norms(problem: Problem, bounds, metric=None, *, weighted=True, tol=1e-3) -> np.ndarray:
-    """Largest eigenvalue of Z_I' M Z_I for every block I, rows scaled by the root of their weight if `weighted`."""
-    from ..kernels.sdca_admm import block_norms
-
+def weighted_norms(problem: Problem, bounds, metric=None) -> np.ndarray:
+    """Largest eigenvalue of Z_I' M Z_I for every block I, rows scaled by the root of their weight."""
     scale = np.ones(problem.visits)
-    if weighted and problem.weight.size:
+    if problem.weight.size:
         scale = np.repeat(np.sqrt(problem.weight), problem.layout[0])
-    metric = live_slots(problem) if metric is None else metric
-    return block_norms(problem.data.arrays, problem.layout, bounds, metric, scale, 200, tol)
+    return block_norms(problem, bounds, live_slots(problem) if metric is None else metric, scale)
 
 
 def squared_norms(problem: Problem, metric) -> np.ndarray:
@@ -145,13 +144,13 @@ def squared_norms(problem: Problem, metric) -> np.ndarray:
     return np.maximum(squares, 1e-12 * squares.mean() if squares.any() else 1.0)
 
 
-def smoothness(problem: Problem, bounds, *, sampled: bool = False, tol=1e-3) -> float:
+def smoothness(problem: Problem, bounds, *, sampled: bool = False) -> float:
     """The largest Lipschitz constant of a block's unbiased gradient, (K/n) sigma_max(Z_I'Z_I) times the loss's.
 
     A loss without one counts as 1. `sampled` looks at the first blocks only.
     """
     blocks = len(bounds) - 1
-    norms = weighted_norms(problem, bounds[: _SAMPLED + 1] if sampled else bounds, tol=tol)
+    norms = weighted_norms(problem, bounds[: _SAMPLED + 1] if sampled else bounds)
     largest = (problem.loss.smoothness or 1.0) * blocks / problem.n * float(norms.max())
     return largest if largest > 0 else 1.0
 
@@ -264,10 +263,10 @@ class OnlineState(State):
     t: int = 0
     eta0: float = 0.0
     caution: float = 1.0
-    current: np.ndarray = vector("size")
-    mean: np.ndarray = vector("size")
-    dual: np.ndarray = vector("d")
-    mean_dual: np.ndarray = vector("d")
+    current: PerSlot
+    mean: PerSlot
+    dual: PerCoordinate
+    mean_dual: PerCoordinate
 
 
 class Online(Method):
@@ -291,7 +290,7 @@ class Online(Method):
     eta0 divided by four.
     """
 
-    SCHEDULES: dict[str, tuple[str, float]] = {}  # name: kernel's name, default eta0 in units of 1/L
+    SCHEDULES: ClassVar[dict[str, tuple[str, float]]] = {}  # name: kernel's name, default eta0 in units of 1/L
     OPTIONS = ("eta0", "schedule", "report", "block_size", "order")
     State = OnlineState
 
@@ -306,7 +305,7 @@ class Online(Method):
         if self.eta0 is not None:
             state.eta0 = self.eta0
         elif warm is None:
-            state.eta0 = self.SCHEDULES[self.schedule][1] / smoothness(problem, self.bounds, sampled=True, tol=1e-2)
+            state.eta0 = self.SCHEDULES[self.schedule][1] / smoothness(problem, self.bounds, sampled=True)
         return state
 
     def prepare(self, problem):

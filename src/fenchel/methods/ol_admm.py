@@ -13,14 +13,12 @@ from __future__ import annotations
 
 import dataclasses
 
-import numpy as np
-
-from .common import DESCENT, OnlineADMM, OnlineState, live_slots, positive, squared_norms, vector
+from .common import DESCENT, OnlineADMM, OnlineState, PerVisit, live_slots, positive, squared_norms
 
 
 @dataclasses.dataclass(kw_only=True)
 class OLState(OnlineState):
-    memory: np.ndarray = vector("visits")  # x of every row at its last visit: of different w, so no dual point
+    memory: PerVisit  # x of every row at its last visit: of different w, so no dual point
 
 
 class OLADMM(OnlineADMM):

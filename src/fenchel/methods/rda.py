@@ -9,15 +9,14 @@ psi(B'.), and is found in its dual (``kernels/prox.py``).
 from __future__ import annotations
 
 import dataclasses
+from typing import ClassVar
 
-import numpy as np
-
-from .common import OnlineProximal, OnlineState, vector
+from .common import OnlineProximal, OnlineState, PerSlot
 
 
 @dataclasses.dataclass(kw_only=True)
 class RDAState(OnlineState):
-    gradient: np.ndarray = vector("size")
+    gradient: PerSlot
 
 
 class RDA(OnlineProximal):
@@ -32,6 +31,6 @@ class RDA(OnlineProximal):
     """
 
     name = "rda"
-    SCHEDULES = {"sqrt": ("dual-sqrt", 300.0), "linear": ("dual-linear", 3.0)}  # noqa: RUF012
+    SCHEDULES: ClassVar = {"sqrt": ("dual-sqrt", 300.0), "linear": ("dual-linear", 3.0)}
     State = RDAState
     dual_averaging = True

@@ -10,16 +10,15 @@ Symbols: as in ``opg_admm.py``; a bar is the mean over the steps 1 .. t, the cur
 from __future__ import annotations
 
 import dataclasses
+from typing import ClassVar
 
-import numpy as np
-
-from .common import OnlineADMM, OnlineState, vector
+from .common import OnlineADMM, OnlineState, PerCoordinate, PerSlot
 
 
 @dataclasses.dataclass(kw_only=True)
 class RDAADMMState(OnlineState):
-    gradient: np.ndarray = vector("size")
-    mean_u: np.ndarray = vector("d")
+    gradient: PerSlot
+    mean_u: PerCoordinate
 
 
 class RDAADMM(OnlineADMM):
@@ -34,7 +33,7 @@ class RDAADMM(OnlineADMM):
     """
 
     name = "rda-admm"
-    SCHEDULES = {"sqrt": ("dual-sqrt", 100.0), "linear": ("dual-linear", 1.0)}  # noqa: RUF012
+    SCHEDULES: ClassVar = {"sqrt": ("dual-sqrt", 100.0), "linear": ("dual-linear", 1.0)}
     State = RDAADMMState
 
     def advance(self, state, order):

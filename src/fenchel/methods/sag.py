@@ -11,16 +11,25 @@ from __future__ import annotations
 
 import dataclasses
 
-import numpy as np
-
-from .common import Method, State, choice, constraint_reason, positive, smooth_reason, smoothness, vector
+from .common import (
+    Method,
+    PerCoordinate,
+    PerSlot,
+    PerVisit,
+    State,
+    choice,
+    constraint_reason,
+    positive,
+    smooth_reason,
+    smoothness,
+)
 
 
 @dataclasses.dataclass(kw_only=True)
 class SAGState(State):
-    slopes: np.ndarray = vector("visits")
-    total: np.ndarray = vector("size")
-    dual: np.ndarray = vector("d")
+    slopes: PerVisit
+    total: PerSlot
+    dual: PerCoordinate
 
 
 class SAG(Method):
@@ -51,8 +60,7 @@ class SAG(Method):
 
     def prepare(self, problem):
         self.penalty = self.structured(problem)
-        # power iterations approach the norm from below
-        share = 0.95 if self.variant == "sag" else 0.95 / 3.0
+        share = 1.0 if self.variant == "sag" else 1.0 / 3.0
         self.eta = self.eta0 or share / smoothness(problem, self.bounds)
 
     def advance(self, state, order):

@@ -13,13 +13,14 @@ import dataclasses
 import numpy as np
 
 from ..problem import Problem
-from .common import Method, State, live_slots, vector, weighted_norms
+from .common import Method, PerSlot, PerVisit, State, live_slots
+from .sdca_admm import block_norms
 
 
 @dataclasses.dataclass(kw_only=True)
 class SDCAState(State):
-    x: np.ndarray = vector("visits")
-    zx: np.ndarray = vector("size")
+    x: PerVisit
+    zx: PerSlot
 
 
 class SimpleDual(Method):
@@ -61,7 +62,7 @@ class SDCA(SimpleDual):
 
     def prepare(self, problem):
         super().prepare(problem)
-        norms = 1.01 * weighted_norms(problem, self.bounds, self.metric, weighted=False)
+        norms = block_norms(problem, self.bounds, self.metric, np.ones(problem.visits))
         norms = np.maximum(norms, 1e-12 * norms.max() or 1.0)
         self.bend = np.repeat(norms, np.diff(self.bounds)) / problem.n
 
