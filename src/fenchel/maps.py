@@ -281,6 +281,13 @@ class Gram:
         self.unseen = np.flatnonzero(self.diagonal == 0)
 
     @functools.cached_property
+    def pattern(self):
+        """Which features stand together in a row of B', as ones (each with itself too); None if none do."""
+        if self.is_diagonal:
+            return None
+        return sp.csr_array(self._gram.astype(bool) + sp.eye_array(self.p, dtype=bool), dtype=float)
+
+    @functools.cached_property
     def parts(self) -> np.ndarray:
         """Labels of the features; those that rows of B' connect share one."""
         if self.is_diagonal:

@@ -105,12 +105,13 @@ def separated_prox(v, M, eta, w, u, slope, B, psi, scale, step):
 
 
 @njit(cache=True)
-def screen(v, eta, B, units, dead):
-    """Mark the features that are surely zero, and zero them in v.
+def screen(v, eta, B, units, dead, s):
+    """Mark the features that are surely zero, zero them in v, and give the units their dual variable s.
 
     units: first and last row, radius and kind (0: Euclidean, 1: absolute sum) of the dual ball. A unit whose
     part of v lies in its ball is zero in the prox, whatever overlaps it: the others only shrink w towards zero.
-    What is zero no longer counts for the units that share it, so the search goes on until nothing changes.
+    What is zero no longer counts for the units that share it, so the search goes on until nothing changes. That part
+    of v is the unit's s, and its features ask nothing of the other units.
     """
     first, last, radius, absolute = units
     flagged = np.zeros(first.size, dtype=np.bool_)
@@ -127,6 +128,7 @@ def screen(v, eta, B, units, dead):
             if (total if absolute[g] else math.sqrt(total)) <= eta * radius[g]:
                 flagged[g] = found = True
                 for e in range(first[g], last[g]):
+                    s[e] = v[B[1][e]] / B[2][e]
                     dead[B[1][e]] = True
                     v[B[1][e]] = 0.0
 
@@ -149,9 +151,9 @@ def structured_prox(v, eta, slope, w, u, solver, tol, most, info):
         separated_prox(v, M, eta, w, u, slope, B, psi, scale, step)
         info[0], info[1], info[2], info[3] = 0.0, math.nan, 0.0, 1.0
         return
-    point, dead = v.copy(), np.zeros(size, dtype=np.bool_)
+    point, dead, fixed = v.copy(), np.zeros(size, dtype=np.bool_), np.zeros(d)
     if units[0].size > 0:
-        screen(point, eta, B, units, dead)
+        screen(point, eta, B, units, dead, fixed)
     widest = M.max()
     c, shrink, s = np.ones(d), np.ones(d), np.zeros(d)
     for b in range(psi[0].size):
@@ -195,7 +197,7 @@ def structured_prox(v, eta, slope, w, u, solver, tol, most, info):
             s[e] = new[e]
         theta = following
     for e in range(d):
-        slope[e] = s[e] / eta
+        slope[e] = (s[e] + fixed[e]) / eta
 
 
 @njit(cache=True)

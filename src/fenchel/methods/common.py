@@ -275,8 +275,9 @@ class Online(Method):
     Parameters
     ----------
     eta0 : float, optional
-        First step size. By default a multiple of 1/L, in which L is the largest smoothness of a block's loss; the
-        class's SCHEDULES give the factors, chosen on the paper's problems.
+        First step size. By default the one with which the step after K steps is `factor`/L, in which L is the largest
+        smoothness of a block's loss: factor sqrt(K)/L for "sqrt", else factor/L. The class's SCHEDULES hold the
+        factors, chosen on the paper's problems.
     schedule : str
         One of SCHEDULES.
     report : {"average", "last"}
@@ -290,7 +291,7 @@ class Online(Method):
     eta0 divided by four.
     """
 
-    SCHEDULES: ClassVar[dict[str, tuple[str, float]]] = {}  # name: kernel's name, default eta0 in units of 1/L
+    SCHEDULES: ClassVar[dict[str, tuple[str, float]]] = {}  # name: the kernel's name, and factor
     OPTIONS = ("eta0", "schedule", "report", "block_size", "order")
     State = OnlineState
 
@@ -305,7 +306,8 @@ class Online(Method):
         if self.eta0 is not None:
             state.eta0 = self.eta0
         elif warm is None:
-            state.eta0 = self.SCHEDULES[self.schedule][1] / smoothness(problem, self.bounds, sampled=True)
+            growth = np.sqrt(self.blocks) if self.schedule == "sqrt" else 1.0
+            state.eta0 = self.SCHEDULES[self.schedule][1] * growth / smoothness(problem, self.bounds, sampled=True)
         return state
 
     def prepare(self, problem):
@@ -334,7 +336,7 @@ class Online(Method):
         raise NotImplementedError
 
 
-DESCENT = {"sqrt": ("sqrt", 30.0), "strong": ("strong", 1.0), "constant": ("constant", 1.0)}
+DESCENT = {"sqrt": ("sqrt", 1.5), "strong": ("strong", 1.5), "constant": ("constant", 1.5)}
 
 
 class OnlineADMM(Online):

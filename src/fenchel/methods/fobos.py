@@ -17,8 +17,8 @@ class FOBOS(OnlineProximal):
     Parameters
     ----------
     schedule : {"sqrt", "strong", "constant"}
-        eta0 / sqrt(t), eta0 = 30/L by default; 1 / (1/eta0 + mu t) with the penalty's strong convexity mu; or eta0
-        itself. The last two take 1/L by default.
+        eta0 / sqrt(t); 1 / (1/eta0 + mu t) with the penalty's strong convexity mu; or eta0 itself. The default factor
+        is 1.5.
     eta0, report, block_size, order, prox_tol
         See :class:`fenchel.methods.common.OnlineProximal`.
     """

@@ -12,6 +12,7 @@ The w-step is solved in its dual by sweeps over the block's rows, which remember
 from __future__ import annotations
 
 import dataclasses
+from typing import ClassVar
 
 from .common import DESCENT, OnlineADMM, OnlineState, PerVisit, live_slots, positive, squared_norms
 
@@ -27,7 +28,7 @@ class OLADMM(OnlineADMM):
     Parameters
     ----------
     schedule : {"sqrt", "strong", "constant"}
-        As for :class:`fenchel.methods.opg_admm.OPGADMM`, with the same defaults for eta0.
+        As for :class:`fenchel.methods.opg_admm.OPGADMM`; the default factor is 4 for "sqrt" and 1.5 for the others.
     inner_tol : float
         Duality gap, on the scale of the mean loss, at which a w-step is taken as solved.
     rho, eta0, report, block_size, order
@@ -36,7 +37,7 @@ class OLADMM(OnlineADMM):
 
     name = "ol-admm"
     OPTIONS = (*OnlineADMM.OPTIONS, "inner_tol")
-    SCHEDULES = DESCENT
+    SCHEDULES: ClassVar = DESCENT | {"sqrt": ("sqrt", 4.0)}
     State = OLState
 
     def __init__(self, rho=0.1, eta0=None, schedule="sqrt", report="average", block_size=50, order="random",

@@ -21,8 +21,8 @@ class OPGADMM(OnlineADMM):
     rho : float
         Step of the multiplier; a weak influence.
     schedule : {"sqrt", "strong", "constant"}
-        eta0 / sqrt(t), eta0 = 30/L by default; 1 / (1/eta0 + mu t) with the penalty's strong convexity mu; or eta0
-        itself. The last two take 1/L by default.
+        eta0 / sqrt(t); 1 / (1/eta0 + mu t) with the penalty's strong convexity mu; or eta0 itself. The default factor
+        is 1.5.
     eta0, report, block_size, order
         See :class:`fenchel.methods.common.Online`.
     """

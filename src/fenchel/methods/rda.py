@@ -25,12 +25,12 @@ class RDA(OnlineProximal):
     Parameters
     ----------
     schedule : {"sqrt", "linear"}
-        eta_t = eta0 sqrt(t), eta0 = 300/L by default; or eta0 t, for strongly convex penalties, 3/L by default.
+        eta_t = eta0 sqrt(t), with the default factor 4; or eta0 t, for strongly convex penalties, with 3.
     eta0, report, block_size, order, prox_tol
         See :class:`fenchel.methods.common.OnlineProximal`.
     """
 
     name = "rda"
-    SCHEDULES: ClassVar = {"sqrt": ("dual-sqrt", 300.0), "linear": ("dual-linear", 3.0)}
+    SCHEDULES: ClassVar = {"sqrt": ("dual-sqrt", 4.0), "linear": ("dual-linear", 3.0)}
     State = RDAState
     dual_averaging = True

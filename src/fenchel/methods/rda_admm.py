@@ -27,13 +27,13 @@ class RDAADMM(OnlineADMM):
     Parameters
     ----------
     schedule : {"sqrt", "linear"}
-        eta_t = eta0 sqrt(t), eta0 = 100/L by default; or eta0 t, for strongly convex penalties, 1/L by default.
+        eta_t = eta0 sqrt(t), with the default factor 4; or eta0 t, for strongly convex penalties, with 1.5.
     rho, eta0, report, block_size, order
         See :class:`fenchel.methods.common.OnlineADMM`.
     """
 
     name = "rda-admm"
-    SCHEDULES: ClassVar = {"sqrt": ("dual-sqrt", 100.0), "linear": ("dual-linear", 1.0)}
+    SCHEDULES: ClassVar = {"sqrt": ("dual-sqrt", 4.0), "linear": ("dual-linear", 1.5)}
     State = RDAADMMState
 
     def advance(self, state, order):

@@ -168,15 +168,17 @@ class SDCAADMM:
         from ..kernels import rows
 
         n = problem.visits
-        squares = problem.data.mean_squares
-        scale = np.ones(problem.p)
+        squares = self._column_squares(problem)
+        scale = np.ones(squares.size)
         seen = squares > 0
         scale[seen] = squares[seen] ** (-2 * self.column_power)
         # an intercept is a column of ones that goes against many others (measured: ten typical columns, if
         # there are many); more would make it the longest part of every row
         typical = np.mean((scale * squares)[seen]) if seen.any() else 1.0
-        slot = typical * np.clip(0.1 * seen.sum(), 1, 10) if self.column_power else 1.0
-        self.metric = np.tile(np.append(scale, slot if problem.fit_intercept else 0.0), problem.vectors)
+        slot = typical * np.clip(0.1 * seen.sum() / problem.vectors, 1, 10) if self.column_power else 1.0
+        self.metric = np.zeros(problem.size)
+        self.metric[problem.feature_slots] = scale
+        self.metric[problem.intercept_slots] = slot if problem.fit_intercept else 0.0
         size = self.block_size or (self._block_size(problem) if self.preset == "default" else 50)
         self.bounds = np.append(np.arange(0, n, size), n).astype(np.int64)
         self.blocks = len(self.bounds) - 1
@@ -201,6 +203,21 @@ class SDCAADMM:
             factor = (1 + 2 * self.gamma_n * (1 - 1 / self.blocks)) * 1.01
         self.block_sigma = norms
         self.eta = np.repeat(np.maximum(factor * norms, 1e-12), np.diff(self.bounds)) / spread**2
+
+    @staticmethod
+    def _column_squares(problem):
+        """Mean square of every column, evened out between features that a row of B' couples.
+
+        A step along an edge is as short as the longer-scaled of its ends asks for: a nearly empty pixel must
+        not slow down its neighbours.
+        """
+        squares = np.tile(problem.data.mean_squares, problem.vectors)
+        pattern = problem.gram.pattern
+        if pattern is not None:
+            degree = np.asarray(pattern.sum(axis=1)).ravel()
+            for _ in range(3):
+                squares = pattern @ squares / degree
+        return squares
 
     @staticmethod
     def _block_size(problem):
