@@ -77,7 +77,8 @@ def test_fit_and_predict_as_processes(folder):
     assert done.returncode == 0, done.stderr
     for word in ("Certificate", "relative gap", "converged", "coefficients not zero", "no is -1, yes is +1"):
         assert word in done.stdout
-    assert done.stderr == ""
+    # a cold cache is announced, and nothing else is said
+    assert [line for line in done.stderr.splitlines() if "compiling its kernels" not in line] == []
     model = loaded()
     # the certificate is about these very numbers: recompute the objective from the file alone
     w, b = np.array(model["coef"]), model["intercept"]

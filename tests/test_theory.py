@@ -311,7 +311,7 @@ def test_parameters_outside_the_theorem_are_named():
     problem = _make("l1")
     assert any("gamma" in reason for reason in theory.constants(problem, gamma=1 / N).reasons)
     assert any("eta_Z" in reason for reason in theory.constants(problem, eta_z=1.1, block_size=5).reasons)
-    with pytest.raises(ValueError, match="eta_b is 0.9; it must exceed"):
+    with pytest.raises(ValueError, match=r"eta_b is 0\.9; it must exceed"):
         theory.constants(problem, eta_b=0.9)
     overlap, solution = _solve("overlap")
     assert any("eta_B" in reason for reason in theory.constants(overlap, eta_b=1.999, solution=solution).reasons)

@@ -16,7 +16,7 @@ import scipy.sparse as sp
 
 from .losses import Squared
 from .maps import spectral_norm
-from .penalties import GroupL2, GroupLinf, Penalty, Separable, compiled_prox
+from .penalties import Penalty, Separable, compiled_prox
 from .problem import Problem
 
 
@@ -89,7 +89,7 @@ class StructuredProx(CompiledPenalty):
     """
 
     def __init__(self, problem: Problem):
-        self.quadratic, self.folded = _feature_quadratic(problem)
+        self.quadratic, self.folded = feature_quadratic(problem)
         keep = [k for k, block in enumerate(problem.blocks) if not _is_free(block.function) or _has_pairs(block)]
         super().__init__(problem, keep)
         self.ridge = self.ridge - self.folded
@@ -109,11 +109,8 @@ class StructuredProx(CompiledPenalty):
         return sp.csr_array(sp.diags_array(self._rows.astype(float)) @ self.problem.map_slots)
 
     def _is_separated(self):
-        entries = np.diff(self.problem.map_slots.indptr)[self._rows]
-        if np.any(entries != 1):
-            return False
         rows = sp.csr_array(self.problem.map_slots[self._rows])
-        if rows.nnz and np.bincount(rows.indices).max() > 1:
+        if not _renames(rows) or (rows.nnz and np.bincount(rows.indices).max() > 1):
             return False
         units = self._units[self._rows]
         return all(_constant(values, units) for values in (rows.data**2, self.quadratic[rows.indices]))
@@ -139,7 +136,7 @@ class StructuredProx(CompiledPenalty):
         kept = [(b, first) for b, first in zip(self.problem.blocks, self.problem.bounds, strict=False)
                 if self._rows[first]]  # fmt: skip
         first, last, radius, absolute = [], [], [], []
-        if all(np.all(np.diff(b.matrix.indptr) == 1) and _shrinks(b.function) for b, _ in kept):
+        if all(_renames(b.matrix) and _shrinks(b.function) for b, _ in kept):
             for block, begin in kept:
                 function = block.function
                 groups = not isinstance(function, Separable)
@@ -147,7 +144,7 @@ class StructuredProx(CompiledPenalty):
                 first.append(begin + ends[:-1])
                 last.append(begin + ends[1:])
                 radius.append(block.scale * function.weights)
-                absolute.append(np.full(len(ends) - 1, isinstance(function, GroupLinf)))
+                absolute.append(np.full(len(ends) - 1, function.kernel == "group_linf"))
         columns = ((first, np.int64), (last, np.int64), (radius, float), (absolute, bool))
         return tuple(np.concatenate([np.zeros(0), *parts]).astype(kind) for parts, kind in columns)
 
@@ -168,7 +165,7 @@ def _compiled_value(function: Penalty):
     from .kernels import compiled, values
     from .kernels.calls import PROX_CTYPE
 
-    if isinstance(function.kernel, str):
+    if hasattr(values, str(function.kernel)):
         return compiled.compile_prox(getattr(values, function.kernel))
 
     def value(d, u, out, params, index):
@@ -181,6 +178,11 @@ def _row_width(matrix):
     """Entries in every row, or 0 where rows differ."""
     counts = np.diff(matrix.indptr)
     return int(counts[0]) if np.all(counts == counts[0]) else 0
+
+
+def _renames(matrix):
+    """Whether every row of the map is a multiple of one feature."""
+    return bool(np.all(np.diff(matrix.indptr) == 1) and np.all(matrix.data != 0))
 
 
 def _has_pairs(block):
@@ -196,9 +198,10 @@ def _is_free(function):
 
 
 def _shrinks(function):
+    """Whether the function pulls every coordinate towards zero, and its units' dual balls are known here."""
     if isinstance(function, Separable):
         return bool(np.all(function.lower <= 0) and np.all(function.upper >= 0))
-    return isinstance(function, (GroupL2, GroupLinf))
+    return function.kernel in ("group_l2", "group_linf")
 
 
 def _rough_square_norm(matrix, rounds=20):
@@ -224,7 +227,7 @@ def _constant(values, labels):
     return bool(np.all(high[labels] <= low[labels] * (1 + 1e-12)))
 
 
-def _feature_quadratic(problem):
+def feature_quadratic(problem):
     """The quadratics of single features: their sum per entry of w, and which ridge per row of B' was taken."""
     quadratic, folded = np.zeros(problem.size), np.zeros(problem.d)
     for block, first in zip(problem.blocks, problem.bounds, strict=False):
@@ -310,8 +313,7 @@ def prox(v, penalty: Penalty, step: float = 1.0, *, tol: float = 1e-10, max_iter
     problem = Problem(sp.eye_array(p, format="csr"), point, loss=Squared(), penalty=penalty, alpha=step / p)
     structured = StructuredProx(problem)
     slope = _as_slope(warm_start, problem.d)
-    w, gap, info = _run(structured, point, slope, tol, int(max_iter))
-    converged = bool(info[3])
+    w, gap, steps, converged = _run(structured, point, slope, tol, int(max_iter))
     if not converged:
         from sklearn.exceptions import ConvergenceWarning
 
@@ -321,31 +323,44 @@ def prox(v, penalty: Penalty, step: float = 1.0, *, tol: float = 1e-10, max_iter
             stacklevel=2,
         )
     w = w.reshape(v.shape)
-    return (w, ProxInfo(gap, int(info[2]), converged, slope)) if return_info else w
+    return (w, ProxInfo(gap, steps, converged, slope)) if return_info else w
 
 
 def _run(structured, point, slope, tol, max_iter):
-    """The prox on the problem's own scale; returns the coefficients, the relative gap and the kernel's info."""
+    """The prox on the problem's own scale: coefficients, relative gap, steps, and whether it stopped by the gap."""
     from .kernels.prox import structured_prox
 
     problem = structured.problem
-    v = problem.pack(point)
-    w, u, info = np.empty(problem.size), np.zeros(problem.d), np.zeros(4)
-    structured_prox(v, float(problem.n), slope, w, u, structured.solver, tol, max_iter, info)
-    structured.check()
-    coef = problem.unpack(w)[0]
-    if structured.separated:
-        return coef, 0.0, info
-    gap, objective = info[0], info[1]
+    v, info = problem.pack(point), np.zeros(4)
+    w, u = np.empty(problem.size), np.zeros(problem.d)
+    steps = 0
+    # where a constraint holds only in the limit, making it exact may cost more than the gap left room for
+    for aim in (tol, 0.1 * tol, 0.01 * tol):
+        structured_prox(v, float(problem.n), slope, w, u, structured.solver, aim, max_iter - steps, info)
+        structured.check()
+        steps += int(info[2])
+        closed = bool(info[3])
+        if structured.separated:
+            return problem.unpack(w)[0], 0.0, steps, closed
+        coef, gap = _snap(structured, w, u, info[0], info[1], tol)
+        if gap <= tol or not closed or steps >= max_iter:
+            break
+    return coef, gap, steps, closed
+
+
+def _snap(structured, w, u, gap, objective, tol):
+    """Coefficients with exact zeros and ties, if the gap allows, and the relative gap."""
+    problem = structured.problem
+    # rows of B' that the prox left alone say nothing about zeros
+    u = np.where(structured._rows, u, 1.0)
+    plain, snapped = (problem.unpack(candidate)[0] for candidate in (w, problem.snap(w, u)))
+    before, after = (problem.n * problem.primal(candidate) for candidate in (plain, snapped))
     floor = max(objective, 1e-300)
-    # rows of B' that the prox left alone are not to be snapped
-    u[~structured._rows] = 1.0
-    snapped = problem.unpack(problem.snap(w, u))[0]
-    before, after = (problem.n * problem.primal(c) for c in (coef, snapped))
-    worse = after - (before if np.isfinite(before) else objective)
-    if np.isfinite(after) and gap + worse <= max(gap, tol * floor):
-        coef, gap = snapped, max(gap + worse, 0.0)
-    return coef, gap / floor, info
+    feasible = bool(np.isfinite(before))
+    worse = after - (before if feasible else objective)
+    if np.isfinite(after) and (not feasible or gap + worse <= max(gap, tol * floor)):
+        return snapped, max(gap + worse, 0.0) / floor
+    return plain, gap / floor
 
 
 def _as_point(v):

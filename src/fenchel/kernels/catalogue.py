@@ -93,11 +93,8 @@ def latent(d, u, step, params, index):
     index: number of parts that share no feature, of groups and of members; bounds of the parts in the groups and in
     the features; bounds of the groups in the members; members.
     """
-    parts, groups, count = index[0], index[1], index[2]
-    table = carray(index, 3 + 2 * (parts + 1) + groups + 1 + count)[3:]
-    in_groups, in_features = table[: parts + 1], table[parts + 1 : 2 * parts + 2]
-    bounds, members = table[2 * parts + 2 : 2 * parts + 3 + groups], table[2 * parts + 3 + groups :]
-    values, weights = carray(u, d), carray(params, groups)
+    in_groups, in_features, bounds, members = _latent_table(carray(index, 3), index)
+    values, weights = carray(u, d), carray(params, bounds.size - 1)
     for k in range(parts):
         a, b = in_groups[k], in_groups[k + 1]
         first, last = in_features[k], in_features[k + 1]
@@ -202,7 +199,7 @@ def _minimise_one(g, u, radius, bounds, members, offset, floor, multiplier, tota
 
 @njit(cache=True)
 def _latent_error(u, radius, bounds, members, offset, floor, multiplier, total, active, norms):
-    """By how much the optimality conditions are missed, relative to the radius; `norms` receives |u_g / (floor + a)|."""
+    """The relative error of the optimality conditions; `norms` receives |u_g / (floor + a)|."""
     error = 0.0
     for g in range(radius.size):
         if not active[g]:

@@ -7,6 +7,7 @@ value, t the steps taken; L the smoothness of a block's loss; K blocks of rows.
 from __future__ import annotations
 
 import dataclasses
+import numbers
 from typing import ClassVar
 
 import numpy as np
@@ -14,7 +15,7 @@ import numpy as np
 from ..losses import Loss
 from ..penalties import Separable
 from ..problem import Problem
-from ..proximal import CompiledPenalty, StructuredProx, check_callbacks
+from ..proximal import CompiledPenalty, StructuredProx, check_callbacks, feature_quadratic
 from .sdca_admm import block_norms
 
 _LONGEST_CALL = 400_000_000  # stored entries read in one kernel call, so that Ctrl-C is heard
@@ -28,7 +29,7 @@ def positive(name, value):
     """None, or a positive finite number."""
     if value is None:
         return None
-    if not (np.isscalar(value) and np.isfinite(value) and value > 0):
+    if not (isinstance(value, numbers.Real) and np.isfinite(value) and value > 0):
         raise ValueError(f"{name} is {value!r}; it must be a positive number")
     return float(value)
 
@@ -37,7 +38,7 @@ def whole(name, value):
     """None, or a whole number from 1 on."""
     if value is None:
         return None
-    if not np.isscalar(value) or int(value) != value or value < 1:
+    if not (isinstance(value, numbers.Real) and value >= 1 and value == np.floor(value)):
         raise ValueError(f"{name} is {value!r}; it must be a whole number, at least 1")
     return int(value)
 
@@ -110,7 +111,7 @@ def compiled_gradient(loss: Loss):
     """The gradient of a loss as a C function, or a callback into Python."""
     from ..kernels import compiled, gradients
 
-    if isinstance(loss.kernel, str):
+    if hasattr(gradients, str(loss.kernel)):
         return compiled.compile_step(getattr(gradients, loss.kernel))
 
     def gradient(score, curvature, target, weight):
@@ -312,14 +313,14 @@ class Online(Method):
 
     def prepare(self, problem):
         super().prepare(problem)
-        self.strength = self.structured(problem).quadratic[problem.feature_slots].min(initial=np.inf)
+        self.strength = float(feature_quadratic(problem)[0][problem.feature_slots].min())
 
     def rule(self, state, *more):
         """Kind of step size, eta0 and strong convexity, and what the kernel wants beside them."""
         from ..kernels.baselines import STEP_SIZES
 
         kind = STEP_SIZES[self.SCHEDULES[self.schedule][0]]
-        return (kind, state.eta0 / state.caution, float(self.strength), *more)
+        return (kind, state.eta0 / state.caution, self.strength, *more)
 
     def finish(self, state):
         if not np.isfinite(state.current).all():

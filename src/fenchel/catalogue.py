@@ -1,0 +1,1002 @@
+"""The catalogue: structured penalties by name, one line each.
+
+An entry is shorthand. `build(p)` turns it, once the number of features p is known, into an expression of the simple
+penalties and maps of :mod:`fenchel.penalties` and :mod:`fenchel.maps`, or into a penalty with a prox of its own. Its
+parameters stand under their own names, so that scikit-learn can clone and search them (``penalty__l1_ratio``).
+
+Wherever groups, a graph, a grid or a tree are asked for, plain lists and arrays do as well. A weight of 0, and a
+feature that stands in no group, means no penalty. `Unpenalised` frees features from any penalty.
+"""
+
+from __future__ import annotations
+
+import inspect
+
+import numpy as np
+import scipy.sparse as sp
+
+from .maps import Copies, Difference, Incidence, Matrix, Selection, _count, finite_vector, index_array
+from .penalties import (
+    _TINY,
+    L1,
+    GroupL2,
+    GroupLinf,
+    NonNegative,
+    Penalty,
+    Ridge,
+    Sum,
+    TraceNorm,
+    compile_penalty,
+)
+from .structure import Graph, Grid, _names, _places, as_groups
+
+
+class Shorthand(Penalty):
+    """A penalty that `build` writes as an expression of others."""
+
+    def build(self, p):
+        raise TypeError(f"{type(self).__name__} must define build(p)")
+
+    def value(self, u) -> float:
+        """psi(u), for coefficients u."""
+        u = np.asarray(u, dtype=float)
+        return float(sum(block.value(block.matrix @ u) for block in compile_penalty(self, len(u), 1.0)))
+
+    def prox(self, u, step):
+        """argmin over z of step psi(z) + |z - u|^2 / 2; found by iteration where it has no closed form."""
+        from .proximal import prox
+
+        return prox(u, self, step)
+
+    def __repr__(self):
+        shown = []
+        for name, parameter in inspect.signature(type(self).__init__).parameters.items():
+            value = getattr(self, name, None)
+            if name != "self" and not (value is None or value is parameter.default or value == parameter.default):
+                shown.append(f"{name}={_short(value)}")
+        return f"{type(self).__name__}({', '.join(shown)})"
+
+
+def _short(value):
+    count = np.size(value) if isinstance(value, (np.ndarray, list, tuple, dict)) else 1
+    return f"<{len(value)} entries>" if count > 4 else repr(value)
+
+
+def _ratio(l1_ratio):
+    if not (np.isscalar(l1_ratio) and 0 <= l1_ratio <= 1):
+        raise ValueError(f"l1_ratio is {l1_ratio!r}; it must be a number from 0 to 1")
+    return l1_ratio
+
+
+def _known(p, name):
+    if p is None:
+        raise ValueError(f"{name} needs the number of features; use terms(p)")
+    return p
+
+
+def _feature_weights(weights, p):
+    return None if weights is None else finite_vector("weights", weights, _known(p, "weights"), minimum=0)
+
+
+def _group_weights(weights, groups):
+    """One weight per group: the root of its size, or as given, or as given by name."""
+    default = np.sqrt(groups.sizes)
+    if weights is None:
+        return default
+    if not isinstance(weights, dict):
+        return finite_vector("weights", weights, len(groups), minimum=0)
+    places = _places(groups.names)
+    for name, weight in weights.items():
+        if name not in places:
+            raise ValueError(f"weights names the group {name!r}, which does not exist")
+        if not (np.isscalar(weight) and np.isfinite(weight) and weight >= 0):
+            raise ValueError(f"weights[{name!r}] is {weight!r}; it must be finite and at least 0")
+        default[places[name]] = weight
+    return default
+
+
+# -- separable --------------------------------------------------------------------------------------
+
+
+class Lasso(Shorthand):
+    r"""The lasso, :math:`\sum_j \omega_j |w_j|`.
+
+    Parameters
+    ----------
+    weights : vector of p numbers, optional
+        0 leaves a feature without penalty.
+
+    Notes
+    -----
+    Prox: soft threshold. Conjugate: 0 on :math:`|y_j| \le \omega_j`.
+    """
+
+    def __init__(self, weights=None):
+        self.weights = weights
+
+    def build(self, p):
+        return L1(_feature_weights(self.weights, p))
+
+
+class ElasticNet(Shorthand):
+    r"""The elastic net, :math:`\sum_j \omega_j (\rho |w_j| + \tfrac{1 - \rho}{2} w_j^2)`, as in scikit-learn.
+
+    Parameters
+    ----------
+    l1_ratio : float
+        The share :math:`\rho` of the l1 norm.
+    weights : vector of p numbers, optional
+        0 leaves a feature without penalty.
+
+    Notes
+    -----
+    Prox: soft threshold at :math:`s \omega_j \rho`, then division by :math:`1 + s \omega_j (1 - \rho)`.
+    Conjugate: :math:`\sum_j (|y_j| - \omega_j \rho)_+^2 / (2 \omega_j (1 - \rho))`.
+    """
+
+    def __init__(self, l1_ratio=0.5, weights=None):
+        self.l1_ratio, self.weights = _ratio(l1_ratio), weights
+
+    def build(self, p):
+        weights = _feature_weights(self.weights, p)
+        if weights is None:
+            return self.l1_ratio * L1() + (1 - self.l1_ratio) * Ridge()
+        # both terms behind one map, so that they stay one block
+        root = np.sqrt(weights[weights > 0])
+        scale = Matrix(sp.csr_array((root, np.flatnonzero(weights), np.arange(root.size + 1)), shape=(root.size, p)))
+        return (self.l1_ratio * L1(root) + (1 - self.l1_ratio) * Ridge()) @ scale
+
+
+class Monotone(Shorthand):
+    r"""The constraint :math:`w_1 \le w_2 \le \dots \le w_p` (or :math:`\ge`).
+
+    Parameters
+    ----------
+    increasing : bool
+
+    Notes
+    -----
+    Non-negative differences: conjugate 0 where these have multipliers :math:`y \le 0`.
+    """
+
+    def __init__(self, increasing=True):
+        self.increasing = increasing
+
+    def build(self, p):
+        here = np.arange(_known(p, "Monotone") - 1)
+        steps = np.column_stack([here + 1, here] if self.increasing else [here, here + 1])
+        return NonNegative() @ Incidence(steps, p)
+
+
+# -- groups -----------------------------------------------------------------------------------------
+
+
+class _Grouped(Shorthand):
+    def __init__(self, groups, weights=None):
+        as_groups(groups)  # what is wrong with them is said here rather than in the middle of a fit
+        self.groups, self.weights = groups, weights
+
+
+class GroupLasso(_Grouped):
+    r"""The group lasso, :math:`\sum_g \omega_g \|w_g\|_2`: groups are zero as a whole.
+
+    Parameters
+    ----------
+    groups : Groups, or lists of feature numbers, dict, or vector of p labels
+        They may overlap; the support is then what is left when some groups are taken out. Features in no group
+        carry no penalty.
+    weights : vector, or dict by name, optional
+        One per group; the square root of its size by default, and where a dict says nothing.
+
+    Notes
+    -----
+    Prox: :math:`u_g (1 - s \omega_g / \|u_g\|)_+` on copies of the features. Conjugate: 0 on
+    :math:`\|y_g\| \le \omega_g`.
+    """
+
+    def build(self, p):
+        groups = as_groups(self.groups, p)
+        return GroupL2(groups.members, _group_weights(self.weights, groups))
+
+
+class GroupMax(_Grouped):
+    r"""Groups by their largest entry, :math:`\sum_g \omega_g \|w_g\|_\infty`; parameters as in GroupLasso.
+
+    Zero groups, and within the others many entries of one absolute value.
+
+    Notes
+    -----
+    Prox: u minus its projection on the l1 ball of radius :math:`s \omega_g`. Conjugate: 0 on
+    :math:`\|y_g\|_1 \le \omega_g`.
+    """
+
+    def build(self, p):
+        groups = as_groups(self.groups, p)
+        return GroupLinf(groups.members, _group_weights(self.weights, groups))
+
+
+class LatentGroupLasso(_Grouped):
+    r"""Overlapping groups whose union is the support: :math:`\min \sum_g \omega_g \|v_g\|_2`, :math:`\sum_g v_g = w`.
+
+    Parameters
+    ----------
+    groups : Groups, or lists of feature numbers, dict, or vector of p labels
+        Features in no group carry no penalty; see ``Groups.complete``.
+    weights : vector, or dict by name, optional
+        One per group; the square root of its size by default. The features of a group of weight 0 carry no penalty.
+
+    Notes
+    -----
+    Each :math:`v_g` is zero outside its group. Prox: u minus its projection on
+    :math:`\{v : \|v_g\| \le s \omega_g\}`, by Newton steps on the multipliers of the balls that u leaves.
+    Conjugate: 0 on :math:`\|y_g\| \le \omega_g` (Jacob, Obozinski and Vert, 2009).
+    """
+
+    def build(self, p):
+        groups = as_groups(self.groups, p)
+        weights = _group_weights(self.weights, groups)
+        free = [group for group, weight in zip(groups, weights, strict=True) if weight == 0]
+        free = np.unique(np.concatenate([np.zeros(0, dtype=np.int64), *free]))
+        members = [np.setdiff1d(group, free) for group in groups]
+        alive = [k for k, group in enumerate(members) if group.size]
+        if not alive:
+            return 0.0 * L1()
+        return _latent([members[k] for k in alive], weights[alive], _known(p or groups.p, "LatentGroupLasso"))
+
+
+def _latent(members, weights, p):
+    """The latent norm of these groups, features and groups ordered by the parts that share no feature."""
+    holders = np.repeat(np.arange(len(members)), [len(group) for group in members])
+    table = sp.csr_array((np.ones(holders.size), (holders, np.concatenate(members))), shape=(len(members), p))
+    parts, label = sp.csgraph.connected_components(table @ table.T, directed=False)
+    part = np.full(p, parts)
+    for group, own in zip(members, label, strict=True):
+        part[group] = own
+    features = np.argsort(part, kind="stable")[: np.count_nonzero(part < parts)]
+    place = np.empty(p, dtype=np.int64)
+    place[features] = np.arange(features.size)
+    order = np.argsort(label, kind="stable")
+    leaf = LatentL2(
+        [place[members[k]] for k in order],
+        weights[order],
+        np.searchsorted(label[order], np.arange(parts + 1)),
+        np.searchsorted(part[features], np.arange(parts + 1)),
+    )
+    return leaf @ Selection(features, p)
+
+
+class SparseGroupLasso(Shorthand):
+    r"""Few groups, and few features in them: :math:`\rho \sum_j \omega_j |w_j| + (1 - \rho) \sum_g \omega_g \|w_g\|_2`.
+
+    Parameters
+    ----------
+    groups : Groups, or lists of feature numbers, dict, or vector of p labels
+        They may overlap.
+    l1_ratio : float
+        The share :math:`\rho` of the l1 norm.
+    weights : vector, or dict by name, optional
+        One per group; the square root of its size by default.
+    feature_weights : vector of p numbers, optional
+        Of the l1 norm.
+
+    Notes
+    -----
+    Prox: soft threshold, then the shrinkage of groups. Conjugate: 0 where the prox of y with step 1 is zero.
+    """
+
+    def __init__(self, groups, l1_ratio=0.5, weights=None, feature_weights=None):
+        as_groups(groups)
+        self.groups, self.l1_ratio, self.weights = groups, _ratio(l1_ratio), weights
+        self.feature_weights = feature_weights
+
+    def build(self, p):
+        groups = as_groups(self.groups, p)
+        p = _known(p or groups.p, "SparseGroupLasso")
+        single = np.ones(p) if self.feature_weights is None else finite_vector(
+            "feature_weights", self.feature_weights, p, minimum=0
+        )  # fmt: skip
+        single, weights = self.l1_ratio * single, (1 - self.l1_ratio) * _group_weights(self.weights, groups)
+        if groups.overlap:
+            return L1(single) + GroupL2(groups.members, weights)
+        names = [*groups.names, *(f"feature {j}" for j in range(p))]
+        return _nested([*groups.members, *np.arange(p)[:, None]], np.concatenate([weights, single]), names, p)
+
+
+class TreeGroups(Shorthand):
+    r"""Groups nested in a tree, :math:`\sum_g \omega_g \|w_g\|_2`: a node is zero with all that is below it.
+
+    Parameters
+    ----------
+    tree : Tree, or groups of which any two are nested or apart
+    weights : vector, or dict by name, optional
+        One per node; the square root of the number of its features by default.
+
+    Notes
+    -----
+    Prox: the shrinkage of groups, from the leaves to the root (Jenatton et al., 2011). Conjugate: 0 where the prox
+    of y with step 1 is zero.
+    """
+
+    def __init__(self, tree, weights=None):
+        as_groups(tree)
+        self.tree, self.weights = tree, weights
+
+    def build(self, p):
+        groups = as_groups(self.tree, p)
+        p = _known(p or groups.p, "TreeGroups")
+        return _nested(groups.members, _group_weights(self.weights, groups), groups.names, p)
+
+
+def _nested(members, weights, names, p):
+    """The sum of Euclidean norms of nested groups, its features ordered so that every group is a range."""
+    kept = [k for k in np.argsort([-len(group) for group in members], kind="stable") if weights[k] > 0]
+    if not kept:
+        return 0.0 * L1()
+    owner, parent = np.full(p, -1), np.empty(len(kept), dtype=np.int64)
+    for place, k in enumerate(kept):  # from large to small
+        above = owner[members[k]]
+        if np.any(above != above[0]):
+            a, b = names[k], names[kept[above.max()]]
+            raise ValueError(f"groups {a!r} and {b!r} overlap, and neither holds the other; they must be nested")
+        parent[place] = above[0]
+        owner[members[k]] = place
+    inner: list[list[int]] = [[] for _ in kept]
+    for place, above in enumerate(parent):
+        if above >= 0:
+            inner[above].append(place)
+    features = np.argsort(owner, kind="stable")
+    own = np.split(features, np.searchsorted(owner[features], np.arange(len(kept))))[1:]
+    order, stack = [], [place for place in range(len(kept)) if parent[place] < 0]
+    while stack:
+        order.append(stack.pop())
+        stack += inner[order[-1]]
+    first = np.empty(len(kept), dtype=np.int64)
+    first[order] = np.cumsum([0, *(own[place].size for place in order)])[:-1]
+    # outer groups come before inner ones in `order`; the prox goes the other way
+    order = np.array(order[::-1])
+    number = np.empty(len(kept), dtype=np.int64)
+    number[order] = np.arange(len(kept))
+    size = np.array([len(members[k]) for k in kept])
+    leaf = NestedL2(
+        first[order],
+        (first + size)[order],
+        np.where(parent >= 0, number[parent], -1)[order],
+        np.asarray(weights)[kept][order],
+    )
+    return leaf @ Selection(np.concatenate([own[place] for place in order[::-1]]), p)
+
+
+class ExclusiveLasso(_Grouped):
+    r"""Competition within groups, :math:`\tfrac12 \sum_g \omega_g \|w_g\|_1^2`: some of each group, never all alike.
+
+    Parameters
+    ----------
+    groups : Groups, or lists of feature numbers, dict, or vector of p labels
+        They may overlap. Features in no group carry no penalty.
+    weights : vector, or dict by name, optional
+        One per group; 1 by default.
+
+    Notes
+    -----
+    Prox: soft threshold at :math:`s \omega_g \|z_g\|_1`, which follows from the sorted :math:`|u_g|`.
+    Conjugate: :math:`\tfrac12 \sum_g \|y_g\|_\infty^2 / \omega_g`.
+    """
+
+    def build(self, p):
+        groups = as_groups(self.groups, p)
+        weights = np.ones(len(groups)) if self.weights is None else self.weights
+        if isinstance(weights, dict):
+            weights = dict.fromkeys(groups.names, 1.0) | weights
+        weights = _group_weights(weights, groups)
+        alive = np.flatnonzero(weights)
+        if not alive.size:
+            return 0.0 * L1()
+        members = [groups.members[k] for k in alive]
+        p = _known(p or groups.p, "ExclusiveLasso")
+        return ExclusiveL1([len(group) for group in members], weights[alive]) @ Copies(np.concatenate(members), p)
+
+
+# -- fusion -----------------------------------------------------------------------------------------
+
+
+class FusedLasso(Shorthand):
+    r"""Sparse and piecewise constant along a line: :math:`\rho \sum_j \omega_j |w_j| + (1 - \rho) \sum_j |\Delta^k w|_j`.
+
+    Parameters
+    ----------
+    l1_ratio : float
+        The share :math:`\rho` of the l1 norm.
+    order : int
+        Of the differences: 1 for piecewise constant, 2 for piecewise linear coefficients.
+    weights : vector of p numbers, optional
+        Of the l1 norm.
+    difference_weights : vector of p - order numbers, optional
+
+    Notes
+    -----
+    Prox: soft thresholds of the coefficients and of the differences. Conjugate: 0 on the corresponding bounds.
+    """
+
+    def __init__(self, l1_ratio=0.5, order=1, weights=None, difference_weights=None):
+        self.l1_ratio, self.order = _ratio(l1_ratio), _count("order", order)
+        self.weights, self.difference_weights = weights, difference_weights
+
+    def build(self, p):
+        count = _known(p, type(self).__name__) - self.order
+        if count < 1:
+            raise ValueError(f"order is {self.order}, but there are only {p} features; it must be below")
+        weights = self.difference_weights
+        weights = None if weights is None else finite_vector("difference_weights", weights, count, minimum=0)
+        fused = (1 - self.l1_ratio) * (L1(weights) @ Difference(p, self.order))
+        return fused if self.l1_ratio == 0 else self.l1_ratio * L1(_feature_weights(self.weights, p)) + fused
+
+
+class TrendFilter(Shorthand):
+    r"""Piecewise polynomial along a line, :math:`\sum_j \omega_j |\Delta^k w|_j`.
+
+    Parameters
+    ----------
+    order : int
+        Of the differences: 1 for piecewise constant, 2 for piecewise linear, 3 for piecewise quadratic coefficients.
+    weights : vector of p - order numbers, optional
+
+    Notes
+    -----
+    Prox: soft threshold of the differences. Conjugate: 0 on :math:`|y_j| \le \omega_j`. Polynomials of a degree
+    below the order carry no penalty.
+    """
+
+    def __init__(self, order=2, weights=None):
+        self.order, self.weights = _count("order", order), weights
+
+    def build(self, p):
+        return FusedLasso(0, self.order, difference_weights=self.weights).build(p)
+
+
+class GraphFused(Shorthand):
+    r"""Neighbours in a graph share values: :math:`\rho \sum_j \omega_j |w_j| + (1 - \rho) \sum_{ij} |a_{ij}| |w_i - s_{ij} w_j|`.
+
+    Parameters
+    ----------
+    graph : Graph, or array of edges (m, 2), with weights (m, 3)
+        :math:`a_{ij}` are its weights and :math:`s_{ij}` their signs.
+    l1_ratio : float
+        The share :math:`\rho` of the l1 norm.
+    weights : vector of p numbers, optional
+        Of the l1 norm.
+
+    Notes
+    -----
+    Prox: soft thresholds of the coefficients and of the differences. Conjugate: 0 on the corresponding bounds.
+    """
+
+    def __init__(self, graph, l1_ratio=0.5, weights=None):
+        self.graph, self.l1_ratio, self.weights = graph, _ratio(l1_ratio), weights
+
+    def build(self, p):
+        graph = self.graph if isinstance(self.graph, Graph) else Graph(self.graph, _known(p, "GraphFused"))
+        graph.checked(p)
+        edges, weights = graph.edges, graph.weights
+        if weights is not None:
+            edges, weights = edges[weights != 0], weights[weights != 0]
+        fused = (1 - self.l1_ratio) * (L1() @ Incidence(edges, graph.p, weights))
+        return fused if self.l1_ratio == 0 else self.l1_ratio * L1(_feature_weights(self.weights, graph.p)) + fused
+
+
+class TotalVariation(Shorthand):
+    r"""Regions of one value on a line, an image, a volume: :math:`\rho \sum_j \omega_j |w_j| + (1 - \rho) \sum_c \|\nabla w\|_c`.
+
+    Parameters
+    ----------
+    grid : Grid, or its shape
+        With a mask the features are its true cells.
+    isotropic : bool
+        The Euclidean length of the differences of a cell, or (False) the sum of their absolute values.
+    l1_ratio : float
+        The share :math:`\rho` of the l1 norm.
+    weights : vector of p numbers, optional
+        Of the l1 norm.
+
+    Notes
+    -----
+    Prox: soft threshold of the coefficients, and of the differences cell by cell. Conjugate: 0 on the bounds.
+    """
+
+    def __init__(self, grid, isotropic=True, l1_ratio=0.0, weights=None):
+        self.grid, self.isotropic, self.l1_ratio, self.weights = grid, isotropic, _ratio(l1_ratio), weights
+
+    def build(self, p):
+        grid = (self.grid if isinstance(self.grid, Grid) else Grid(self.grid)).checked(p)
+        cells = grid.cells
+        if not cells:
+            raise ValueError(f"{grid!r} has no neighbouring cells")
+        kind = GroupL2(cells, np.ones(len(cells))) if self.isotropic else L1()
+        fused = (1 - self.l1_ratio) * (kind @ Incidence(grid.edges, grid.p))
+        return fused if self.l1_ratio == 0 else self.l1_ratio * L1(_feature_weights(self.weights, grid.p)) + fused
+
+
+# -- matrices, tensors, several outputs -------------------------------------------------------------
+
+
+class LowRank(Shorthand):
+    r"""Coefficients as a matrix of low rank: the sum of its singular values (trace norm).
+
+    Parameters
+    ----------
+    shape : (rows, columns), C-ordered
+
+    Notes
+    -----
+    Prox: soft threshold of the singular values. Conjugate: 0 where the largest is at most 1.
+    """
+
+    def __init__(self, shape):
+        TraceNorm(shape)
+        self.shape = shape
+
+    def build(self, p):
+        return TraceNorm(self.shape)
+
+
+class TensorTraceNorm(Shorthand):
+    r"""Coefficients as a tensor of low rank in every mode: :math:`\sum_k \omega_k \|w_{(k)}\|_*` over its unfoldings.
+
+    Parameters
+    ----------
+    shape : tuple of int, C-ordered
+    weights : vector, optional
+        One per mode; 1 by default.
+
+    Notes
+    -----
+    Prox: soft threshold of the singular values of each unfolding. Conjugate: 0 where the largest of each is at most
+    :math:`\omega_k` (Tomioka, Hayashi and Kashima, 2010).
+    """
+
+    def __init__(self, shape, weights=None):
+        if np.ndim(shape) != 1 or len(shape) < 2:
+            raise ValueError(f"shape is {shape!r}; it must be two numbers or more")
+        for size in shape:
+            _count("shape", size)
+        self.shape, self.weights = shape, weights
+
+    def build(self, p):
+        modes = len(self.shape)
+        weights = np.ones(modes) if self.weights is None else finite_vector("weights", self.weights, modes, minimum=0)
+        number = np.arange(int(np.prod(self.shape))).reshape(self.shape)
+        if p not in (None, number.size):
+            raise ValueError(f"{self!r} acts on {number.size} coefficients, but there are {p}")
+        parts = []
+        for mode, size in enumerate(self.shape):
+            unfolding = np.moveaxis(number, mode, 0).ravel()
+            norm = TraceNorm((size, number.size // size)) @ Selection(unfolding, number.size)
+            parts.append(weights[mode] * norm)
+        return Sum(*parts)
+
+
+def _features_of(p, n_outputs, name):
+    """The number of features of each output."""
+    if n_outputs is None:
+        raise ValueError(f"{name} does not know the number of outputs; give n_outputs")
+    features, rest = divmod(_known(p, name), n_outputs)
+    if rest:
+        raise ValueError(f"{name} has n_outputs = {n_outputs}, which does not divide the {p} coefficients")
+    return features
+
+
+def _outputs(n_outputs):
+    return None if n_outputs is None else _count("n_outputs", n_outputs)
+
+
+class MultiTaskLasso(Shorthand):
+    r"""A feature is in or out for all outputs: :math:`\sum_j \omega_j \|W_{:j}\|_2`.
+
+    Parameters
+    ----------
+    n_outputs : int
+        Outputs, classes or tasks; the coefficients of one stand together.
+    groups : Groups, or lists of feature numbers, dict, or vector of labels, optional
+        Groups of features that are in or out together; each feature for itself by default.
+    weights : vector, or dict by name, optional
+        One per feature, or per group. By default 1 per feature, the square root of the number of features of a group.
+
+    Notes
+    -----
+    Prox: the shrinkage of each feature's coefficients together. Conjugate: 0 on :math:`\|Y_{:j}\| \le \omega_j`.
+    """
+
+    def __init__(self, n_outputs=None, groups=None, weights=None):
+        self.n_outputs, self.groups, self.weights = _outputs(n_outputs), groups, weights
+
+    def build(self, p):
+        features = _features_of(p, self.n_outputs, "MultiTaskLasso")
+        groups = as_groups(np.arange(features) if self.groups is None else self.groups, features)
+        first = features * np.arange(self.n_outputs)
+        members = [np.add.outer(first, group).ravel() for group in groups]
+        return GroupL2(members, _group_weights(self.weights, groups))
+
+
+class MultiTaskLowRank(Shorthand):
+    r"""Outputs share a few directions: the trace norm of the outputs x features matrix of coefficients.
+
+    Parameters
+    ----------
+    n_outputs : int
+        Outputs, classes or tasks; the coefficients of one stand together.
+
+    Notes
+    -----
+    Prox: soft threshold of the singular values. Conjugate: 0 where the largest is at most 1.
+    """
+
+    def __init__(self, n_outputs=None):
+        self.n_outputs = _outputs(n_outputs)
+
+    def build(self, p):
+        return TraceNorm((self.n_outputs, _features_of(p, self.n_outputs, "MultiTaskLowRank")))
+
+
+class _Around(Shorthand):
+    """A penalty around another, whose parameters are reached as ``penalty__name``."""
+
+    def get_params(self, deep=True):
+        params = super().get_params(deep)
+        inner = self.penalty.get_params(deep) if deep else {}
+        return params | {f"penalty__{name}": value for name, value in inner.items()}
+
+    def set_params(self, **params):
+        inner = {name: params.pop(name) for name in list(params) if name.startswith("penalty__")}
+        super().set_params(**params)
+        if inner:
+            self.penalty.set_params(**{name.removeprefix("penalty__"): value for name, value in inner.items()})
+        return self
+
+
+class PerOutput(_Around):
+    """The same penalty on the coefficients of every output, class or task.
+
+    Parameters
+    ----------
+    penalty : Penalty
+    n_outputs : int
+    """
+
+    def __init__(self, penalty, n_outputs=None):
+        self.penalty, self.n_outputs = _as_penalty(penalty), _outputs(n_outputs)
+
+    def build(self, p):
+        features = _features_of(p, self.n_outputs, "PerOutput")
+        starts = range(0, p, features)
+        return Sum(*(self.penalty @ Selection(np.arange(first, first + features), p) for first in starts))
+
+
+class Unpenalised(_Around):
+    """A penalty on all features but some, which carry none.
+
+    Parameters
+    ----------
+    penalty : Penalty
+        Acts on the other features, in their order.
+    features : list of feature numbers, or of names
+    names : list of str or data frame, optional
+        Of all features, if `features` are names.
+
+    Examples
+    --------
+    >>> import fenchel as fl
+    >>> fl.Unpenalised(fl.LowRank((8, 8)), features=[64, 65])  # an image and two covariates
+    Unpenalised(penalty=LowRank(shape=(8, 8)), features=[64, 65])
+    """
+
+    def __init__(self, penalty, features, names=None):
+        self.penalty, self.features, self.names = _as_penalty(penalty), features, names
+
+    def build(self, p):
+        features, p = list(self.features), _known(p, "Unpenalised")
+        if any(isinstance(feature, str) for feature in features):
+            places = _places(_names(self.names, "names") or [])
+            unknown = [feature for feature in features if feature not in places]
+            if unknown:
+                raise ValueError(f"features holds {unknown[0]!r}, which is not among the {len(places)} names")
+            features = [places[feature] for feature in features]
+        rest = np.setdiff1d(np.arange(p), index_array("features", features, p))
+        if not rest.size:
+            raise ValueError("features holds every feature; nothing is left for the penalty")
+        return self.penalty @ Selection(rest, p)
+
+
+def _as_penalty(penalty):
+    if not isinstance(penalty, Penalty):
+        raise ValueError(f"penalty is {penalty!r}; it must be a fenchel penalty, e.g. fenchel.L1()")
+    return penalty
+
+
+# -- sorted norms -----------------------------------------------------------------------------------
+
+
+class Slope(Shorthand):
+    r"""The sorted l1 norm, :math:`\sum_k \lambda_k |w|_{(k)}`: the larger a coefficient, the more it pays.
+
+    Coefficients of correlated features come out with equal absolute values.
+
+    Parameters
+    ----------
+    weights : vector of p numbers that do not increase, optional
+        By default those of Benjamini and Hochberg at level q.
+    q : float
+        Level of the default weights: the expected share of false discoveries under an orthogonal design.
+
+    Notes
+    -----
+    Prox: isotonic regression of the sorted :math:`|u|_{(k)} - s \lambda_k`, and its positive part. Conjugate: 0
+    where :math:`\sum_{k \le m} |y|_{(k)} \le \sum_{k \le m} \lambda_k` for all m (Bogdan et al., 2015).
+    """
+
+    def __init__(self, weights=None, q=0.1):
+        if not (np.isscalar(q) and 0 < q < 1):
+            raise ValueError(f"q is {q!r}; it must be a number between 0 and 1")
+        self.weights, self.q = weights, q
+
+    def build(self, p):
+        if self.weights is not None:
+            return SortedL1(
+                finite_vector("weights", self.weights, np.size(self.weights) if p is None else p, minimum=0)
+            )
+        from scipy.special import ndtri
+
+        return SortedL1(-ndtri(self.q * np.arange(1, _known(p, "Slope") + 1) / (2 * p)))
+
+
+class Oscar(Shorthand):
+    r"""OSCAR, :math:`a \|w\|_1 + b \sum_{i<j} \max(|w_i|, |w_j|)`: groups of equal size found by themselves.
+
+    Parameters
+    ----------
+    a, b : float
+        Not negative, and not both 0.
+
+    Notes
+    -----
+    The sorted l1 norm with :math:`\lambda_k = a + b (p - k)`; see Slope (Bondell and Reich, 2008).
+    """
+
+    def __init__(self, a=1.0, b=0.1):
+        for name, value in (("a", a), ("b", b)):
+            if not (np.isscalar(value) and np.isfinite(value) and value >= 0):
+                raise ValueError(f"{name} is {value!r}; it must be finite and at least 0")
+        if a == 0 and b == 0:
+            raise ValueError("a and b are both 0; one of them must be positive")
+        self.a, self.b = a, b
+
+    def build(self, p):
+        return SortedL1(self.a + self.b * np.arange(_known(p, "Oscar") - 1, -1, -1.0))
+
+
+# -- penalties with a prox of their own -------------------------------------------------------------
+
+
+class _Norm(Penalty):
+    """A norm, through the gauge of its dual ball."""
+
+    def conjugate(self, y):
+        return 0.0 if self.gauge(y) <= 1 + _TINY else np.inf
+
+    def __repr__(self):
+        return f"{type(self).__name__}({self.size()})"
+
+
+class SortedL1(_Norm):
+    r"""The sorted l1 norm on its own coordinates; see Slope.
+
+    Parameters
+    ----------
+    weights : vector of numbers that do not increase
+    """
+
+    def __init__(self, weights):
+        weights = finite_vector("weights", weights, np.size(weights), minimum=0)
+        rise = np.flatnonzero(np.diff(weights) > 0)
+        if rise.size:
+            k = rise[0]
+            raise ValueError(f"weights[{k + 1}] is {weights[k + 1]:g}, above weights[{k}] = {weights[k]:g}; "
+                             "they must not increase")  # fmt: skip
+        if not weights[:1].any():
+            raise ValueError("weights are all 0; the first must be positive")
+        self.weights = weights
+
+    @property
+    def kernel(self):
+        from .kernels import catalogue
+
+        return catalogue.sorted_l1
+
+    @property
+    def params(self):
+        return self.weights
+
+    def size(self):
+        return len(self.weights)
+
+    def value(self, u):
+        return float(self.weights @ np.sort(np.abs(u))[::-1])
+
+    def gauge(self, y):
+        return float(np.max(np.cumsum(np.sort(np.abs(y))[::-1]) / np.cumsum(self.weights)))
+
+    def snap(self, at, u):
+        """`at` with the zeros and the equal absolute values of u."""
+        _, label = np.unique(np.abs(u), return_inverse=True)
+        level = np.bincount(label, np.abs(at)) / np.bincount(label)
+        return np.sign(u) * level[label]
+
+
+class NestedL2(_Norm):
+    r"""The sum of Euclidean norms of nested ranges; see TreeGroups.
+
+    Parameters
+    ----------
+    first, last : vectors
+        The ranges, those of a root together, and inner ones before those that hold them.
+    parent : vector
+        The smallest range that holds another; -1 for a root.
+    weights : vector of positive numbers
+    """
+
+    def __init__(self, first, last, parent, weights):
+        self.first, self.last, self.parent, self.weights = first, last, parent, weights
+
+    @property
+    def kernel(self):
+        from .kernels import catalogue
+
+        return catalogue.nested
+
+    @property
+    def params(self):
+        return self.weights
+
+    @property
+    def index(self):
+        return np.concatenate([[len(self.first)], self.first, self.last]).astype(np.int64)
+
+    def size(self):
+        return int(self.last.max())
+
+    def units(self, d):
+        labels = np.empty(d, dtype=np.int64)
+        for root in np.flatnonzero(self.parent < 0):
+            labels[self.first[root] : self.last[root]] = root
+        return labels
+
+    def value(self, u):
+        from .kernels.catalogue import nested_norms
+
+        return float(self.weights @ nested_norms(np.ascontiguousarray(u, dtype=float), self.first, self.last))
+
+    def gauge(self, y):
+        from .kernels.catalogue import nested_gauge
+
+        y = np.ascontiguousarray(y, dtype=float)
+        return float(nested_gauge(y, self.first, self.last, self.parent, self.weights))
+
+
+class LatentL2(_Norm):
+    r"""The latent group norm on its own coordinates; see LatentGroupLasso.
+
+    Parameters
+    ----------
+    members : list of index arrays
+    weights : vector of positive numbers
+    in_groups, in_features : vectors
+        Bounds, in the groups and in the coordinates, of the parts that share no coordinate.
+    """
+
+    def __init__(self, members, weights, in_groups, in_features):
+        self.members, self.weights, self.in_groups, self.in_features = members, weights, in_groups, in_features
+
+    @property
+    def kernel(self):
+        from .kernels import catalogue
+
+        return catalogue.latent
+
+    @property
+    def params(self):
+        return self.weights
+
+    @property
+    def _bounds(self):
+        return np.concatenate([[0], np.cumsum([len(group) for group in self.members])]).astype(np.int64)
+
+    @property
+    def index(self):
+        sizes = [len(self.in_groups) - 1, len(self.members), self._bounds[-1]]
+        return np.concatenate([sizes, self.in_groups, self.in_features, self._bounds, *self.members]).astype(np.int64)
+
+    def size(self):
+        return int(self.in_features[-1])
+
+    def units(self, d):
+        return np.repeat(np.arange(len(self.in_features) - 1), np.diff(self.in_features))
+
+    def value(self, u):
+        from .kernels.catalogue import latent_value
+
+        u = np.ascontiguousarray(u, dtype=float)
+        return float(latent_value(u, self.weights, self.index))
+
+    def gauge(self, y):
+        squares = np.asarray(y, dtype=float)[np.concatenate(self.members)] ** 2
+        return float(np.max(np.sqrt(np.add.reduceat(squares, self._bounds[:-1])) / self.weights))
+
+
+class ExclusiveL1(Penalty):
+    r"""Half the weighted squares of the l1 norms of groups that stand one after another; see ExclusiveLasso.
+
+    Parameters
+    ----------
+    sizes : vector
+        Of the groups.
+    weights : vector of positive numbers
+    """
+
+    def __init__(self, sizes, weights):
+        self.sizes, self.weights = np.asarray(sizes), np.asarray(weights, dtype=float)
+        self._bounds = np.concatenate([[0], np.cumsum(self.sizes)])
+
+    @property
+    def kernel(self):
+        from .kernels import catalogue
+
+        return catalogue.exclusive
+
+    @property
+    def params(self):
+        return self.weights
+
+    @property
+    def index(self):
+        return np.concatenate([[len(self.sizes)], self._bounds]).astype(np.int64)
+
+    def size(self):
+        return int(self._bounds[-1])
+
+    def units(self, d):
+        return np.repeat(np.arange(len(self.sizes)), self.sizes)
+
+    def value(self, u):
+        return 0.5 * float(self.weights @ np.add.reduceat(np.abs(u), self._bounds[:-1]) ** 2)
+
+    def conjugate(self, y):
+        return 0.5 * float((np.maximum.reduceat(np.abs(y), self._bounds[:-1]) ** 2 / self.weights).sum())
+
+    def gauge(self, y):
+        return 0.0
+
+    def __repr__(self):
+        return f"ExclusiveL1({len(self.sizes)} groups)"
+
+
+CATALOGUE = {
+    "lasso": Lasso,
+    "elastic-net": ElasticNet,
+    "group-lasso": GroupLasso,
+    "latent-group-lasso": LatentGroupLasso,
+    "sparse-group-lasso": SparseGroupLasso,
+    "tree-groups": TreeGroups,
+    "group-max": GroupMax,
+    "exclusive-lasso": ExclusiveLasso,
+    "fused-lasso": FusedLasso,
+    "trend-filter": TrendFilter,
+    "total-variation": TotalVariation,
+    "graph-fused": GraphFused,
+    "low-rank": LowRank,
+    "tensor-trace-norm": TensorTraceNorm,
+    "multi-task-lasso": MultiTaskLasso,
+    "multi-task-low-rank": MultiTaskLowRank,
+    "slope": Slope,
+    "oscar": Oscar,
+    "monotone": Monotone,
+    "per-output": PerOutput,
+    "unpenalised": Unpenalised,
+}

@@ -1,0 +1,97 @@
+"""The results folder: settings, and one small file for every piece of work that is finished.
+
+Pieces appear whole or not at all, so a run that was interrupted goes on with what it had.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+from ..result import write_whole
+from .settings import Settings
+
+_FORMAT = "fenchel reproduce 1"
+_PARTS = "parts"
+
+
+class Store:
+    """A folder of results that belongs to one setting.
+
+    Parameters
+    ----------
+    folder : path
+        Made if it does not exist.
+    settings : Settings
+    fresh : bool
+        Throw away what an earlier run left in the folder.
+    """
+
+    def __init__(self, folder, settings: Settings, fresh: bool = False):
+        self.folder, self.settings = Path(folder), settings
+        self._claim(fresh)
+        (self.folder / _PARTS).mkdir(parents=True, exist_ok=True)
+        if not (self.folder / "settings.json").exists():
+            self.write_settings({})
+
+    def _claim(self, fresh):
+        """Make sure that the folder is empty or holds results of these very settings."""
+        if self.folder.exists() and not self.folder.is_dir():
+            raise ValueError(f"{self.folder} is a file; give a folder")
+        if not self.folder.exists() or not any(self.folder.iterdir()):
+            return
+        there = self._settings_there()
+        if fresh:
+            shutil.rmtree(self.folder / _PARTS, ignore_errors=True)
+            (self.folder / "settings.json").unlink()
+        elif there["fingerprint"] != self.settings.fingerprint():
+            raise ValueError(
+                f"{self.folder} holds results of other settings ({_difference(there['settings'], self.settings)}); "
+                "choose another folder with --output, or start over with --fresh"
+            )
+
+    def _settings_there(self) -> dict:
+        try:
+            there = json.loads((self.folder / "settings.json").read_text(encoding="utf-8"))
+            if there["format"] != _FORMAT:
+                raise KeyError(there["format"])
+            return there
+        except (OSError, ValueError, KeyError, TypeError):
+            raise ValueError(
+                f"{self.folder} is not empty and holds no results of `fenchel reproduce`; choose another folder with "
+                "--output"
+            ) from None
+
+    def write_settings(self, more: dict) -> None:
+        """Write settings.json: the settings, and what the run added to them."""
+        head = {"format": _FORMAT, "fingerprint": self.settings.fingerprint()}
+        self.write("settings.json", json.dumps(head | {"settings": self.settings.as_dict()} | more, indent=1))
+
+    def write(self, name: str, content: str | bytes) -> None:
+        write_whole(self.folder / name, content.encode() if isinstance(content, str) else content)
+
+    # -- pieces ---------------------------------------------------------------------------------------
+
+    def _path(self, key: tuple) -> Path:
+        return self.folder / _PARTS / ("~".join(map(str, key)) + ".json")
+
+    def load(self, key: tuple):
+        """A piece, or None where there is none."""
+        try:
+            return json.loads(self._path(key).read_text(encoding="utf-8"))
+        except (FileNotFoundError, ValueError):
+            return None
+
+    def save(self, key: tuple, content) -> None:
+        write_whole(self._path(key), json.dumps(content).encode())
+
+
+def _difference(there: dict, here: Settings) -> str:
+    """The first setting in which two runs differ, in words."""
+    ours = here.as_dict()
+    for key in ours:
+        if there.get(key) != ours[key]:
+            old, new = (json.dumps(value)[:60] for value in (there.get(key), ours[key]))
+            return f"{key}: {old} there, {new} here" if old != new else f"{key} differs"
+    return "other data"

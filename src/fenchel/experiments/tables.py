@@ -1,0 +1,113 @@
+"""CSV files, tidy: one observation a row, one variable a column."""
+
+from __future__ import annotations
+
+import csv
+import dataclasses
+import io
+import json
+import math
+
+import numpy as np
+
+from .settings import Settings
+from .traces import AXES, METRICS, Traces, summarise
+
+_GRID = 200
+
+
+def _csv(head, rows) -> str:
+    buffer = io.StringIO()
+    writer = csv.writer(buffer, lineterminator="\n")
+    writer.writerow(head)
+    writer.writerows([_cell(value) for value in row] for row in rows)
+    return buffer.getvalue()
+
+
+def _cell(value):
+    if isinstance(value, (float, np.floating)):
+        return f"{value:.10g}"
+    return value
+
+
+def curves(traces: Traces) -> str:
+    """Every evaluation of every run."""
+    head = ("dataset", "method", "repetition", "epoch", "seconds", "objective", "excess", "test_loss", "test_error")
+
+    def rows():
+        for trace in traces.all:
+            columns = (trace.epoch, trace.seconds, None, trace.excess, trace.test_loss, trace.test_error)
+            for k in range(len(trace.epoch)):
+                cells = [f"{trace.objective[k]:.16g}" if column is None else column[k] for column in columns]
+                yield (trace.dataset, trace.curve, trace.repetition, *cells)
+
+    return _csv(head, rows())
+
+
+def make_grid(settings: Settings, traces: Traces, dataset: str, axis: str) -> np.ndarray:
+    """Where curves are averaged: the window, or the epochs that most methods saw in it."""
+    if axis == "seconds":
+        return np.linspace(0.0, settings.dataset(dataset).window, _GRID + 1)
+    shortest = [
+        min(trace.epoch[-1] for trace in traces.of(dataset, curve)) for curve in traces.curves(dataset)
+    ]
+    return np.unique(np.linspace(0, float(np.median(shortest)), _GRID + 1).round().astype(int))
+
+
+def summary(settings: Settings, traces: Traces) -> str:
+    """Mean and standard deviation over repetitions, on a common grid of seconds and of epochs."""
+    head = ("dataset", "method", "axis", "x", "metric", "mean", "std", "repetitions")
+
+    def rows():
+        for dataset in traces.datasets():
+            for axis in AXES:
+                grid = make_grid(settings, traces, dataset, axis)
+                for curve in traces.curves(dataset):
+                    these = traces.of(dataset, curve)
+                    for metric in METRICS:
+                        mean, std = summarise(these, axis, metric, grid)
+                        for x, m, s in zip(grid, mean, std, strict=True):
+                            yield dataset, curve, axis, x, metric, m, s, len(these)
+
+    return _csv(head, rows())
+
+
+def tuning(tuned: dict) -> str:
+    """Every point of every grid that was tried, and which one was chosen."""
+    head = ("dataset", "method", "schedule", "report", "eta0", "window", "epochs", "objective", "chosen")
+
+    def rows():
+        for (dataset, curve), found in tuned.items():
+            longest = max(entry["window"] for entry in found["tried"])
+            for entry in found["tried"]:
+                is_it = entry["window"] == longest and all(entry[k] == v for k, v in found["chosen"].items())
+                cells = (entry[key] for key in head[2:-1])
+                yield (dataset, curve, *cells, int(is_it))
+
+    return _csv(head, rows())
+
+
+def studies(rows: list[dict]) -> str:
+    """What the small experiments took; `value` is that of `variable`, `setting` says what else was set."""
+    head = ("study", "repetition", "case", "level", "epochs", "iterations", "seconds")
+    return _csv(
+        head,
+        (
+            (
+                row["study"], row["repetition"], "; ".join(f"{key} = {value}" for key, value in row["case"].items()),
+                row["level"], row["epochs"], row.get("iterations", ""), row["seconds"],
+            )
+            for row in rows
+        ),
+    )  # fmt: skip
+
+
+def claims(found: list) -> str:
+    """The claims with their numbers, as JSON."""
+
+    def plain(value):
+        if isinstance(value, dict):
+            return {key: plain(item) for key, item in value.items()}
+        return None if isinstance(value, float) and not math.isfinite(value) else value
+
+    return json.dumps([plain(dataclasses.asdict(claim)) for claim in found], indent=1)

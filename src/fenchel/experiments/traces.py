@@ -1,0 +1,119 @@
+"""What was measured: traces of a method on a problem, and what can be read off them."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+
+import numpy as np
+
+ROUNDING = 1e-15
+METRICS = ("excess", "test_loss", "test_error")
+AXES = ("seconds", "epoch")
+
+
+@dataclasses.dataclass(frozen=True)
+class Optimum:
+    """The certified optimum of one repetition: dual <= optimum <= primal, and its test values."""
+
+    primal: float
+    dual: float
+    test_loss: float
+    test_error: float
+
+    @property
+    def floor(self) -> float:
+        """The excess below which nothing is proven."""
+        return max(self.primal - self.dual, ROUNDING * abs(self.primal))
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Trace:
+    """One method in one repetition; arrays with one entry per evaluation."""
+
+    dataset: str
+    curve: str
+    repetition: int
+    epoch: np.ndarray
+    seconds: np.ndarray
+    objective: np.ndarray
+    test_loss: np.ndarray
+    test_error: np.ndarray
+    optimum: Optimum
+
+    @property
+    def excess(self) -> np.ndarray:
+        """Objective minus optimum, not below what is proven; infinite where the method diverged."""
+        excess = np.where(np.isfinite(self.objective), self.objective, np.inf) - self.optimum.primal
+        return np.maximum(excess, self.optimum.floor)
+
+    @property
+    def relative(self) -> np.ndarray:
+        return self.excess / abs(self.optimum.primal)
+
+    def at(self, axis: str, metric: str, grid) -> np.ndarray:
+        """The metric on a grid of seconds or epochs: the last value that was known there."""
+        place = np.searchsorted(getattr(self, axis), grid, side="right") - 1
+        return getattr(self, metric)[np.maximum(place, 0)]
+
+
+def reach(trace: Trace, level: float, axis: str = "seconds") -> float:
+    """When the relative excess first falls to `level`; infinite if it does not."""
+    below = np.flatnonzero(trace.relative <= level)
+    return float(getattr(trace, axis)[below[0]]) if below.size else np.inf
+
+
+def settle(trace: Trace, metric: str, tolerance: float, axis: str = "seconds") -> float:
+    """From when on a test value stays within `tolerance` (relative) of its value at the optimum."""
+    goal = getattr(trace.optimum, metric)
+    outside = np.flatnonzero(~(np.abs(getattr(trace, metric) - goal) <= tolerance * abs(goal)))
+    if not outside.size:
+        return 0.0
+    return float(getattr(trace, axis)[outside[-1] + 1]) if outside[-1] + 1 < len(trace.epoch) else np.inf
+
+
+def decades(trace: Trace, goal: float = 1e-10) -> tuple[float, float]:
+    """Decades of excess lost on the way to `goal` (or to the end), and the share lost in the second half of it.
+
+    A line on a logarithmic axis loses half of its decades in the second half; 1/t loses 0.3 of them, however long
+    it is.
+    """
+    relative = trace.relative
+    below = np.flatnonzero(relative <= goal)
+    last = below[0] if below.size else len(relative) - 1
+    half = np.searchsorted(trace.epoch, 0.5 * trace.epoch[last], side="right") - 1
+    if not (last > 0 and np.isfinite(relative[last])):
+        return 0.0, 0.0
+    total = float(np.log10(relative[0] / relative[last]))
+    second = float(np.log10(relative[half] / relative[last]))
+    return total, second / total if total > 0 else 0.0
+
+
+def median(traces: Sequence[Trace], measure, *args, **kwargs) -> float:
+    """The median of a measure over repetitions; infinite ones count."""
+    values = sorted(measure(trace, *args, **kwargs) for trace in traces)
+    middle = len(values) // 2
+    return values[middle] if len(values) % 2 else 0.5 * (values[middle - 1] + values[middle])
+
+
+def summarise(traces: Sequence[Trace], axis: str, metric: str, grid) -> tuple[np.ndarray, np.ndarray]:
+    """Mean and standard deviation over repetitions on a grid."""
+    values = np.array([trace.at(axis, metric, grid) for trace in traces])
+    spread = values.std(axis=0, ddof=1) if len(values) > 1 else np.zeros(len(grid))
+    return values.mean(axis=0), spread
+
+
+class Traces:
+    """All traces of a run, by data set and curve."""
+
+    def __init__(self, traces: Sequence[Trace]):
+        self.all = list(traces)
+
+    def of(self, dataset: str, curve: str) -> list[Trace]:
+        return [trace for trace in self.all if (trace.dataset, trace.curve) == (dataset, curve)]
+
+    def curves(self, dataset: str) -> list[str]:
+        return list(dict.fromkeys(trace.curve for trace in self.all if trace.dataset == dataset))
+
+    def datasets(self) -> list[str]:
+        return list(dict.fromkeys(trace.dataset for trace in self.all))

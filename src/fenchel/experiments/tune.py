@@ -1,0 +1,52 @@
+"""Step sizes of the baselines: the best of a grid, on a seed that no curve uses."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+
+from ..methods import METHODS
+from .data import Instance
+from .measure import run_method
+from .settings import HELD_OUT, Curve, Tuning
+
+# of every method's schedules: the one of its general theory, and the one for strongly convex penalties
+_SCHEDULES = ("sqrt", "strong", "linear")
+
+
+def grid(curve: Curve, tuning: Tuning) -> list[dict]:
+    """The options to try."""
+    schedules = [name for name in METHODS[curve.method].SCHEDULES if name in _SCHEDULES]
+    return [
+        {"schedule": schedule, "report": report, "eta0": eta0}
+        for schedule, report, eta0 in itertools.product(schedules, tuning.reports, tuning.eta0)
+    ]
+
+
+def tune(instance: Instance, curve: Curve, tuning: Tuning, window: float, max_epochs: int) -> dict:
+    """Search the grid (see :class:`.settings.Tuning`).
+
+    Returns
+    -------
+    dict
+        `tried`, one entry per run with its options, seconds and objective; `chosen`, the options.
+    """
+    points = grid(curve, tuning)
+    short = [_try(instance, curve, point, tuning.share * window, max_epochs) for point in points]
+    best = sorted(short, key=lambda entry: entry["objective"])[: tuning.keep]
+    long = [_try(instance, curve, _options(entry), window, max_epochs) for entry in best]
+    return {"tried": short + long, "chosen": _options(min(long or short, key=lambda entry: entry["objective"]))}
+
+
+def _options(entry):
+    return {key: entry[key] for key in ("schedule", "report", "eta0")}
+
+
+def _try(instance, curve, point, window, max_epochs) -> dict:
+    trace = run_method(
+        instance, curve.method, dict(curve.options) | point, seed=HELD_OUT, window=window, points=8,
+        max_epochs=max_epochs,
+    )  # fmt: skip
+    last = trace["objective"][-1]
+    return point | {"window": window, "epochs": trace["epoch"][-1], "objective": last if np.isfinite(last) else np.inf}
