@@ -313,7 +313,9 @@ class Box(_SeparableLeaf):
         for name, bound, never in (("lower", lower, np.inf), ("upper", upper, -np.inf)):
             bound = np.asarray(bound)
             if bound.dtype.kind not in "biuf" or bound.ndim > 1:
-                raise ValueError(f"{name} has dtype {bound.dtype} and shape {bound.shape}; it must be a number or a vector")
+                raise ValueError(
+                    f"{name} has dtype {bound.dtype}, shape {bound.shape}; it must be a number or a vector"
+                )
             bad = np.flatnonzero(np.isnan(bound) | (bound == never))
             if bad.size:
                 raise ValueError(f"{name}[{bad[0]}] is {np.ravel(bound)[bad[0]]:g}; it must not be NaN or {never:g}")

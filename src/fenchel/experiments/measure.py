@@ -74,7 +74,9 @@ def run_method(
 
     with one_thread():
         # the first epochs compile, load and fault in pages; they also tell what an epoch costs
-        first = solve(instance.problem, method, tol=0.0, max_epochs=_WARM_UP, check_every=1, random_state=seed, **options)
+        first = solve(
+            instance.problem, method, tol=0.0, max_epochs=_WARM_UP, check_every=1, random_state=seed, **options
+        )
         check_interrupted(first)
         work = first.history.work
         spacing = max(1, int(window / max(work[-1] - work[-2], 1e-9) / points))

@@ -113,7 +113,9 @@ def _pairs(settings, left_out):
 def _tuning_jobs(settings, left_out):
     tuning = settings.tuning
     return [
-        Job(("tune", data.name, curve.name), (tuning.share * len(grid(curve, tuning)) + tuning.keep) * data.window * 1.2)
+        Job(
+            ("tune", data.name, curve.name), (tuning.share * len(grid(curve, tuning)) + tuning.keep) * data.window * 1.2
+        )
         for data, curve in _pairs(settings, left_out)
         if curve.tuned
     ]

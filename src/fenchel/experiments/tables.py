@@ -48,9 +48,7 @@ def make_grid(settings: Settings, traces: Traces, dataset: str, axis: str) -> np
     """Where curves are averaged: the window, or the epochs that most methods saw in it."""
     if axis == "seconds":
         return np.linspace(0.0, settings.dataset(dataset).window, _GRID + 1)
-    shortest = [
-        min(trace.epoch[-1] for trace in traces.of(dataset, curve)) for curve in traces.curves(dataset)
-    ]
+    shortest = [min(trace.epoch[-1] for trace in traces.of(dataset, curve)) for curve in traces.curves(dataset)]
     return np.unique(np.linspace(0, float(np.median(shortest)), _GRID + 1).round().astype(int))
 
 
