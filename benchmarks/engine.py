@@ -105,13 +105,12 @@ def certificates():
     problems.append(("a9a, hinge, with an intercept", fl.Problem(X, y, loss="hinge", **options)))
     for name, problem in problems:
         fl.solve(problem, max_epochs=2)
-        result = fl.solve(problem, tol=1e-6)
-        start = time.perf_counter()
-        method = SDCAADMM()
-        method.start(problem, np.random.default_rng(0))
-        prepared = time.perf_counter() - start
-        spent = result.seconds - prepared - result.history[-1].work
-        share = spent / result.seconds
+        shares = []
+        for _ in range(5):
+            result = fl.solve(problem, tol=1e-6)
+            after_start = result.seconds - result.history[0].seconds
+            shares.append((after_start - result.history[-1].work) / result.seconds)
+        share = float(np.median(shares))
         line(f"{name}: {result.epochs} epochs, {result.seconds:.2f} s", f"{100 * share:.0f} %", "goal: under 15 %")
 
 

@@ -81,6 +81,42 @@ def test_callback_sees_the_iterate_and_can_stop(problem):
         assert snapshot.gap >= 0
 
 
+def test_progress_on_request(problem, capsys):
+    fl.solve(problem, tol=1e-4)
+    assert capsys.readouterr() == ("", "")
+    result = fl.solve(problem, tol=1e-4, progress=True)
+    shown = capsys.readouterr().err.splitlines()
+    assert len(shown) == len(result.history)
+    assert f"epoch {result.epochs:5d}" in shown[-1]
+    assert f"relative gap {result.history[-1].relative_gap:.2e}" in shown[-1]
+
+
+def test_progress_in_a_terminal(problem):
+    """A live line in a real pseudo-terminal, gone when the solve is over."""
+    import pty
+
+    code = (
+        "import fenchel as fl, numpy as np; X = np.random.default_rng(0).standard_normal((300, 40));"
+        "fl.solve(fl.Problem(X, X[:, 0], loss='squared', penalty=fl.L1(), alpha=0.1), tol=1e-9, progress=True)"
+    )
+    master, slave = pty.openpty()
+    environment = os.environ | {"TERM": "xterm", "COLUMNS": "120"}
+    with subprocess.Popen([sys.executable, "-c", code], stderr=slave, stdout=slave, env=environment) as process:
+        os.close(slave)
+        seen = b""
+        while True:
+            try:
+                part = os.read(master, 4096)
+            except OSError:
+                break
+            if not part:
+                break
+            seen += part
+        assert process.wait() == 0
+    assert b"relative gap" in seen and b"goal 1e-09" in seen
+    assert b"\x1b[2K" in seen  # the line is erased at the end
+
+
 def test_stalls_at_rounding_instead_of_running_on(problem):
     result = fl.solve(problem, tol=0, max_epochs=100_000)
     assert result.status in (fl.Status.STALLED, fl.Status.CONVERGED)

@@ -12,7 +12,7 @@ from .problem import Certificate, Problem
 from .progress import make_progress
 from .result import History, Record, Result, Snapshot, Status
 
-_SHARE = 0.08  # of the run for certificates on schedule; the last ones come on top
+_SHARE = 0.07  # of the run for certificates on schedule; the last ones come on top
 
 
 def solve(
