@@ -113,7 +113,7 @@ def test_progress_in_a_terminal(problem):
                 break
             seen += part
         assert process.wait() == 0
-    assert b"relative gap" in seen and b"goal 1e-09" in seen
+    assert b"relative gap" in seen and b"goal" in seen
     assert b"\x1b[2K" in seen  # the line is erased at the end
 
 

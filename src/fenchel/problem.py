@@ -26,17 +26,11 @@ _NONE = np.zeros(0, dtype=np.int64)
 _MOST_FREE = 1000  # unpenalised directions that a certificate will repair
 
 
-@dataclasses.dataclass
-class Certificate:
-    """What is proven about an answer: dual <= optimum <= primal.
-
-    `dual` is -inf, and `gap` infinite, where no dual feasible point could be made; `reason` then says why.
-    """
+class Bounds:
+    """dual <= optimum <= primal, for whatever carries the two."""
 
     primal: float
     dual: float
-    residual: float
-    reason: str = ""
 
     @property
     def gap(self) -> float:
@@ -49,6 +43,19 @@ class Certificate:
     @property
     def certified(self) -> bool:
         return bool(np.isfinite(self.gap))
+
+
+@dataclasses.dataclass
+class Certificate(Bounds):
+    """What is proven about an answer: dual <= optimum <= primal.
+
+    `dual` is -inf, and `gap` infinite, where no dual feasible point could be made; `reason` then says why.
+    """
+
+    primal: float
+    dual: float
+    residual: float
+    reason: str = ""
 
 
 class NoCertificate(Exception):

@@ -11,7 +11,7 @@ import tempfile
 
 import numpy as np
 
-from .problem import Certificate
+from .problem import Bounds, Certificate
 
 
 class Status(enum.Enum):
@@ -29,7 +29,7 @@ class Status(enum.Enum):
 
 
 @dataclasses.dataclass(frozen=True)
-class Record:
+class Record(Bounds):
     """One certificate of a run; `primal` and `dual` are the best so far."""
 
     epoch: int
@@ -40,14 +40,6 @@ class Record:
     rho: float = float("nan")
     work: float = float("nan")  # seconds inside the method itself, certificates and callbacks left out
     current: float = float("nan")  # the objective at the iterate, which may be above the best
-
-    @property
-    def gap(self) -> float:
-        return max(self.primal - self.dual, 0.0)
-
-    @property
-    def relative_gap(self) -> float:
-        return self.gap / max(abs(self.primal), 1e-300)
 
 
 class Snapshot:
@@ -96,7 +88,7 @@ class History:
 
 
 @dataclasses.dataclass
-class Result:
+class Result(Bounds):
     """The answer of :func:`fenchel.solve`.
 
     Attributes
@@ -120,18 +112,6 @@ class Result:
     seconds: float
     state: dict
     reason: str = ""
-
-    @property
-    def gap(self) -> float:
-        return max(self.primal - self.dual, 0.0)
-
-    @property
-    def relative_gap(self) -> float:
-        return self.gap / max(abs(self.primal), 1e-300)
-
-    @property
-    def certified(self) -> bool:
-        return bool(np.isfinite(self.gap))
 
     @property
     def certificate(self) -> Certificate:
