@@ -112,7 +112,7 @@ def _kernel_prox(penalty, v, step, *, screened):
     if not screened:
         solver[6] = tuple(part[:0] for part in solver[6])
     w, u, slope, info = np.zeros(problem.size), np.zeros(problem.d), np.zeros(problem.d), np.zeros(4)
-    structured_prox(problem.pack(v), float(problem.n), slope, w, u, tuple(solver), 1e-15, 100_000, info)
+    structured_prox(problem.pack(v), float(problem.n), slope, w, u, tuple(solver), (1e-15, 0.0, 100_000), info)
     return w, slope, structured
 
 

@@ -11,6 +11,7 @@ feature that stands in no group, means no penalty. `Unpenalised` frees features 
 from __future__ import annotations
 
 import inspect
+import numbers
 
 import numpy as np
 import scipy.sparse as sp
@@ -49,21 +50,22 @@ class Shorthand(Penalty):
         return prox(u, self, step)
 
     def __repr__(self):
-        shown = []
-        for name, parameter in inspect.signature(type(self).__init__).parameters.items():
-            value = getattr(self, name, None)
-            if name != "self" and not (value is None or value is parameter.default or value == parameter.default):
-                shown.append(f"{name}={_short(value)}")
+        values = self.get_params(deep=False)
+        default = {name: one.default for name, one in inspect.signature(type(self)).parameters.items()}
+        shown = [f"{name}={_short(value)}" for name, value in values.items() if repr(value) != repr(default[name])]
         return f"{type(self).__name__}({', '.join(shown)})"
 
 
 def _short(value):
-    count = np.size(value) if isinstance(value, (np.ndarray, list, tuple, dict)) else 1
-    return f"<{len(value)} entries>" if count > 4 else repr(value)
+    return f"<{len(value)} entries>" if len(text := repr(value)) > 60 and hasattr(value, "__len__") else text
+
+
+def _is_real(value):
+    return isinstance(value, numbers.Real) and not isinstance(value, (bool, np.bool_)) and np.isfinite(value)
 
 
 def _ratio(l1_ratio):
-    if not (np.isscalar(l1_ratio) and 0 <= l1_ratio <= 1):
+    if not (_is_real(l1_ratio) and 0 <= l1_ratio <= 1):
         raise ValueError(f"l1_ratio is {l1_ratio!r}; it must be a number from 0 to 1")
     return l1_ratio
 
@@ -89,7 +91,7 @@ def _group_weights(weights, groups):
     for name, weight in weights.items():
         if name not in places:
             raise ValueError(f"weights names the group {name!r}, which does not exist")
-        if not (np.isscalar(weight) and np.isfinite(weight) and weight >= 0):
+        if not (_is_real(weight) and weight >= 0):
             raise ValueError(f"weights[{name!r}] is {weight!r}; it must be finite and at least 0")
         default[places[name]] = weight
     return default
@@ -400,7 +402,9 @@ class ExclusiveLasso(_Grouped):
 
 
 class FusedLasso(Shorthand):
-    r"""Sparse and piecewise constant along a line: :math:`\rho \sum_j \omega_j |w_j| + (1 - \rho) \sum_j |\Delta^k w|_j`.
+    r"""Sparse and piecewise constant along a line.
+
+    .. math:: \rho \sum_j \omega_j |w_j| + (1 - \rho) \sum_j |\Delta^k w|_j
 
     Parameters
     ----------
@@ -454,7 +458,9 @@ class TrendFilter(Shorthand):
 
 
 class GraphFused(Shorthand):
-    r"""Neighbours in a graph share values: :math:`\rho \sum_j \omega_j |w_j| + (1 - \rho) \sum_{ij} |a_{ij}| |w_i - s_{ij} w_j|`.
+    r"""Neighbours in a graph share their value.
+
+    .. math:: \rho \sum_j \omega_j |w_j| + (1 - \rho) \sum_{ij} |a_{ij}| |w_i - s_{ij} w_j|
 
     Parameters
     ----------
@@ -484,7 +490,9 @@ class GraphFused(Shorthand):
 
 
 class TotalVariation(Shorthand):
-    r"""Regions of one value on a line, an image, a volume: :math:`\rho \sum_j \omega_j |w_j| + (1 - \rho) \sum_c \|\nabla w\|_c`.
+    r"""Regions of one value on a line, an image or a volume.
+
+    .. math:: \rho \sum_j \omega_j |w_j| + (1 - \rho) \sum_c \|(\nabla w)_c\|
 
     Parameters
     ----------
@@ -733,7 +741,7 @@ class Slope(Shorthand):
     """
 
     def __init__(self, weights=None, q=0.1):
-        if not (np.isscalar(q) and 0 < q < 1):
+        if not (_is_real(q) and 0 < q < 1):
             raise ValueError(f"q is {q!r}; it must be a number between 0 and 1")
         self.weights, self.q = weights, q
 
@@ -762,7 +770,7 @@ class Oscar(Shorthand):
 
     def __init__(self, a=1.0, b=0.1):
         for name, value in (("a", a), ("b", b)):
-            if not (np.isscalar(value) and np.isfinite(value) and value >= 0):
+            if not (_is_real(value) and value >= 0):
                 raise ValueError(f"{name} is {value!r}; it must be finite and at least 0")
         if a == 0 and b == 0:
             raise ValueError("a and b are both 0; one of them must be positive")
@@ -823,11 +831,12 @@ class SortedL1(_Norm):
     def gauge(self, y):
         return float(np.max(np.cumsum(np.sort(np.abs(y))[::-1]) / np.cumsum(self.weights)))
 
-    def snap(self, at, u):
-        """`at` with the zeros and the equal absolute values of u."""
-        _, label = np.unique(np.abs(u), return_inverse=True)
-        level = np.bincount(label, np.abs(at)) / np.bincount(label)
-        return np.sign(u) * level[label]
+    def ties(self, u):
+        size = np.abs(u)
+        order = np.argsort(size, kind="stable")
+        i, j = order[:-1], order[1:]
+        same = (size[i] == size[j]) & (size[i] > 0)
+        return i[same], j[same], np.sign(u[i] * u[j])[same]
 
 
 class NestedL2(_Norm):

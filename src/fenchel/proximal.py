@@ -336,7 +336,8 @@ def _run(structured, point, slope, tol, max_iter):
     steps = 0
     # where a constraint holds only in the limit, making it exact may cost more than the gap left room for
     for aim in (tol, 0.1 * tol, 0.01 * tol):
-        structured_prox(v, float(problem.n), slope, w, u, structured.solver, aim, max_iter - steps, info)
+        rule = (float(aim), 0.0, max_iter - steps)
+        structured_prox(v, float(problem.n), slope, w, u, structured.solver, rule, info)
         structured.check()
         steps += int(info[2])
         closed = bool(info[3])

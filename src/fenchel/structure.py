@@ -48,6 +48,10 @@ def _label(names, k):
     return repr(names[k]) if names is not None else str(k)
 
 
+def _several(count, noun):
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
+
+
 def _fits(structure, p):
     """Refuse p features for a structure of another number; returns the number that is known."""
     if structure.p is not None and p is not None and structure.p != p:
@@ -299,12 +303,12 @@ class Groups:
     def __repr__(self):
         sizes = self.sizes
         each = f"{sizes.min()}" if sizes.min() == sizes.max() else f"{sizes.min()} to {sizes.max()}"
-        text = f"{len(self)} group{'s' * (len(self) > 1)} of {each}"
+        text = f"{_several(len(self), 'group')} of {each}"
         text += f" of {self.p} features" if self.p is not None else " features"
         counts = np.unique(np.concatenate(self.members), return_counts=True)[1]
         several = np.count_nonzero(counts > 1)
         if several:
-            text += f", {several} feature{'s' * (several > 1)} in several"
+            text += f", {_several(several, 'feature')} in several"
         if self.p is not None and counts.size < self.p:
             text += f", {self.p - counts.size} in none"
         return f"Groups({text})"
@@ -575,11 +579,10 @@ class Graph:
         return len(self.edges)
 
     def __repr__(self):
-        text = f"{len(self.edges)} edge{'s' * (len(self.edges) != 1)} between {self.p} features"
-        if self.weights is not None:
-            negative = np.count_nonzero(self.weights < 0)
-            text += f", weighted{f', {negative} negative' * (negative > 0)}"
-        return f"Graph({text})"
+        text = f"{_several(len(self), 'edge')} between {self.p} features"
+        negative = 0 if self.weights is None else np.count_nonzero(self.weights < 0)
+        text += ", weighted" if self.weights is not None else ""
+        return f"Graph({text}{f', {negative} negative' if negative else ''})"
 
 
 def _pairs(edges):
@@ -799,9 +802,8 @@ class Tree:
         return len(self.names)
 
     def __repr__(self):
-        roots = int(np.count_nonzero(self.parents < 0))
-        return (f"Tree({len(self)} nodes over {self.p} features, {roots} root{'s' * (roots > 1)}, "
-                f"depth {self.depth})")  # fmt: skip
+        roots = _several(np.count_nonzero(self.parents < 0), "root")
+        return f"Tree({_several(len(self), 'node')} over {_several(self.p, 'feature')}, {roots}, depth {self.depth})"
 
 
 def _as_forest(parents):

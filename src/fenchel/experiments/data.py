@@ -26,14 +26,15 @@ _TITLES = {"20news": "20 Newsgroups", "a9a": "a9a"}
 _A9A_POSITIVE = (7_841, 3_846)  # in the training and the test file
 _NOISE = 0.1
 _NEWS_GROUPS = ("comp.", "rec.", "sci.", "talk.")
-_NEWS_WORDS = (
-    "aids baseball bible bmw cancer car card case children christian computer course data dealer disease disk display "
-    "doctor dos drive driver earth email engine evidence fact fans files food format ftp games god government graphics "
-    "gun health help hit hockey honda human image insurance israel jesus jews launch law league lunar mac mars medicine "
-    "memory mission moon msg nasa nhl number oil orbit patients pc phone players power president problem program puck "
-    "question religion research rights satellite science scsi season server shuttle software solar space state studies "
-    "system team technology university version video vitamin war water win windows won world"
-).split()
+_NEWS_WORDS = """
+    aids baseball bible bmw cancer car card case children christian computer course data dealer disease disk display
+    doctor dos drive driver earth email engine evidence fact fans files food format ftp games god government
+    graphics gun health help hit hockey honda human image insurance israel jesus jews launch law league lunar mac
+    mars medicine memory mission moon msg nasa nhl number oil orbit patients pc phone players power president
+    problem program puck question religion research rights satellite science scsi season server shuttle software
+    solar space state studies system team technology university version video vitamin war water win windows won
+    world
+"""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -273,6 +274,6 @@ def _fetch_news():
     group = np.full(len(names), -1)
     for k, prefix in enumerate(_NEWS_GROUPS):
         group[np.char.startswith(names.astype(str), prefix)] = k
-    X = sp.csr_array(CountVectorizer(vocabulary=_NEWS_WORDS, binary=True).transform(content.data), dtype=float)
+    X = sp.csr_array(CountVectorizer(vocabulary=_NEWS_WORDS.split(), binary=True).transform(content.data), dtype=float)
     use = np.flatnonzero((group >= 0) & (np.diff(X.indptr) > 0))
     return X[use], np.where(group[use] < 2, 1.0, -1.0)

@@ -1,17 +1,28 @@
-"""One method on one problem: objective and test values against seconds inside the method."""
+"""One method on one problem: objective and test values against the CPU seconds of its epochs.
+
+The method is advanced here and not by `fenchel.solve`, which certifies as it goes: a curve needs no certificates,
+only the CPU time of the epochs themselves and an evaluation from time to time, which is not counted.
+"""
 
 from __future__ import annotations
 
 import contextlib
+import copy
+import time
+from collections.abc import Iterator
 
 import numpy as np
 
-from ..result import Status
-from ..solve import solve
+from ..methods import make_method
+from ..problem import Problem
+from ..result import Result, Status
+from ..solver import solve
 from .data import Instance
-from .traces import Optimum
+from .traces import ROUNDING, Optimum
 
-_WARM_UP = 2  # epochs
+_ENOUGH = 1e-9  # relative gap of an optimum
+_EVERY = 10  # epochs that are all evaluated
+_STILL = 25  # evaluations without a change, after which a method has nothing left to do
 _DIVERGED = 1e3  # times the objective at zero
 
 
@@ -24,18 +35,45 @@ def one_thread():
         yield
 
 
-def find_optimum(instance: Instance, tol: float) -> Optimum:
+def certify(problem: Problem, tol: float) -> Result:
     """Solve to rounding; the certificate tells how far that is."""
     with one_thread():
-        result = solve(instance.problem, tol=tol, max_epochs=20_000)
-        check_interrupted(result)
-        if not result.relative_gap <= 1e-9:
-            # rows of a block updated together are slower, and safe where rows are strongly correlated
-            result = solve(instance.problem, tol=tol, max_epochs=50_000, preset="paper", block_size=1)
-            check_interrupted(result)
-        if not result.relative_gap <= 1e-9:
-            raise ValueError(f"the optimum could not be certified: relative gap {result.relative_gap:.1e}")
-        return Optimum(result.primal, result.dual, *instance.test(result.coef))
+        result = _solve(problem, tol=tol, max_epochs=20_000)
+        if not result.relative_gap <= _ENOUGH:
+            # slower, and safe where rows are strongly correlated
+            result = _solve(problem, tol=tol, max_epochs=50_000, preset="paper", block_size=1)
+    if not result.relative_gap <= _ENOUGH:
+        raise ValueError(f"the optimum could not be certified: its relative gap is {result.relative_gap:.1e}")
+    return result
+
+
+def _solve(problem, **options) -> Result:
+    result = solve(problem, **options)
+    if result.status is Status.INTERRUPTED:  # `solve` turns Ctrl-C into an answer; here half an answer is none
+        raise KeyboardInterrupt
+    return result
+
+
+def find_optimum(instance: Instance, tol: float) -> Optimum:
+    """The certified optimum of a problem and its test values."""
+    result = certify(instance.problem, tol)
+    return Optimum(result.primal, result.dual, *instance.test(result.coef))
+
+
+def advance(problem: Problem, method: str, options: dict, seed: int) -> Iterator[tuple[int, float, np.ndarray]]:
+    """Epoch, CPU seconds of all epochs so far, and w, from the start on and after every epoch.
+
+    What a method prepares before its first epoch (norms of blocks, factors) is not counted.
+    """
+    algorithm = make_method(method, options)
+    state = algorithm.start(problem, np.random.default_rng(seed))
+    algorithm.epoch(copy.deepcopy(state))  # compiles and loads what is needed
+    seconds = 0.0
+    while True:
+        yield state.epoch, seconds, state.w
+        began = time.thread_time()
+        algorithm.epoch(state)
+        seconds += time.thread_time() - began
 
 
 def run_method(
@@ -51,46 +89,31 @@ def run_method(
     seed : int
         Of the method.
     window : float
-        Seconds inside the method. What it prepares (norms of blocks, factors) is reported apart, evaluations are
-        not counted.
+        CPU seconds of the method's epochs.
     points : int
         About how many evaluations.
     max_epochs : int
 
     Returns
     -------
-    dict
-        Lists epoch, seconds, objective, test_loss, test_error; the number setup.
+    dict of lists
+        epoch, seconds, objective, test_loss, test_error
     """
-    rows: list[tuple] = []
-    setup = [0.0]
-
-    def watch(now):
-        if now.epoch == 0:
-            setup[0] = now.seconds
-        rows.append((now.epoch, now.work, now.current, *instance.test(now.coef)))
-        lost = not np.isfinite(now.current) or now.current > _DIVERGED * rows[0][2]
-        return lost or now.work >= window
-
+    problem, rows, due = instance.problem, [], 0.0
     with one_thread():
-        # the first epochs compile, load and fault in pages; they also tell what an epoch costs
-        first = solve(
-            instance.problem, method, tol=0.0, max_epochs=_WARM_UP, check_every=1, random_state=seed, **options
-        )
-        check_interrupted(first)
-        work = first.history.work
-        spacing = max(1, int(window / max(work[-1] - work[-2], 1e-9) / points))
-        result = solve(
-            instance.problem, method, tol=0.0, max_epochs=max_epochs, check_every=spacing, callback=watch,
-            random_state=seed, **options,
-        )  # fmt: skip
-    check_interrupted(result)
+        for epoch, seconds, w in advance(problem, method, options, seed):
+            last = seconds >= window or epoch >= max_epochs
+            if not (last or epoch <= _EVERY or seconds >= due):
+                continue
+            due = seconds + window / points
+            objective = problem.primal_at(w)
+            rows.append((epoch, seconds, objective, *instance.test(problem.unpack(w)[0])))
+            if last or not objective <= _DIVERGED * rows[0][2] or _is_still([row[2] for row in rows[-_STILL:]]):
+                break
     names = ("epoch", "seconds", "objective", "test_loss", "test_error")
-    columns = dict(zip(names, (list(column) for column in zip(*rows, strict=True)), strict=True))
-    return columns | {"setup": setup[0], "status": str(result.status)}
+    return {name: list(column) for name, column in zip(names, zip(*rows, strict=True), strict=True)}
 
 
-def check_interrupted(result):
-    """`solve` turns Ctrl-C into an answer; here half an answer is none."""
-    if result.status is Status.INTERRUPTED:
-        raise KeyboardInterrupt
+def _is_still(objectives) -> bool:
+    """Rounding is all that moves."""
+    return len(objectives) == _STILL and max(objectives) - min(objectives) <= 10 * ROUNDING * abs(objectives[-1])

@@ -231,7 +231,7 @@ def _load_traces(settings, store, left_out) -> Traces:
             best = Optimum(**store.load(("optimum", data.name, repetition)))
             columns = (np.array(part[key]) for key in ("epoch", "seconds", "objective", "test_loss", "test_error"))
             traces.append(Trace(data.name, curve.name, repetition, *columns, best))
-    return Traces(traces)
+    return Traces(traces, {data.name: data.title for data in settings.data})
 
 
 def _load_studies(settings, store) -> list[dict]:

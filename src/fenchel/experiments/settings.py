@@ -18,7 +18,8 @@ TEST_ROWS = {"a9a": 16_281, "20news": 3_247}
 
 # seconds inside a method; SDCA-ADMM with the paper's settings reaches rounding in them (two-core machine, 2024)
 _WINDOWS = {"n512": 0.4, "n5120": 9.0, "20news": 1.2, "a9a": 6.0}
-_QUICK_WINDOWS = {"n512": 0.3, "n5120": 2.5, "20news": 0.8, "a9a": 2.5}
+_QUICK_WINDOWS = {"n512": 0.3, "n5120": 2.5, "20news": 0.8, "a9a": 2.0}
+_QUICK_POINTS = 120
 _FILE_WINDOW = 5.0
 _ETA0 = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0)
 _QUICK_ETA0 = (0.1, 1.0, 10.0)
@@ -126,7 +127,7 @@ class Settings:
     repetitions: int
     tuning: Tuning
     studies: Studies
-    points: int = 400
+    points: int = 300
     max_epochs: int = 100_000
     optimum_tol: float = 1e-14
     quick: bool = False
@@ -185,10 +186,9 @@ def artificial(
     if not data:
         raise ValueError("rows is empty; give at least one number of rows")
     repetitions = _repetitions(repetitions, 2 if quick else 10)
-    small = Studies(repetitions=1, rows=128, side=12, blocks=(1, 5, 25), quadratic_rows=256, quadratic_side=16, rho=())
-    studies = small if quick else Studies()
+    studies = Studies(repetitions=1, blocks=(1, 5, 25), rho=()) if quick else Studies()
     return Settings("artificial", tuple(data), _curves(methods, _ARTIFICIAL_CURVES), repetitions, _tuning(quick),
-                    studies, quick=quick)  # fmt: skip
+                    studies, **_pace(quick))  # fmt: skip
 
 
 def real(
@@ -221,7 +221,7 @@ def real(
         raise ValueError("two data files have the same name; rename one of them")
     repetitions = _repetitions(repetitions, 2 if quick else 5)
     return Settings("real", tuple(data), _curves(methods, _REAL_CURVES), repetitions, _tuning(quick),
-                    Studies(repetitions=0), quick=quick)  # fmt: skip
+                    Studies(repetitions=0), **_pace(quick))  # fmt: skip
 
 
 def known_curves() -> list[str]:
@@ -252,6 +252,10 @@ def _curve(name) -> Curve:
         options = {key: value for key, value in (("rho", RHO), ("block_size", BLOCK_SIZE)) if key in offered}
     method = PAPER if name == DEFAULT else name
     return Curve(name, LABELS.get(name, name), method, tuple(options.items()), name in ONLINE)
+
+
+def _pace(quick) -> dict:
+    return {"quick": True, "points": _QUICK_POINTS} if quick else {}
 
 
 def _tuning(quick) -> Tuning:

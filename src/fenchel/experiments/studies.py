@@ -12,9 +12,8 @@ from .. import datasets
 from ..losses import SmoothedHinge
 from ..penalties import GroupL2
 from ..problem import Problem
-from ..solve import solve
-from .data import Instance, make_instance
-from .measure import check_interrupted, find_optimum, one_thread
+from .data import make_instance
+from .measure import advance, certify, one_thread
 from .settings import BLOCK_SIZE, HELD_OUT, RHO, Settings
 
 _PAPER = {"preset": "paper", "rho": RHO}
@@ -99,7 +98,7 @@ def _rho(settings, repetition):
     rows = []
     for data in settings.data:
         instance = make_instance(data, HELD_OUT)
-        best = find_optimum(instance, settings.optimum_tol).primal
+        best = _optimum(instance.problem, settings)
         for method, options in (("sdca-admm", {"preset": "paper", "block_size": BLOCK_SIZE}), ("batch-admm", {})):
             for rho in settings.studies.rho:
                 effort = _effort(
@@ -111,22 +110,14 @@ def _rho(settings, repetition):
 
 
 def _optimum(problem, settings) -> float:
-    return find_optimum(Instance(problem, lambda coef: (np.nan, np.nan), {}), settings.optimum_tol).primal
+    return certify(problem, settings.optimum_tol).primal
 
 
 def _effort(problem, best, method, options, level, max_epochs, seed, window=np.inf) -> dict:
     """Epochs and seconds until the relative excess is `level`."""
-    reached = {"level": level, "epochs": np.inf, "seconds": np.inf}
-
-    def watch(now):
-        if now.current - best <= level * abs(best):
-            reached.update(epochs=now.epoch, seconds=now.work)
-            return True
-        return now.work >= window
-
     with one_thread():
-        result = solve(
-            problem, method, tol=0.0, max_epochs=max_epochs, check_every=1, callback=watch, random_state=seed, **options
-        )
-    check_interrupted(result)
-    return reached
+        for epoch, seconds, w in advance(problem, method, options, seed):
+            if problem.primal_at(w) - best <= level * abs(best):
+                return {"level": level, "epochs": epoch, "seconds": seconds}
+            if epoch >= max_epochs or seconds >= window:
+                return {"level": level, "epochs": np.inf, "seconds": np.inf}

@@ -86,18 +86,16 @@ def tuning(tuned: dict) -> str:
 
 
 def studies(rows: list[dict]) -> str:
-    """What the small experiments took; `value` is that of `variable`, `setting` says what else was set."""
-    head = ("study", "repetition", "case", "level", "epochs", "iterations", "seconds")
-    return _csv(
-        head,
-        (
-            (
-                row["study"], row["repetition"], "; ".join(f"{key} = {value}" for key, value in row["case"].items()),
-                row["level"], row["epochs"], row.get("iterations", ""), row["seconds"],
-            )
-            for row in rows
-        ),
-    )  # fmt: skip
+    """What the small experiments took; a variable that a study does not set is left blank."""
+    cases = ("dataset", "method", "correlation", "block_size", "order", "quadratic", "rho")
+    results = ("level", "epochs", "iterations", "seconds")
+
+    def lines():
+        for row in rows:
+            case = (row["case"].get(key, "") for key in cases)
+            yield (row["study"], row["repetition"], *case, *(row.get(key, "") for key in results))
+
+    return _csv(("study", "repetition", *cases, *results), lines())
 
 
 def claims(found: list) -> str:

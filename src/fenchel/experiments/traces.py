@@ -52,9 +52,12 @@ class Trace:
         return self.excess / abs(self.optimum.primal)
 
     def at(self, axis: str, metric: str, grid) -> np.ndarray:
-        """The metric on a grid of seconds or epochs: the last value that was known there."""
-        place = np.searchsorted(getattr(self, axis), grid, side="right") - 1
-        return getattr(self, metric)[np.maximum(place, 0)]
+        """The metric on a grid of seconds or epochs: between two evaluations a straight line (of the logarithm, for
+        the excess), after the last one its value."""
+        known, values = getattr(self, axis), getattr(self, metric)
+        if metric == "excess":
+            return 10 ** np.interp(grid, known, np.log10(np.minimum(values, 1e300)))
+        return np.interp(grid, known, values)
 
 
 def reach(trace: Trace, level: float, axis: str = "seconds") -> float:
@@ -72,19 +75,21 @@ def settle(trace: Trace, metric: str, tolerance: float, axis: str = "seconds") -
     return float(getattr(trace, axis)[outside[-1] + 1]) if outside[-1] + 1 < len(trace.epoch) else np.inf
 
 
-def decades(trace: Trace, goal: float = 1e-10) -> tuple[float, float]:
-    """Decades of excess lost on the way to `goal` (or to the end), and the share lost in the second half of it.
+def decades(trace: Trace, begin: float = 0.1, goal: float = 1e-10) -> tuple[float, float]:
+    """Decades of relative excess lost from `begin` to `goal` (or to the end), and the share of them lost in the
+    second half of these epochs.
 
-    A line on a logarithmic axis loses half of its decades in the second half; 1/t loses 0.3 of them, however long
-    it is.
+    A straight line on a logarithmic axis loses half of its decades in the second half; 1/t loses 0.3 of a decade,
+    however long it runs.
     """
     relative = trace.relative
+    first = int(np.argmax(relative <= begin))
     below = np.flatnonzero(relative <= goal)
-    last = below[0] if below.size else len(relative) - 1
-    half = np.searchsorted(trace.epoch, 0.5 * trace.epoch[last], side="right") - 1
-    if not (last > 0 and np.isfinite(relative[last])):
+    last = int(below[0]) if below.size else len(relative) - 1
+    if not (relative[first] <= begin and last > first and np.isfinite(relative[last])):
         return 0.0, 0.0
-    total = float(np.log10(relative[0] / relative[last]))
+    half = np.searchsorted(trace.epoch, 0.5 * (trace.epoch[first] + trace.epoch[last]), side="right") - 1
+    total = float(np.log10(relative[first] / relative[last]))
     second = float(np.log10(relative[half] / relative[last]))
     return total, second / total if total > 0 else 0.0
 
@@ -104,10 +109,13 @@ def summarise(traces: Sequence[Trace], axis: str, metric: str, grid) -> tuple[np
 
 
 class Traces:
-    """All traces of a run, by data set and curve."""
+    """All traces of a run, by data set and curve; `titles` names the data sets in words."""
 
-    def __init__(self, traces: Sequence[Trace]):
-        self.all = list(traces)
+    def __init__(self, traces: Sequence[Trace], titles: dict[str, str] | None = None):
+        self.all, self._titles = list(traces), titles or {}
+
+    def title(self, dataset: str) -> str:
+        return self._titles.get(dataset, dataset)
 
     def of(self, dataset: str, curve: str) -> list[Trace]:
         return [trace for trace in self.all if (trace.dataset, trace.curve) == (dataset, curve)]

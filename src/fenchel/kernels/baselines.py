@@ -228,8 +228,8 @@ def rda_admm_epoch(data, order, loss, n, penalty, rule, t, w, u, lam, mean_w, me
 
 @njit(fastmath=FAST, cache=True, nogil=True)
 def proximal_epoch(data, order, loss, n, solver, rule, t, w, u, slope, mean_w, mean_slope, gbar, dual_averaging):
-    """FOBOS, or with dual averaging RDA. rule: kind of step size, eta0, mu, tolerance and steps of the prox."""
-    kind, eta0, mu, tol, most = rule
+    """FOBOS, or with dual averaging RDA. rule: kind of step size, eta0, mu, and the rule of the prox."""
+    kind, eta0, mu, prox_rule = rule
     space, g, v, info = buffers(data[4]), np.empty(w.size), np.empty(w.size), np.empty(4)
     for k in order:
         t += 1
@@ -239,13 +239,13 @@ def proximal_epoch(data, order, loss, n, solver, rule, t, w, u, slope, mean_w, m
             average(gbar, g, t)
         for j in range(w.size):
             v[j] = -eta * gbar[j] if dual_averaging else w[j] - eta * g[j]
-        structured_prox(v, eta, slope, w, u, solver, tol, most, info)
+        structured_prox(v, eta, slope, w, u, solver, prox_rule, info)
         average(mean_w, w, t)
         average(mean_slope, slope, t)
 
 
 @njit(fastmath=FAST, cache=True, nogil=True)
-def sag_epoch(data, order, loss, n, solver, eta, tol, most, w, u, slope, a, total, unbiased):
+def sag_epoch(data, order, loss, n, solver, eta, prox_rule, w, u, slope, a, total, unbiased):
     """Proximal SAG, or SAGA where unbiased. a: the last slope of every visit; total = Z a."""
     bounds = data[4]
     blocks = bounds.size - 1
@@ -263,7 +263,7 @@ def sag_epoch(data, order, loss, n, solver, eta, tol, most, w, u, slope, a, tota
         for j in range(w.size):
             v[j] = w[j] - eta * (weight * change[j] + total[j] / n)
             total[j] += change[j]
-        structured_prox(v, eta, slope, w, u, solver, tol, most, info)
+        structured_prox(v, eta, slope, w, u, solver, prox_rule, info)
 
 
 # -- dual methods -------------------------------------------------------------------------------------
@@ -311,7 +311,7 @@ def batch_admm_epoch(data, loss, penalty, rho, eta_b, bend, x, y, w, zx, u):
 
 
 @njit(fastmath=FAST, cache=True, nogil=True)
-def exact_admm_epoch(data, loss, n, solver, rho, squares, prox_tol, prox_most, tol, most, x, slope, w, zx, u):
+def exact_admm_epoch(data, loss, n, solver, rho, squares, prox_rule, tol, most, x, slope, w, zx, u):
     """ADMM on the dual with both steps exact; returns the sweeps over the rows.
 
     The y-step is a prox: with v = w - rho Z x and h the prox of rho n psi(B'.) at v, B y = (v - h) / rho. So
@@ -320,7 +320,7 @@ def exact_admm_epoch(data, loss, n, solver, rho, squares, prox_tol, prox_most, t
     v, info = np.empty(w.size), np.empty(4)
     for j in range(w.size):
         v[j] = w[j] - rho * zx[j]
-    structured_prox(v, rho * n, slope, w, u, solver, prox_tol, prox_most, info)
+    structured_prox(v, rho * n, slope, w, u, solver, prox_rule, info)
     sweeps = solve_rows(data, loss, 0, x.size, x, w, rho, squares, tol * n, most, buffers(data[4]))
     zx[:] = 0.0
     add_rows(data, 0, x.size, x, 1.0, zx)

@@ -93,9 +93,9 @@ def latent(d, u, step, params, index):
     index: number of parts that share no feature, of groups and of members; bounds of the parts in the groups and in
     the features; bounds of the groups in the members; members.
     """
-    in_groups, in_features, bounds, members = _latent_table(carray(index, 3), index)
+    in_groups, in_features, bounds, members = _latent_table(carray(index, 6 + 2 * index[0] + index[1] + index[2]))
     values, weights = carray(u, d), carray(params, bounds.size - 1)
-    for k in range(parts):
+    for k in range(index[0]):
         a, b = in_groups[k], in_groups[k + 1]
         first, last = in_features[k], in_features[k + 1]
         part = values[first:last]
@@ -106,6 +106,37 @@ def latent(d, u, step, params, index):
         total = latent_multipliers(part, radius, bounds[a : b + 1], members, first, 1.0, multiplier)
         for j in range(part.size):
             part[j] *= total[j] / (1.0 + total[j])
+
+
+@njit(cache=True)
+def _latent_table(index):
+    parts, groups = index[0], index[1]
+    after = 3 + 2 * (parts + 1)
+    return (
+        index[3 : 4 + parts],
+        index[4 + parts : after],
+        index[after : after + groups + 1],
+        index[after + groups + 1 :],
+    )
+
+
+@njit(cache=True)
+def latent_value(u, weights, index):
+    """The norm itself: the cost of the best parts v_g, which add up to u."""
+    in_groups, in_features, bounds, members = _latent_table(index)
+    value = 0.0
+    for part in range(in_groups.size - 1):
+        a, b, first = in_groups[part], in_groups[part + 1], in_features[part]
+        own, multiplier = u[first : in_features[part + 1]], np.zeros(b - a)
+        total = latent_multipliers(own, weights[a:b], bounds[a : b + 1], members, first, 0.0, multiplier)
+        for g in range(b - a):
+            square = 0.0
+            for k in range(bounds[a + g], bounds[a + g + 1]):
+                j = members[k] - first
+                if own[j] != 0.0:
+                    square += (own[j] * multiplier[g] / total[j]) ** 2
+            value += weights[a + g] * math.sqrt(square)
+    return value
 
 
 @njit(cache=True)
@@ -140,16 +171,31 @@ def latent_multipliers(u, radius, bounds, members, offset, floor, multiplier):
         error = _latent_error(u, radius, bounds, members, offset, floor, multiplier, total, active, norms)
         if error <= 2e-14:
             break
-        trial = _newton(u, radius, bounds, members, offset, floor, multiplier, total, active, norms)
-        latent_sums(trial, bounds, members, offset, total)
-        error = _latent_error(u, radius, bounds, members, offset, floor, trial, total, active, norms)
-        if error < 0.5 * best:
-            best = error
-            multiplier[:] = trial
-            if error <= 2e-14:
+        best = min(best, error)
+        here = _latent_cost(u, radius, floor, multiplier, total)
+        plain, held = _newton(u, radius, bounds, members, offset, floor, multiplier, total, active, norms)
+        for attempt in range(4):
+            trial = held if attempt == 0 else _to_the_border(multiplier, plain, 0.3 ** (attempt - 1))
+            latent_sums(trial, bounds, members, offset, total)
+            error = _latent_error(u, radius, bounds, members, offset, floor, trial, total, active, norms)
+            # near the end costs agree to rounding, and only the error tells
+            if error < 0.5 * best or _latent_cost(u, radius, floor, trial, total) < here * (1.0 - 1e-13):
+                multiplier[:] = trial
                 break
     latent_sums(multiplier, bounds, members, offset, total)
     return total
+
+
+@njit(cache=True)
+def _latent_cost(u, radius, floor, multiplier, total):
+    """What is minimised."""
+    cost = 0.0
+    for j in range(u.size):
+        if u[j] != 0.0:
+            cost += u[j] * u[j] / (floor + total[j]) if floor + total[j] > 0.0 else math.inf
+    for g in range(radius.size):
+        cost += radius[g] * radius[g] * multiplier[g]
+    return cost
 
 
 @njit(cache=True)
@@ -217,35 +263,61 @@ def _latent_error(u, radius, bounds, members, offset, floor, multiplier, total, 
 
 @njit(cache=True)
 def _newton(u, radius, bounds, members, offset, floor, multiplier, total, active, norms):
-    """The multipliers after a Newton step on those that are not held at zero, by conjugate gradients."""
+    """A Newton step, and the multipliers after one that holds at zero what it took below and solves for the others."""
     m = radius.size
     bend = np.zeros(u.size)
     for j in range(u.size):
         if u[j] != 0.0:
             bend[j] = (u[j] / (floor + total[j])) ** 2 / (floor + total[j])
-    rest, scale, free = np.zeros(m), np.ones(m), np.zeros(m, dtype=np.bool_)
+    free, scale, move = np.zeros(m, dtype=np.bool_), np.ones(m), np.zeros(m)
     for g in range(m):
-        if active[g] and (multiplier[g] > 0.0 or norms[g] > radius[g]):
-            free[g] = True
-            rest[g] = 0.5 * (norms[g] ** 2 - radius[g] ** 2)
-            scale[g] = 0.0
-            for k in range(bounds[g], bounds[g + 1]):
-                scale[g] += bend[members[k] - offset]
-            if scale[g] == 0.0:
-                scale[g], rest[g] = 1.0, 0.0
-    move = np.zeros(m)
+        diagonal = 0.0
+        for k in range(bounds[g], bounds[g + 1]):
+            diagonal += bend[members[k] - offset]
+        if active[g] and diagonal > 0.0 and (multiplier[g] > 0.0 or norms[g] > radius[g]):
+            free[g], scale[g] = True, diagonal
+    _solve(radius, bounds, members, offset, bend, norms, free, scale, move)
+    plain = move.copy()
+    for _ in range(m):
+        below = False
+        for g in range(m):
+            if free[g] and multiplier[g] + move[g] < 0.0:
+                free[g], move[g], below = False, -multiplier[g], True
+        if not below:
+            break
+        _solve(radius, bounds, members, offset, bend, norms, free, scale, move)
+    return plain, np.maximum(multiplier + move, 0.0)
+
+
+@njit(cache=True)
+def _to_the_border(multiplier, move, share):
+    """The multipliers after a share of the move, which ends where the first of them becomes zero."""
+    length, first = 1.0, -1
+    for g in range(move.size):
+        if multiplier[g] + length * move[g] < 0.0:
+            length, first = multiplier[g] / -move[g], g
+    out = np.maximum(multiplier + share * length * move, 0.0)
+    if first >= 0 and share == 1.0:
+        out[first] = 0.0
+    return out
+
+
+@njit(cache=True)
+def _solve(radius, bounds, members, offset, bend, norms, free, scale, move):
+    """Solve for the free moves, the others given, by conjugate gradients that begin at `move`."""
+    m = radius.size
+    spread, image, rest = np.empty(bend.size), np.zeros(m), np.zeros(m)
+    _curve(move, bounds, members, offset, bend, free, spread, image)
+    for g in range(m):
+        if free[g]:
+            rest[g] = 0.5 * (norms[g] ** 2 - radius[g] ** 2) - image[g]
     ahead = rest / scale
     size = (rest * ahead).sum()
-    first, spread, image = size, np.empty(u.size), np.zeros(m)
+    first = size
     for _ in range(2 * m + 10):
         if size <= 1e-28 * first:
             break
-        latent_sums(ahead, bounds, members, offset, spread)
-        for g in range(m):
-            image[g] = 0.0
-            if free[g]:
-                for k in range(bounds[g], bounds[g + 1]):
-                    image[g] += bend[members[k] - offset] * spread[members[k] - offset]
+        _curve(ahead, bounds, members, offset, bend, free, spread, image)
         curve = (ahead * image).sum()
         if not curve > 0.0:
             break
@@ -254,7 +326,18 @@ def _newton(u, radius, bounds, members, offset, floor, multiplier, total, active
         before = size
         size = (rest * rest / scale).sum()
         ahead = rest / scale + size / before * ahead
-    return np.maximum(multiplier + move, 0.0)
+
+
+@njit(cache=True)
+def _curve(move, bounds, members, offset, bend, free, spread, image):
+    """image = the second derivative times `move`, on the free multipliers."""
+    latent_sums(move, bounds, members, offset, spread)
+    for g in range(move.size):
+        image[g] = 0.0
+        if free[g]:
+            for k in range(bounds[g], bounds[g + 1]):
+                j = members[k] - offset
+                image[g] += bend[j] * spread[j]
 
 
 # -- sorted and exclusive l1 norms ------------------------------------------------------------------

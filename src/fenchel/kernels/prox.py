@@ -134,14 +134,16 @@ def screen(v, eta, B, units, dead, s):
 
 
 @njit(fastmath=FAST, cache=True, nogil=True)
-def structured_prox(v, eta, slope, w, u, solver, tol, most, info):
+def structured_prox(v, eta, slope, w, u, solver, rule, info):
     """w = argmin 1/2 |w - v|^2 + eta (psi(B'w) + mu/2 |w|^2): FISTA with restarts on the dual.
 
     `slope` is the warm start and receives the answer's; `u` receives p. `solver` is (B, psi, scale, ridge, mu,
-    c, units, separated). Stops when the duality gap is at most tol times the objective, or after `most` steps.
-    info receives gap, objective, steps, and 1.0 where it stopped by the gap.
+    c, units, separated) and `rule` (tol, level, most): stop when the duality gap is at most tol times the objective,
+    or times eta times `level` (the size of an objective of which this is a step), or after `most` steps. info receives
+    gap, objective, steps, and 1.0 where it stopped by the gap.
     """
     B, psi, scale, ridge, mu, bound, units, separated = solver
+    tol, level, most = rule
     size, d = w.size, slope.size
     M = np.empty(size)
     for j in range(size):
@@ -185,7 +187,7 @@ def structured_prox(v, eta, slope, w, u, solver, tol, most, info):
                 w[j] = M[j] * (point[j] - back[j])
             apply_map(B, psi, w, q)
             info[2] = iteration + 1.0
-            if _closed(point, eta, new, w, q, u, scale, ridge, mu, psi, tol, info):
+            if _closed(point, eta, new, w, q, u, scale, ridge, mu, psi, tol, level, info):
                 s[:] = new
                 info[3] = 1.0
                 break
@@ -201,7 +203,7 @@ def structured_prox(v, eta, slope, w, u, solver, tol, most, info):
 
 
 @njit(cache=True)
-def _closed(v, eta, s, w, at, p, scale, ridge, mu, psi, tol, info):
+def _closed(v, eta, s, w, at, p, scale, ridge, mu, psi, tol, level, info):
     """Whether the duality gap at w, with at = B'w, is small; fills in gap and objective.
 
     s / eta is a subgradient of psi at p, so psi*(s / eta) needs no formula of its own. Where psi is infinite at B'w
@@ -229,4 +231,4 @@ def _closed(v, eta, s, w, at, p, scale, ridge, mu, psi, tol, info):
     if short > 0.01 * math.sqrt(tol) * widest:
         return False
     # below the rounding of its own terms a gap says nothing
-    return abs(gap) <= max(tol * objective, 1e-15 * (pairing + objective))
+    return abs(gap) <= max(tol * max(objective, eta * level), 1e-15 * (pairing + objective))

@@ -32,6 +32,7 @@ from .common import (
     constraint_reason,
     live_slots,
     positive,
+    prox_rule,
     smooth_reason,
     smoothness,
     squared_norms,
@@ -61,7 +62,7 @@ class BatchADMM:
     eta_b : float, optional
         Of the dual form: eta_B itself, sigma_max(BB') + 1 by default.
     inner_tol : float
-        Of the exact form: duality gap of the x-step (on the scale of the mean loss) and relative gap of the y-step.
+        Of the exact form: duality gap at which the steps of x and y are taken as solved, on the scale of the mean loss.
     """
 
     name = "batch-admm"
@@ -116,12 +117,13 @@ class ExactBatchADMM(Method):
     def prepare(self, problem):
         self.penalty = self.structured(problem)
         self.squares = squared_norms(problem, live_slots(problem))
+        self.rule = prox_rule(problem, self.inner_tol, 1000)
 
     def advance(self, state, order):
         from ..kernels.baselines import exact_admm_epoch
 
         state.sweeps += exact_admm_epoch(
-            self.data, self.loss, self.problem.n, self.penalty.solver, self.rho, self.squares, self.inner_tol, 1000,
+            self.data, self.loss, self.problem.n, self.penalty.solver, self.rho, self.squares, self.rule,
             self.inner_tol, 100, state.x, state.dual, state.w, state.zx, state.u,
         )  # fmt: skip
 

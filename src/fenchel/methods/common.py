@@ -115,7 +115,7 @@ def compiled_gradient(loss: Loss):
         return compiled.compile_step(getattr(gradients, loss.kernel))
 
     def gradient(score, curvature, target, weight):
-        return weight * loss.gradient(score, target)
+        return np.where(weight > 0, weight * loss.gradient(score, target), 0.0)
 
     return compiled.python_step(gradient)
 
@@ -154,6 +154,11 @@ def smoothness(problem: Problem, bounds, *, sampled: bool = False) -> float:
     norms = weighted_norms(problem, bounds[: _SAMPLED + 1] if sampled else bounds)
     largest = (problem.loss.smoothness or 1.0) * blocks / problem.n * float(norms.max())
     return largest if largest > 0 else 1.0
+
+
+def prox_rule(problem: Problem, tol: float, most: int):
+    """When an inner prox stops: its gap, in units of the objective, relative to the mean loss at zero."""
+    return tol, max(problem.mean_loss(np.zeros(problem.visits)), 0.0), most
 
 
 def constraint_reason(problem: Problem) -> str | None:
@@ -322,12 +327,19 @@ class Online(Method):
         kind = STEP_SIZES[self.SCHEDULES[self.schedule][0]]
         return (kind, state.eta0 / state.caution, self.strength, *more)
 
+    def advance(self, state, order):
+        self.visit(state, order)
+        state.t += len(order)
+
+    def visit(self, state: State, order) -> None:
+        """One step for each of the blocks listed in `order`."""
+        raise NotImplementedError
+
     def finish(self, state):
         if not np.isfinite(state.current).all():
             state.clear()
             state.t, state.caution = 0, 4.0 * state.caution
             return
-        state.t += self.blocks
         last = self.report == "last"
         state.w[:] = state.current if last else state.mean
         state.y[:] = self.problem.n * self.subgradient(state.dual if last else state.mean_dual, state.w)
@@ -374,7 +386,7 @@ class OnlineProximal(Online):
     Parameters
     ----------
     prox_tol : float
-        Relative duality gap at which the inner prox stops.
+        Duality gap at which the inner prox stops, relative to the mean loss at zero.
     eta0, schedule, report, block_size, order
         See :class:`Online`.
     """
@@ -382,7 +394,7 @@ class OnlineProximal(Online):
     OPTIONS = (*Online.OPTIONS, "prox_tol")
     dual_averaging = False
 
-    def __init__(self, eta0=None, schedule="sqrt", report="average", block_size=50, order="random", prox_tol=1e-7):
+    def __init__(self, eta0=None, schedule="sqrt", report="average", block_size=50, order="random", prox_tol=1e-6):
         super().__init__(eta0, schedule, report, block_size, order)
         self.prox_tol = positive("prox_tol", prox_tol)
 
@@ -392,11 +404,12 @@ class OnlineProximal(Online):
     def prepare(self, problem):
         super().prepare(problem)
         self.penalty = self.structured(problem)
+        self.prox_rule = prox_rule(problem, self.prox_tol, 200)
 
-    def advance(self, state, order):
+    def visit(self, state, order):
         from ..kernels.baselines import proximal_epoch
 
-        rule = self.rule(state, self.prox_tol, 200)
+        rule = self.rule(state, self.prox_rule)
         proximal_epoch(
             self.data, order, self.loss, self.problem.n, self.penalty.solver, rule, state.t, state.current, state.u,
             state.dual, state.mean, state.mean_dual, getattr(state, "gradient", state.mean), self.dual_averaging,

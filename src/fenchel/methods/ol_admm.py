@@ -49,7 +49,7 @@ class OLADMM(OnlineADMM):
         super().prepare(problem)
         self.squares = squared_norms(problem, live_slots(problem))
 
-    def advance(self, state, order):
+    def visit(self, state, order):
         from ..kernels.baselines import ol_admm_epoch
 
         ol_admm_epoch(*self.arguments(state, order), state.memory, self.squares, self.inner_tol, 100)

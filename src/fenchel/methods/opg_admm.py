@@ -30,7 +30,7 @@ class OPGADMM(OnlineADMM):
     name = "opg-admm"
     SCHEDULES = DESCENT
 
-    def advance(self, state, order):
+    def visit(self, state, order):
         from ..kernels.baselines import opg_admm_epoch
 
         opg_admm_epoch(*self.arguments(state, order))

@@ -36,7 +36,7 @@ class RDAADMM(OnlineADMM):
     SCHEDULES: ClassVar = {"sqrt": ("dual-sqrt", 4.0), "linear": ("dual-linear", 1.5)}
     State = RDAADMMState
 
-    def advance(self, state, order):
+    def visit(self, state, order):
         from ..kernels.baselines import rda_admm_epoch
 
         rda_admm_epoch(*self.arguments(state, order), state.gradient, state.mean_u)

@@ -20,6 +20,7 @@ from .common import (
     choice,
     constraint_reason,
     positive,
+    prox_rule,
     smooth_reason,
     smoothness,
 )
@@ -41,7 +42,7 @@ class SAG(Method):
     eta0 : float, optional
         The step; 1/L (SAG) or 1/(3L) (SAGA) by default.
     prox_tol : float
-        Relative duality gap at which the inner prox stops; the answer is about as exact.
+        Duality gap at which the inner prox stops, relative to the mean loss at zero; the answer is about as exact.
     block_size, order
         See :class:`fenchel.methods.common.Method`.
     """
@@ -61,14 +62,15 @@ class SAG(Method):
     def prepare(self, problem):
         self.penalty = self.structured(problem)
         share = 1.0 if self.variant == "sag" else 1.0 / 3.0
+        self.rule = prox_rule(problem, self.prox_tol, 200)
         self.eta = self.eta0 or share / smoothness(problem, self.bounds)
 
     def advance(self, state, order):
         from ..kernels.baselines import sag_epoch
 
         sag_epoch(
-            self.data, order, self.loss, self.problem.n, self.penalty.solver, self.eta, self.prox_tol, 200,
-            state.w, state.u, state.dual, state.slopes, state.total, self.variant == "saga",
+            self.data, order, self.loss, self.problem.n, self.penalty.solver, self.eta, self.rule, state.w, state.u,
+            state.dual, state.slopes, state.total, self.variant == "saga",
         )  # fmt: skip
 
     def finish(self, state):
