@@ -474,15 +474,22 @@ CROSSING = [[0, 1, 2], [2, 3, 4], [4, 5, 0], [6], [1, 3, 5]]
 @law
 @given(vectors, st.lists(st.floats(0.1, 5), min_size=5, max_size=5), powers)
 def test_latent_prox_is_the_prox(u, weights, step):
+    """Optimal to rounding: what is taken off lies in all balls, and its inner product with the prox is the norm."""
     u, weights = np.array(u), np.array(weights)
     penalty = cat.LatentGroupLasso(CROSSING, weights)
     found = on_features(penalty, u, step)
-    size = 1 + np.abs(u).max()
-    np.testing.assert_allclose(found, slow_latent(u, CROSSING, step * weights), atol=1e-4 * size)
-    # optimal to rounding: the rest lies in all balls, and its inner product with the prox is the norm
-    rest = (u - found) / step
-    assert max(np.linalg.norm(rest[g]) / k for g, k in zip(CROSSING, weights, strict=True)) <= 1 + 1e-12 * size / step
-    assert penalty.value(found) == pytest.approx(found @ rest, rel=1e-9, abs=1e-10 * size)
+    off, blur = (u - found) / step, 1e-14 * np.abs(u).max() / step
+    assert max(np.linalg.norm(off[g]) / k for g, k in zip(CROSSING, weights, strict=True)) <= 1 + 1e-12 + 10 * blur
+    slack = 1e-12 + 10 * blur * np.linalg.norm(found)
+    assert penalty.value(found) == pytest.approx(found @ off, rel=1e-11, abs=slack)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_latent_prox_by_block_coordinate_descent(seed):
+    rng = np.random.default_rng(seed)
+    u, weights = 3 * rng.standard_normal(7), rng.uniform(0.5, 2, 5)
+    found = on_features(cat.LatentGroupLasso(CROSSING, weights), u, 1.0)
+    np.testing.assert_allclose(found, slow_latent(u, CROSSING, weights), atol=1e-10)
 
 
 @law

@@ -21,6 +21,7 @@ _HOME = {
     "problem": ["Problem", "Certificate"],
     "result": ["Result", "Status", "History"],
     "solver": ["solve"],
+    "proximal": ["prox"],
 }  # fmt: skip
 _MODULES = ("losses", "penalties", "maps", "data", "problem", "result", "methods", "theory", "testing", "datasets")
 _NAMES = {name: module for module, names in _HOME.items() for name in names}

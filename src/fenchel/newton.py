@@ -133,7 +133,7 @@ class Newton:
             _dense_curvature(problem, bend, H)
         slots = problem.intercept_slots
         if problem.fit_intercept:
-            H[:, slots] = np.where(H[:, slots] == 0, H[slots].T, H[:, slots])
+            H[:, slots] = H[slots].T
         else:
             H[slots], H[:, slots] = 0.0, 0.0
             H[slots, slots] = 1.0

@@ -15,7 +15,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from .losses import Squared
-from .maps import spectral_norm
+from .maps import row_width, spectral_norm
 from .penalties import Penalty, Separable, compiled_prox
 from .problem import Problem
 
@@ -50,7 +50,7 @@ class CompiledPenalty:
             for column in (
                 [bounds[k] for k in keep],
                 [bounds[k + 1] for k in keep],
-                [_row_width(problem.blocks[k].matrix) for k in keep],
+                [row_width(problem.blocks[k].matrix) for k in keep],
                 [f.address for f in self._proxes],
                 [f.address for f in self._values],
                 [params.ctypes.data for params, _ in self._arrays],
@@ -172,12 +172,6 @@ def _compiled_value(function: Penalty):
         out[0] = function.value(np.ctypeslib.as_array(u, shape=(d,)).copy())
 
     return compiled.Callback(PROX_CTYPE, value)
-
-
-def _row_width(matrix):
-    """Entries in every row, or 0 where rows differ."""
-    counts = np.diff(matrix.indptr)
-    return int(counts[0]) if np.all(counts == counts[0]) else 0
 
 
 def _renames(matrix):

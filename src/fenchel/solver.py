@@ -35,7 +35,8 @@ def solve(
     ----------
     problem : Problem
     method : str
-        ``"sdca-admm"``; its options are passed on (see :class:`fenchel.methods.sdca_admm.SDCAADMM`).
+        ``"sdca-admm"``, or one of the methods it is compared with (``fenchel.methods.METHODS``). Its options are
+        passed on (see :class:`fenchel.methods.sdca_admm.SDCAADMM`).
     tol : float
         Stop when gap <= tol * |primal|. 0 runs to the limit.
     max_epochs : int

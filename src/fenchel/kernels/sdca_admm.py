@@ -159,28 +159,17 @@ def block_gram(rows, layout, first, last, metric, scale, v, out):
 
 
 @njit(fastmath=FAST, cache=True, nogil=True)
-def power_norm(rows, layout, first, last, metric, scale, a, iterations, tol):
-    """Largest eigenvalue of the same matrix by power iterations from a: from below, to a factor 1 + tol or so."""
+def block_product(rows, layout, first, last, metric, scale, a, v, out):
+    """out = the same matrix times a, without forming it."""
     slot = layout[3]
-    v = np.zeros(metric.size)
-    value = 0.0
-    for _ in range(iterations):
-        length = np.sqrt((a * a).sum())
-        if length == 0.0:
-            break
-        v[:] = 0.0
-        for i in range(first, last):
-            row, start = locate(i, layout)
-            weight = a[i - first] * scale[i] / length
-            row_add(rows, row, weight, v, start)
-            v[start + slot] += weight
-        previous, value = value, 0.0
-        for j in range(v.size):
-            value += metric[j] * v[j] * v[j]
-            v[j] *= metric[j]
-        for i in range(first, last):
-            row, start = locate(i, layout)
-            a[i - first] = scale[i] * (row_dot(rows, row, v, start) + v[start + slot])
-        if value <= (1.0 + tol) * previous:
-            break
-    return value
+    v[:] = 0.0
+    for i in range(first, last):
+        row, start = locate(i, layout)
+        weight = a[i - first] * scale[i]
+        row_add(rows, row, weight, v, start)
+        v[start + slot] += weight
+    for j in range(v.size):
+        v[j] *= metric[j]
+    for i in range(first, last):
+        row, start = locate(i, layout)
+        out[i - first] = scale[i] * (row_dot(rows, row, v, start) + v[start + slot])

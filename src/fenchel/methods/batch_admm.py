@@ -22,6 +22,7 @@ import dataclasses
 
 import numpy as np
 
+from .blocks import block_norms
 from .common import (
     Method,
     PerCoordinate,
@@ -38,7 +39,6 @@ from .common import (
     squared_norms,
 )
 from .opg_admm import OPGADMM
-from .sdca_admm import block_norms
 
 
 @dataclasses.dataclass(kw_only=True)

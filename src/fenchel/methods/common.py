@@ -16,9 +16,8 @@ from ..losses import Loss
 from ..penalties import Separable
 from ..problem import Problem
 from ..proximal import CompiledPenalty, StructuredProx, check_callbacks, feature_quadratic
-from .sdca_admm import block_norms
+from .blocks import block_norms, epoch_parts
 
-_LONGEST_CALL = 400_000_000  # stored entries read in one kernel call, so that Ctrl-C is heard
 _SAMPLED = 10  # blocks that a default step size is taken from
 
 
@@ -235,14 +234,7 @@ class Method:
 
     def epoch(self, state: State) -> None:
         """Visit K blocks."""
-        if self.order == "shuffle":
-            order = state.rng.permutation(self.blocks)
-        elif self.order == "random":
-            order = state.rng.integers(0, self.blocks, self.blocks)
-        else:
-            order = np.arange(self.blocks)
-        calls = max(1, -(-self.problem.data.stored * self.problem.layout[0] // _LONGEST_CALL))
-        for part in np.array_split(order, min(calls, self.blocks)):
+        for part in epoch_parts(self.problem, self.order, self.blocks, state.rng):
             self.advance(state, part)
         check_callbacks(*self._loss_functions, self.penalty)
         state.epoch += 1

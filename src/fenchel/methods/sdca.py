@@ -13,8 +13,8 @@ import dataclasses
 import numpy as np
 
 from ..problem import Problem
+from .blocks import block_norms
 from .common import Method, PerSlot, PerVisit, State, live_slots
-from .sdca_admm import block_norms
 
 
 @dataclasses.dataclass(kw_only=True)

@@ -33,19 +33,18 @@ taken half of the run), as in restarted primal-dual methods for linear programs 
 from __future__ import annotations
 
 import dataclasses
-import itertools
 import types
 
 import numpy as np
 import scipy.sparse as sp
 
-from ..maps import spectral_norm
+from ..maps import row_width, spectral_norm
 from ..penalties import compiled_prox
 from ..problem import Problem
+from .blocks import block_norms, epoch_parts
 
 _REACH = 30.0  # how far rho may move from |w| / |x|
 _AVERAGED = ("x", "y", "w", "zx", "by")
-_LONGEST_CALL = 400_000_000  # stored entries read in one kernel call, so that Ctrl-C is heard
 
 
 _NUMBERS = ("rho", "epoch", "caution", "reach_w", "reach_x", "summed", "restart_gap")
@@ -156,6 +155,8 @@ class SDCAADMM:
             rho = self.rho or self._first_rho()
             return State(zeros(problem.visits), zeros(problem.d), zeros(problem.size), zeros(problem.size),
                          zeros(problem.size), zeros(problem.d), float(rho), 0, rng)  # fmt: skip
+        if "x" not in warm or "rho" not in warm:
+            raise ValueError("warm_start comes from a method without dual variables; sdca-admm cannot continue it")
         for key, length in (("x", problem.visits), ("y", problem.d), ("w", problem.size)):
             if len(warm[key]) != length:
                 raise ValueError(f"warm_start has {len(warm[key])} entries in {key}, but this problem has {length}")
@@ -250,7 +251,7 @@ class SDCAADMM:
             np.array([f.address for f in self.proxes], dtype=np.int64),
             np.array([params.ctypes.data for params, _ in self._arrays], dtype=np.int64),
             np.array([index.ctypes.data for _, index in self._arrays], dtype=np.int64),
-            np.array([_row_width(b.matrix) for b in problem.blocks], dtype=np.int64),
+            np.array([row_width(b.matrix) for b in problem.blocks], dtype=np.int64),
         )
         self.loss_params = problem.loss.params
 
@@ -279,19 +280,12 @@ class SDCAADMM:
         from ..kernels.sdca_admm import epoch
 
         problem = self.problem
-        if self.order == "shuffle":
-            order = state.rng.permutation(self.blocks)
-        elif self.order == "random":
-            order = state.rng.integers(0, self.blocks, self.blocks)
-        else:
-            order = np.arange(self.blocks)
         before = (state.w.copy(), state.zx.copy(), state.by.copy()) if self.adapts else None
         R, c = state.rho * self.metric, state.rho * self.c
         shrink = 1.0 / (1.0 + problem.n * c * self.ridge)
         step = problem.n * c * self.scale * shrink
-        calls = max(1, -(-problem.data.stored * problem.layout[0] // _LONGEST_CALL))
         moved = 0.0
-        for part in np.array_split(order, min(calls, self.blocks)):
+        for part in epoch_parts(problem, self.order, self.blocks, state.rng):
             moved += epoch(
                 problem.data.arrays, problem.layout, problem.target, problem.weight, part, self.bounds,
                 self.sequential, self.kappa * state.caution, state.x, state.y, state.w, state.zx, state.by, state.u,
@@ -357,32 +351,3 @@ class SDCAADMM:
         state.mean, state.summed, state.restart_gap = {}, 0, np.inf
         state.caution *= 2.0
         state.rho = float(self.rho or self._first_rho())
-
-
-def block_norms(problem, bounds, metric, scale) -> np.ndarray:
-    """sigma_max of S Z_I' M Z_I S for every block, M and S diagonal.
-
-    Exact, from the small Gram matrix, for blocks of up to 300 visits; larger ones by power iterations, which
-    approach it from below, with a margin of 1 %.
-    """
-    from ..kernels.sdca_admm import block_gram, power_norm
-
-    rows, layout = problem.data.arrays, problem.layout
-    norms = np.zeros(len(bounds) - 1)
-    buffer = np.zeros(metric.size)
-    for k, (first, last) in enumerate(itertools.pairwise(bounds)):
-        size = last - first
-        if size <= 300:
-            gram = np.empty((size, size))
-            block_gram(rows, layout, first, last, metric, scale, buffer, gram)
-            norms[k] = np.linalg.eigvalsh(gram)[-1]
-        else:
-            start = np.random.default_rng(k).standard_normal(size)
-            norms[k] = 1.01 * power_norm(rows, layout, first, last, metric, scale, start, 1000, 1e-7)
-    return norms
-
-
-def _row_width(matrix):
-    """Entries in every row, or 0 where rows differ."""
-    counts = np.diff(matrix.indptr)
-    return int(counts[0]) if counts.size and np.all(counts == counts[0]) else 0
