@@ -197,6 +197,9 @@ def nan_at(i, j, value=np.nan):
         (GOOD_X, -np.arange(10.0), {"loss": "poisson"}, r"y\[1\] is -1; Poisson takes counts"),
         (GOOD_X, GOOD_Y, {"alpha": -0.1}, "alpha is -0.1"),
         (GOOD_X, GOOD_Y, {"alpha": np.nan}, "alpha is nan"),
+        (GOOD_X, GOOD_Y, {"alpha": None}, "alpha is None"),
+        (GOOD_X, GOOD_Y, {"task": np.full(10, 10**9)}, r"task\[0\] is 1000000000"),
+        (GOOD_X, np.ma.masked_equal(GOOD_Y, 1), {}, "y is a masked array"),
         (GOOD_X, GOOD_Y, {"penalty": "l1"}, "penalty is 'l1'"),
         (GOOD_X, GOOD_Y, {"penalty": fl.GroupL2([[0, 3]])}, r"groups\[0\]\[1\] is 3; features are numbered 0 to 2"),
         (GOOD_X, GOOD_Y, {"penalty": fl.L1(np.ones(4))}, "acts on 4 coordinates, but its map gives 3"),
@@ -214,6 +217,13 @@ def nan_at(i, j, value=np.nan):
 def test_bad_input(X, y, options, message):
     with pytest.raises(ValueError, match=message):
         fl.Problem(X, y, **({"loss": "logistic", "penalty": fl.L1()} | options))
+
+
+def test_vectors_of_another_length_are_refused():
+    problem = build()
+    for call in (lambda: problem.scores(np.zeros(2)), lambda: problem.combine(np.zeros(1000))):
+        with pytest.raises(ValueError, match="has shape"):
+            call()
 
 
 def test_data_is_not_copied():

@@ -155,6 +155,12 @@ def test_interrupt_returns_the_best_answer(tmp_path):
     [
         ({"tol": -1}, "tol is -1"),
         ({"tol": float("nan")}, "tol is nan"),
+        ({"tol": "small"}, "tol is 'small'"),
+        ({"max_epochs": float("inf")}, "max_epochs is inf"),
+        ({"time_limit": "1 s"}, "time_limit is '1 s'"),
+        ({"callback": 3}, "callback is 3"),
+        ({"rho": "auto"}, "rho is 'auto'"),
+        ({"block_size": float("nan")}, "block_size is nan"),
         ({"max_epochs": -2}, "max_epochs is -2"),
         ({"time_limit": -1}, "time_limit is -1"),
         ({"check_every": 0}, "check_every is 0"),
@@ -249,10 +255,73 @@ def test_warm_start_from_a_neighbour_is_cheaper_and_not_trusted(problem):
     near = problem.with_alpha(problem.alpha * 0.97)
     cold_near = fl.solve(near, tol=1e-8, check_every=1)
     warm_near = fl.solve(near, tol=1e-8, check_every=1, warm_start=cold)
-    assert warm_near.epochs - cold.epochs < cold_near.epochs
+    assert warm_near.epochs < cold_near.epochs
     # the neighbour's bounds must not leak: the certificate is of the new problem
     assert warm_near.dual <= cold_near.primal
     assert warm_near.primal >= cold_near.dual
+
+
+@pytest.mark.parametrize("loss", ["squared", "hinge", "logistic"])
+@pytest.mark.parametrize("change", ["scaled", "other rows", "other targets", "no intercept", "other weights"])
+def test_warm_start_from_another_problem_proves_nothing_by_itself(loss, change):
+    """The same shapes, other data: sums over the old data, old bounds and old history must all be left behind."""
+    kind = cases.losses()[loss]
+    X, y, _ = cases.data(kind, n=100)
+    options = {"loss": kind, "penalty": fl.L1(), "alpha": 0.05, "fit_intercept": True}
+    old = fl.solve(fl.Problem(X, y, **options), tol=1e-9, max_epochs=5000)
+    if change == "scaled":
+        X = 3 * X
+    elif change == "other rows":
+        X = np.random.default_rng(9).standard_normal(X.shape)
+    elif change == "other targets":
+        y = -y
+    elif change == "no intercept":
+        options["fit_intercept"] = False
+    else:
+        options["sample_weight"] = np.linspace(0, 1, 100)
+    problem = fl.Problem(X, y, **options)
+    cold = fl.solve(problem, tol=1e-9, max_epochs=20_000)
+    warm = fl.solve(problem, tol=1e-9, max_epochs=20_000, warm_start=old)
+    assert cold.status is warm.status is fl.Status.CONVERGED
+    assert warm.primal == pytest.approx(cold.primal, rel=3e-9)
+    assert warm.dual <= cold.primal * (1 + 1e-12)
+    assert warm.history.epoch[0] == 0
+    assert change != "no intercept" or warm.intercept == 0.0
+
+
+def test_stalled_run_does_not_stall_its_neighbour(problem):
+    stalled = fl.solve(problem, tol=0, max_epochs=100_000)
+    near = fl.solve(problem.with_alpha(0.5 * problem.alpha), tol=1e-7, warm_start=stalled)
+    assert near.status is fl.Status.CONVERGED
+    assert near.epochs > 0
+
+
+def test_no_feasible_point_is_not_convergence():
+    X, y, _ = cases.data(fl.Squared())
+    problem = fl.Problem(X, y, loss="squared", penalty=fl.Box(1, 2))
+    early = fl.solve(problem, max_epochs=0)
+    assert early.status is fl.Status.EPOCH_LIMIT
+    assert not np.isfinite(early.primal)
+    assert "no point within the constraints" in early.reason
+    later = fl.solve(problem)
+    assert later.status is fl.Status.CONVERGED
+    assert np.all((later.coef >= 1) & (later.coef <= 2))
+
+
+def test_optimum_of_zero_is_reached():
+    X, _, _ = cases.data(fl.Squared())
+    result = fl.solve(fl.Problem(X, np.full(40, 3.0), loss="squared", penalty=fl.L1(), alpha=0.1, fit_intercept=True))
+    assert result.status is fl.Status.CONVERGED
+    assert result.intercept == pytest.approx(3.0)
+
+
+def test_nearly_dependent_rows_of_the_map():
+    rng = np.random.default_rng(1)
+    X, y, _ = cases.data(fl.Squared(), n=60)
+    M = rng.standard_normal((cases.P, cases.P))
+    M[-1] = M[0] * (1 + 1e-9 * rng.standard_normal(cases.P))
+    result = fl.solve(fl.Problem(X, y, loss="squared", penalty=fl.L1() @ fl.Matrix(M), alpha=0.02), max_epochs=3000)
+    assert result.dual <= result.primal
 
 
 # -- the paper's problem ----------------------------------------------------------------------------

@@ -353,7 +353,7 @@ class Gram:
             ground[pivot[: self.blind.shape[1]]] = self.diagonal.max()
         gram = self._gram + sp.diags_array(ground)
         if self.p <= _DIRECT:
-            return sla.splu(sp.csc_array(gram)).solve
+            return _sparse_solve(gram)
         scale = 1.0 / gram.diagonal()
         precondition = sla.LinearOperator(gram.shape, lambda r: scale * np.ravel(r))
         direct = []
@@ -364,7 +364,7 @@ class Gram:
                 if not failed:
                     return v
                 # long chains and grids: many iterations, but little fill
-                direct.append(sla.splu(sp.csc_array(gram)).solve)
+                direct.append(_sparse_solve(gram))
             return direct[0](r)
 
         return solve
@@ -373,6 +373,15 @@ class Gram:
         if self.is_diagonal:
             return np.divide(r, self.diagonal, out=np.zeros(self.p), where=self.diagonal > 0)
         return self.project(self._factor(self.project(r)))
+
+
+def _sparse_solve(gram):
+    """The solve of a sparse factor; where rounding has made it singular, of one shifted by as little."""
+    try:
+        return sla.splu(sp.csc_array(gram)).solve
+    except RuntimeError:
+        diagonal = gram.diagonal()
+        return sla.splu(sp.csc_array(gram + sp.diags_array(1e-14 * np.where(diagonal > 0, diagonal, 1.0)))).solve
 
 
 def _null_of_part(matrix):

@@ -639,7 +639,8 @@ def compile_penalty(penalty: Penalty | None, p: int, alpha: float) -> list[Block
 def _check_size(leaf, matrix):
     size = leaf.size()
     if size is not None and size != matrix.shape[0]:
-        raise ValueError(f"{leaf!r} acts on {size} coordinates, but its map gives {matrix.shape[0]}")
+        what = "weights of " if getattr(leaf, "weights", None) is not None else ""
+        raise ValueError(f"{what}{leaf!r} acts on {size} coordinates, but its map gives {matrix.shape[0]}")
 
 
 def _same(a, b):

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import hashlib
 
 import numpy as np
 import scipy.sparse as sp
@@ -92,6 +93,8 @@ class Problem:
         self.data = Rows(X)
         self.n, self.p = self.data.n, self.data.p
         target = y.to_numpy() if hasattr(y, "to_numpy") else y.toarray() if sp.issparse(y) else np.asarray(y)
+        if isinstance(y, np.ma.MaskedArray):
+            raise ValueError("y is a masked array; drop the rows whose target is masked")
         if target.ndim not in (1, 2):
             raise ValueError(f"y has shape {target.shape}; it must be (n,) or (n, outputs)")
         if len(target) != self.n:
@@ -141,7 +144,7 @@ class Problem:
         other = copy.copy(self)
         other.alpha = _as_alpha(alpha)
         other._set_blocks()
-        for cached in ("gram", "_free", "_dual_at_zero", "_map_size"):
+        for cached in ("gram", "_free", "_dual_at_zero", "_map_size", "fingerprint"):
             other.__dict__.pop(cached, None)
         return other
 
@@ -176,16 +179,18 @@ class Problem:
         """z_i'w for every visit."""
         from .kernels import rows
 
+        w = _vector("w", w, self.size)
         out = np.empty(self.visits)
-        rows.scores(self.data.arrays, self.layout, np.ascontiguousarray(w, dtype=float), out)
+        rows.scores(self.data.arrays, self.layout, w, out)
         return out
 
     def combine(self, x) -> np.ndarray:
         """Z x, with the sum of x in the intercept slots."""
         from .kernels import rows
 
+        x = _vector("x", x, self.visits)
         out = np.zeros(self.size)
-        rows.combine(self.data.arrays, self.layout, np.ascontiguousarray(x, dtype=float), out)
+        rows.combine(self.data.arrays, self.layout, x, out)
         return out
 
     # -- objectives ---------------------------------------------------------------------------------
@@ -366,9 +371,26 @@ class Problem:
         return y, np.union1d(bad, zeroed) if bad.size else bad
 
     @property
-    def has_free_directions(self) -> bool:
-        """Whether some direction of w carries no penalty, an intercept included."""
-        return self.fit_intercept or self.gram.unseen.size > 0 or self.gram.blind.shape[1] > 0
+    def constraint_count(self) -> int:
+        """Equations that a certificate may have to mend: directions without penalty, and one-sided bounds of zero."""
+        free = self.gram.unseen.size + self.gram.blind.shape[1] + (self.vectors if self.fit_intercept else 0)
+        signs = sum(b.bound_violations(sign * np.ones(b.d)).size for b in self.blocks for sign in (1.0, -1.0))
+        return free + signs
+
+    @functools.cached_property
+    def fingerprint(self) -> str:
+        """A digest that tells whether a saved run was one of this very problem."""
+        digest = hashlib.sha256()
+        loss, data = self.loss, self.data
+        head = (type(loss).__name__, data.n, data.p, str(data.dtype), data.sparse, self.layout[0], self.fit_intercept)
+        digest.update(repr(head).encode())
+        for array in (loss.params, data.mean_squares, self.target, self.weight, self.layout[2], self.map.data,
+                      self.map.indices, self.map.indptr):  # fmt: skip
+            digest.update(np.ascontiguousarray(array).tobytes())
+        for block in self.blocks:
+            digest.update(repr((type(block.function).__name__, block.d, block.scale, block.ridge)).encode())
+            digest.update(block.function.params.tobytes() + block.function.index.tobytes())
+        return digest.hexdigest()[:32]
 
     @functools.cached_property
     def _free(self):
@@ -425,13 +447,16 @@ class Problem:
         for _ in range(30):
             room = np.minimum(np.minimum(x - low, high - x), 1.0)
             room = np.maximum(room, 0.0)
-            gram = along.T @ (room[:, None] * along)
+            gram = sum(along[part].T @ (room[part, None] * along[part]) for part in self._chunks())
             move = room * (along @ np.linalg.lstsq(gram, goal, rcond=1e-14)[0])
             moved = np.clip(x + move, low, high)
-            goal = goal - along.T @ (moved - x)
+            left = goal - along.T @ (moved - x)
             x = moved
-            if np.all(np.abs(goal) <= 1e-14 * scale):
+            if np.all(np.abs(left) <= 1e-14 * scale):
                 return x, self._mask(self.combine(x))
+            if np.linalg.norm(left / scale) > 0.9 * np.linalg.norm(goal / scale):
+                break
+            goal = left
         if along.shape[1] == 1 and self.fit_intercept and not len(zeroed):
             return self._shrink(start)
         raise NoCertificate("no dual feasible point close by: unpenalised directions still carry a gradient")
@@ -534,8 +559,19 @@ def _as_loss(loss) -> Loss:
     return loss
 
 
+def _vector(name, values, length):
+    """A float vector of that length: a kernel would read past the end of a shorter one."""
+    values = np.ascontiguousarray(values, dtype=float)
+    if values.shape != (length,):
+        raise ValueError(f"{name} has shape {values.shape}; expected ({length},)")
+    return values
+
+
 def _as_alpha(alpha) -> float:
-    alpha = float(alpha)
+    try:
+        alpha = float(alpha)
+    except (TypeError, ValueError):
+        raise ValueError(f"alpha is {alpha!r}; it must be a number") from None
     if not (np.isfinite(alpha) and alpha >= 0):
         raise ValueError(f"alpha is {alpha:g}; it must be finite and not negative")
     return alpha
@@ -550,4 +586,7 @@ def _as_tasks(task, n):
     if task.min() < 0:
         place = int(np.flatnonzero(task < 0)[0])
         raise ValueError(f"task[{place}] is {task[place]}; tasks are numbered from 0")
+    if task.max() >= n:
+        place = int(np.flatnonzero(task >= n)[0])
+        raise ValueError(f"task[{place}] is {task[place]}; number the tasks from 0 without gaps")
     return task.astype(np.int64)

@@ -67,9 +67,14 @@ class CompiledPenalty:
         shrink = 1.0 / (1.0 + step * self.ridge)
         return shrink, step * self.scale * shrink
 
+    @property
+    def functions(self):
+        """The C functions, some of which may call back into Python."""
+        return (*self._proxes, *self._values)
+
     def check(self):
         """Raise what a penalty written in Python has raised inside a kernel."""
-        check_callbacks(*self._proxes, *self._values)
+        check_callbacks(*self.functions)
 
 
 class StructuredProx(CompiledPenalty):

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+import numbers
 import time
+import types
 
 import numpy as np
 
@@ -12,6 +14,7 @@ from .problem import Certificate, Problem
 from .progress import make_progress
 from .result import History, Record, Result, Snapshot, Status
 
+_ZERO = 1e-10  # relative to the objective at w = 0, what counts as zero
 _SHARE = 0.07  # of the run for certificates on schedule; the last ones come on top
 
 
@@ -62,15 +65,17 @@ def solve(
     """
     if not isinstance(problem, Problem):
         raise ValueError(f"problem is {problem!r}; it must be a fenchel.Problem")
-    if not (np.isfinite(tol) and tol >= 0):
+    if not (_real(tol) and np.isfinite(tol) and tol >= 0):
         raise ValueError(f"tol is {tol!r}; it must be a finite number, not negative")
-    if int(max_epochs) != max_epochs or max_epochs < 0:
+    if not (_real(max_epochs) and np.isfinite(max_epochs) and max_epochs == np.floor(max_epochs) and max_epochs >= 0):
         raise ValueError(f"max_epochs is {max_epochs!r}; it must be a whole number, not negative")
-    if time_limit is not None and not time_limit >= 0:
+    if time_limit is not None and not (_real(time_limit) and time_limit >= 0):
         raise ValueError(f"time_limit is {time_limit!r}; it must be a number of seconds, not negative")
+    if callback is not None and not callable(callback):
+        raise ValueError(f"callback is {callback!r}; it must be a function of one argument")
     if warm_start is not None and not isinstance(warm_start, Result):
         raise ValueError(f"warm_start is {type(warm_start).__name__}; it must be a fenchel.Result")
-    if check_every is not None and (int(check_every) != check_every or check_every < 1):
+    if check_every is not None and not (_real(check_every) and check_every >= 1 and check_every == int(check_every)):
         raise ValueError(f"check_every is {check_every!r}; it must be a whole number, at least 1")
     algorithm = make_method(method, options)
     why_not = algorithm.supports(problem)
@@ -79,6 +84,10 @@ def solve(
     run = _Run(problem, algorithm, tol, int(max_epochs), time_limit, callback, check_every)
     with make_progress(progress, tol, max_epochs) as show:
         return run.go(np.random.default_rng(random_state), warm_start, show)
+
+
+def _real(value):
+    return isinstance(value, numbers.Real) and not isinstance(value, bool)
 
 
 class _Run:
@@ -91,23 +100,28 @@ class _Run:
 
     def go(self, rng, warm_start, show):
         clock = time.perf_counter()
-        before = 0.0
-        self.history = History()
-        if warm_start is not None:
-            before = warm_start.seconds
-            self.history = History(warm_start.history)
-        self.state = state = self.method.start(self.problem, rng, None if warm_start is None else warm_start.state)
+        zero = self.problem.zero_certificate()
+        self.at_zero = zero.primal if np.isfinite(zero.primal) else 0.0
+        # a run of this very problem is resumed; from any other only the point itself is taken
+        resumed = warm_start is not None and warm_start.state.get("problem") == self.problem.fingerprint
+        before = warm_start.seconds if resumed else 0.0
+        self.history = History(warm_start.history if resumed else ())
+        self.inherited = len(self.history)
         self.elapsed = lambda: before + time.perf_counter() - clock
-        last = state.epoch + self.max_epochs
-        schedule = _schedule(self.problem, self.method, self.check_every, state.epoch)
-        due = next(schedule)
+        self.state = state = types.SimpleNamespace(epoch=0, u=None, as_dict=dict)  # until the method has made one
         status = None
         try:
+            warm = None if warm_start is None else warm_start.state | {"resumed": resumed}
+            self.state = state = self.method.start(self.problem, rng, warm)
+            last = state.epoch + self.max_epochs
+            schedule = _schedule(self.problem, self.method, self.check_every, state.epoch)
+            due = next(schedule)
             if warm_start is not None:
-                self._offer(self.problem.pack(warm_start.coef, warm_start.intercept))
+                intercept = warm_start.intercept if self.problem.fit_intercept else 0.0
+                self._offer(self.problem.pack(warm_start.coef, intercept))
                 status = self._certify(show, on_schedule=False)
             else:
-                status = self._judge(show, self.problem.zero_certificate())
+                status = self._judge(show, zero)
             while status is None:
                 if state.epoch >= last:
                     status = Status.EPOCH_LIMIT
@@ -123,15 +137,18 @@ class _Run:
                     status = Status.TIME_LIMIT
         except KeyboardInterrupt:
             status = Status.INTERRUPTED
-            if not np.isfinite(self.best.primal):
-                self._certify(show, on_schedule=False)
+        if not len(self.history):
+            self._judge(show, zero)
         self._snap()
-        if status in (Status.EPOCH_LIMIT, Status.TIME_LIMIT) and self._close(self.best.dual, self.best.primal):
+        if not np.isfinite(self.best.primal):
+            self.best.reason = self.best.reason or "no point within the constraints was found"
+        if status in (Status.EPOCH_LIMIT, Status.TIME_LIMIT) and self._close():
             status = Status.CONVERGED  # exact zeros closed the rest of the gap
         coef, intercept = self.problem.unpack(self.w)
         return Result(
             coef=coef.copy(), intercept=intercept, primal=self.best.primal, dual=self.best.dual, status=status,
-            history=self.history, epochs=state.epoch, seconds=self.elapsed(), state=state.as_dict(),
+            history=self.history, epochs=state.epoch, seconds=self.elapsed(),
+            state=state.as_dict() | {"problem": self.problem.fingerprint},
             reason=self.best.reason,
         )  # fmt: skip
 
@@ -152,16 +169,15 @@ class _Run:
         Off schedule (first, last, out of time) it must not touch the state, so that a run which is
         stopped and resumed goes the way of one that was not.
         """
-        state, best = self.state, self.best
-        made = self.problem.certificate(state, fresh=False)
-        if made.certified and self._close(max(made.dual, best.dual), min(made.primal, best.primal)):
-            # before a claim, Z x is recomputed: the running sum has gathered rounding errors
-            made = self.problem.certificate(state, fresh=True, primal=made.primal)
+        state = self.state
+        if on_schedule and getattr(state, "zx", None) is not None:
+            state.zx[:] = self.problem.combine(state.x)  # the running sum gathers rounding errors
+        made = self.problem.certificate(state, fresh=not on_schedule)
         at = state.w.copy()
         self._take(at, made)
         other = self.method.alternative(state)
         if other is not None:
-            second = self.problem.certificate(other, fresh=False)
+            second = self.problem.certificate(other)
             self._take(other.w, second)
             if on_schedule:
                 self.method.consider_restart(state, made.gap, other, second.gap)
@@ -179,18 +195,21 @@ class _Run:
         self.history.records.append(record)
         show(record)
         stop = self.callback is not None and self.callback(Snapshot(record, self.problem, at))
-        if best.certified and self._close(best.dual, best.primal):
+        if self._close():
             return Status.CONVERGED
         if stop:
             return Status.CALLBACK
         return Status.STALLED if self._stalled() else None
 
-    def _close(self, dual, primal):
-        return primal - dual <= self.tol * max(abs(primal), 1e-300)
+    def _close(self):
+        """The gap is within tol of the objective (of a trace of its value at zero, where the optimum is zero)."""
+        if not self.best.certified:
+            return False
+        return self.best.gap <= self.tol * max(abs(self.best.primal), _ZERO * abs(self.at_zero), 1e-300)
 
     def _stalled(self):
         """The gap has been at the level of rounding, without progress, for 12 certificates."""
-        gaps = self.history.relative_gap[-13:]
+        gaps = self.history.relative_gap[self.inherited :][-13:]
         return len(gaps) == 13 and gaps[0] < 1e-12 and gaps[-1] > 0.99 * gaps[0]
 
     def _snap(self):
@@ -198,7 +217,7 @@ class _Run:
         if getattr(self.state, "u", None) is None:
             return
         snapped = self.problem.snap(self.state.w, self.state.u)
-        if np.array_equal(snapped, self.w) or not np.isfinite(self.best.primal):
+        if np.array_equal(snapped, self.w):
             return
         allowed = self.best.dual + self.tol * abs(self.best.primal) - self.best.primal if self.best.certified else 0.0
         self._offer(snapped, slack=max(allowed, 0.0))
@@ -216,8 +235,10 @@ def _spacing(problem, method) -> int:
     epoch = 5e4 + rows + method.blocks * (1500 + 9 * problem.d + 3 * problem.size)
     product = 2 * work if sparse else 0.35 * work
     certificate = 7e5 + product + 45 * problem.visits + 60 * problem.d
-    if problem.has_free_directions:
-        certificate += product + 45 * problem.visits
+    certificate += product  # Z x afresh
+    free = problem.constraint_count
+    if free:
+        certificate += product + problem.visits * (45 + free * (free + 30))
     if method.averages:
         certificate *= 2
     return max(1, math.ceil(certificate / (_SHARE * epoch)))

@@ -7,6 +7,7 @@ import functools
 import hashlib
 import os
 import re
+import warnings
 import zlib
 from collections.abc import Callable
 from pathlib import Path
@@ -240,7 +241,9 @@ def _news():
 def _download(fetch, missing):
     """What `fetch` gets from the network; where there is none, the message about the missing file."""
     try:
-        return fetch()
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # that it tries again
+            return fetch()
     except Exception as error:  # urllib, http, ssl and scikit-learn each have their own
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise FileNotFoundError(f"{missing} (a download was tried and failed: {reason})") from error

@@ -117,8 +117,17 @@ def _scale_excess(axes, traces, floor):
     axes.set_yscale("log")
     axes.set_ylim(0.01 * floor, 2 * max(trace.excess[0] for trace in traces))
     axes.axhline(floor, color=_GREY, linewidth=0.9, linestyle=(0, (1, 2)), zorder=1)
-    axes.annotate("the optimum is certified to here", (0.99, floor), xycoords=("axes fraction", "data"),
-                  xytext=(0, -4), textcoords="offset points", ha="right", va="top", fontsize=8, color=_GREY)  # fmt: skip
+    axes.annotate(
+        "optimum certified to here",
+        (0.99, floor),
+        xycoords=("axes fraction", "data"),
+        xytext=(0, -4),
+        textcoords="offset points",
+        ha="right",
+        va="top",
+        color=_GREY,
+        fontsize=8,
+    )
 
 
 def _scale_test(axes, traces, metric):

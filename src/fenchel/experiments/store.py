@@ -46,9 +46,10 @@ class Store:
             shutil.rmtree(self.folder / _PARTS, ignore_errors=True)
             (self.folder / "settings.json").unlink()
         elif there["fingerprint"] != self.settings.fingerprint():
+            difference = _difference(there["settings"], self.settings.as_dict())
             raise ValueError(
-                f"{self.folder} holds results of other settings ({_difference(there['settings'], self.settings)}); "
-                "choose another folder with --output, or start over with --fresh"
+                f"{self.folder} holds results of other settings ({difference}); choose another folder with "
+                "--output, or start over with --fresh"
             )
 
     def _settings_there(self) -> dict:
@@ -87,11 +88,13 @@ class Store:
         write_whole(self._path(key), json.dumps(content).encode())
 
 
-def _difference(there: dict, here: Settings) -> str:
+def _difference(there, here, name="") -> str:
     """The first setting in which two runs differ, in words."""
-    ours = here.as_dict()
-    for key in ours:
-        if there.get(key) != ours[key]:
-            old, new = (json.dumps(value)[:60] for value in (there.get(key), ours[key]))
-            return f"{key}: {old} there, {new} here" if old != new else f"{key} differs"
-    return "other data"
+    if isinstance(there, dict) and isinstance(here, dict):
+        pairs = [(key, there.get(key), value) for key, value in here.items() if key != "path"]
+    elif isinstance(there, list) and isinstance(here, list) and len(there) == len(here):
+        pairs = [(f"{k + 1}", old, new) for k, (old, new) in enumerate(zip(there, here, strict=True))]
+    else:
+        return f"{name}: {json.dumps(there)} there, {json.dumps(here)} here"
+    key, old, new = next(pair for pair in pairs if pair[1] != pair[2])
+    return _difference(old, new, f"{name} {key}".strip())

@@ -98,11 +98,11 @@ def latent(d, u, step, params, index):
     for k in range(index[0]):
         a, b = in_groups[k], in_groups[k + 1]
         first, last = in_features[k], in_features[k + 1]
-        part = values[first:last]
-        radius = step[first] * weights[a:b]
-        if radius.max() == 0.0:
+        if step[first] == 0.0:
             continue
-        multiplier = np.zeros(b - a)
+        part, radius, multiplier = values[first:last], np.empty(b - a), np.zeros(b - a)
+        for g in range(b - a):
+            radius[g] = step[first] * weights[a + g]
         total = latent_multipliers(part, radius, bounds[a : b + 1], members, first, 1.0, multiplier)
         for j in range(part.size):
             part[j] *= total[j] / (1.0 + total[j])
@@ -160,7 +160,7 @@ def latent_multipliers(u, radius, bounds, members, offset, floor, multiplier):
             active[g] = norm > radius[g]
         else:
             multiplier[g] = norm / radius[g]
-    total, norms = np.zeros(u.size), np.empty(m)
+    total, norms, plain, trial = np.zeros(u.size), np.zeros(m), np.zeros(m), np.zeros(m)
     best = math.inf
     for _ in range(300):
         latent_sums(multiplier, bounds, members, offset, total)
@@ -173,14 +173,18 @@ def latent_multipliers(u, radius, bounds, members, offset, floor, multiplier):
             break
         best = min(best, error)
         here = _latent_cost(u, radius, floor, multiplier, total)
-        plain, held = _newton(u, radius, bounds, members, offset, floor, multiplier, total, active, norms)
+        _newton(u, radius, bounds, members, offset, floor, multiplier, total, active, norms, plain, trial)
+        share = 1.0
         for attempt in range(4):
-            trial = held if attempt == 0 else _to_the_border(multiplier, plain, 0.3 ** (attempt - 1))
+            if attempt > 0:
+                _to_the_border(multiplier, plain, share, trial)
+                share *= 0.3
             latent_sums(trial, bounds, members, offset, total)
             error = _latent_error(u, radius, bounds, members, offset, floor, trial, total, active, norms)
             # near the end costs agree to rounding, and only the error tells
             if error < 0.5 * best or _latent_cost(u, radius, floor, trial, total) < here * (1.0 - 1e-13):
-                multiplier[:] = trial
+                for g in range(m):
+                    multiplier[g] = trial[g]
                 break
     latent_sums(multiplier, bounds, members, offset, total)
     return total
@@ -201,7 +205,8 @@ def _latent_cost(u, radius, floor, multiplier, total):
 @njit(cache=True)
 def latent_sums(multiplier, bounds, members, offset, total):
     """total_j = the sum of the multipliers of the groups that hold j."""
-    total[:] = 0.0
+    for j in range(total.size):
+        total[j] = 0.0
     for g in range(multiplier.size):
         if multiplier[g] != 0.0:
             for k in range(bounds[g], bounds[g + 1]):
@@ -262,70 +267,65 @@ def _latent_error(u, radius, bounds, members, offset, floor, multiplier, total, 
 
 
 @njit(cache=True)
-def _newton(u, radius, bounds, members, offset, floor, multiplier, total, active, norms):
-    """A Newton step, and the multipliers after one that holds at zero what it took below and solves for the others."""
+def _newton(u, radius, bounds, members, offset, floor, multiplier, total, active, norms, plain, held):
+    """plain: a Newton step. held: the multipliers after one that holds at zero what it took below.
+
+    Loops in place of array expressions, here and below: they compile in a fraction of the time.
+    """
     m = radius.size
-    bend = np.zeros(u.size)
+    bend, free, scale = np.zeros(u.size), np.zeros(m, dtype=np.bool_), np.ones(m)
     for j in range(u.size):
         if u[j] != 0.0:
             bend[j] = (u[j] / (floor + total[j])) ** 2 / (floor + total[j])
-    free, scale, move = np.zeros(m, dtype=np.bool_), np.ones(m), np.zeros(m)
     for g in range(m):
+        held[g] = 0.0
         diagonal = 0.0
         for k in range(bounds[g], bounds[g + 1]):
             diagonal += bend[members[k] - offset]
         if active[g] and diagonal > 0.0 and (multiplier[g] > 0.0 or norms[g] > radius[g]):
             free[g], scale[g] = True, diagonal
-    _solve(radius, bounds, members, offset, bend, norms, free, scale, move)
-    plain = move.copy()
+    _solve(radius, bounds, members, offset, bend, norms, free, scale, held)
+    for g in range(m):
+        plain[g] = held[g]
     for _ in range(m):
         below = False
         for g in range(m):
-            if free[g] and multiplier[g] + move[g] < 0.0:
-                free[g], move[g], below = False, -multiplier[g], True
+            if free[g] and multiplier[g] + held[g] < 0.0:
+                free[g], held[g], below = False, -multiplier[g], True
         if not below:
             break
-        _solve(radius, bounds, members, offset, bend, norms, free, scale, move)
-    return plain, np.maximum(multiplier + move, 0.0)
-
-
-@njit(cache=True)
-def _to_the_border(multiplier, move, share):
-    """The multipliers after a share of the move, which ends where the first of them becomes zero."""
-    length, first = 1.0, -1
-    for g in range(move.size):
-        if multiplier[g] + length * move[g] < 0.0:
-            length, first = multiplier[g] / -move[g], g
-    out = np.maximum(multiplier + share * length * move, 0.0)
-    if first >= 0 and share == 1.0:
-        out[first] = 0.0
-    return out
+        _solve(radius, bounds, members, offset, bend, norms, free, scale, held)
+    for g in range(m):
+        held[g] = max(multiplier[g] + held[g], 0.0)
 
 
 @njit(cache=True)
 def _solve(radius, bounds, members, offset, bend, norms, free, scale, move):
     """Solve for the free moves, the others given, by conjugate gradients that begin at `move`."""
     m = radius.size
-    spread, image, rest = np.empty(bend.size), np.zeros(m), np.zeros(m)
+    spread, image, rest, ahead = np.empty(bend.size), np.zeros(m), np.zeros(m), np.zeros(m)
     _curve(move, bounds, members, offset, bend, free, spread, image)
+    size = 0.0
     for g in range(m):
         if free[g]:
             rest[g] = 0.5 * (norms[g] ** 2 - radius[g] ** 2) - image[g]
-    ahead = rest / scale
-    size = (rest * ahead).sum()
-    first = size
+            ahead[g] = rest[g] / scale[g]
+            size += rest[g] * ahead[g]
+    enough = 1e-28 * size
     for _ in range(2 * m + 10):
-        if size <= 1e-28 * first:
-            break
         _curve(ahead, bounds, members, offset, bend, free, spread, image)
-        curve = (ahead * image).sum()
-        if not curve > 0.0:
+        curve = 0.0
+        for g in range(m):
+            curve += ahead[g] * image[g]
+        if size <= enough or not curve > 0.0:
             break
-        move += size / curve * ahead
-        rest -= size / curve * image
-        before = size
-        size = (rest * rest / scale).sum()
-        ahead = rest / scale + size / before * ahead
+        before, size = size, 0.0
+        for g in range(m):
+            move[g] += before / curve * ahead[g]
+            rest[g] -= before / curve * image[g]
+            size += rest[g] * rest[g] / scale[g]
+        for g in range(m):
+            ahead[g] = rest[g] / scale[g] + size / before * ahead[g]
 
 
 @njit(cache=True)
@@ -338,6 +338,17 @@ def _curve(move, bounds, members, offset, bend, free, spread, image):
             for k in range(bounds[g], bounds[g + 1]):
                 j = members[k] - offset
                 image[g] += bend[j] * spread[j]
+
+
+@njit(cache=True)
+def _to_the_border(multiplier, move, share, out):
+    """The multipliers after a share of the move, which ends where the first of them becomes zero."""
+    length, first = 1.0, -1
+    for g in range(move.size):
+        if multiplier[g] + length * move[g] < 0.0:
+            length, first = multiplier[g] / -move[g], g
+    for g in range(move.size):
+        out[g] = 0.0 if g == first and share == 1.0 else max(multiplier[g] + share * length * move[g], 0.0)
 
 
 # -- sorted and exclusive l1 norms ------------------------------------------------------------------

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import functools
 import logging
+import signal
+import threading
 
 import numpy as np
 from numba import carray, cfunc
@@ -44,6 +47,23 @@ def compile_step(function):
 def compile_prox(function):
     """A penalty's prox, written over pointers as in `penalties.py`, as a C function."""
     return cfunc(PROX_SIGNATURE, cache=True)(function)
+
+
+@contextlib.contextmanager
+def interrupts_held(functions):
+    """Keep Ctrl-C back while a kernel calls back into Python, where ctypes would swallow it; raise it afterwards."""
+    calls_python = any(isinstance(function, Callback) for function in functions)
+    if not calls_python or threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    caught = []
+    before = signal.signal(signal.SIGINT, lambda *args: caught.append(args))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+    if caught:
+        raise KeyboardInterrupt
 
 
 class Callback:

@@ -234,8 +234,11 @@ class Method:
 
     def epoch(self, state: State) -> None:
         """Visit K blocks."""
-        for part in epoch_parts(self.problem, self.order, self.blocks, state.rng):
-            self.advance(state, part)
+        from ..kernels.compiled import interrupts_held
+
+        with interrupts_held((*self._loss_functions, *self.penalty.functions)):
+            for part in epoch_parts(self.problem, self.order, self.blocks, state.rng):
+                self.advance(state, part)
         check_callbacks(*self._loss_functions, self.penalty)
         state.epoch += 1
         self.finish(state)

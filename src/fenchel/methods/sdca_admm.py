@@ -33,6 +33,7 @@ taken half of the run), as in restarted primal-dual methods for linear programs 
 from __future__ import annotations
 
 import dataclasses
+import numbers
 import types
 
 import numpy as np
@@ -101,7 +102,7 @@ class SDCAADMM:
         eta_B itself; must exceed sigma_max(BB').
     block_size : int
         Rows per block; 1 is the one-sample method. The presets take 50; the default takes up to 200 where
-        a step of the penalty costs more than 50 rows, and fewer where there would not be ten blocks.
+        a step of the penalty costs more than 50 rows, and fewer where there would not be 40 blocks.
     order : {"shuffle", "random", "cyclic"}
         Every block once in random order; K blocks drawn with replacement; or the given order (which
         carries no guarantee).
@@ -119,9 +120,10 @@ class SDCAADMM:
         if preset not in ("default", "paper", "theory"):
             raise ValueError(f"preset is {preset!r}; it must be 'default', 'paper' or 'theory'")
         for name, value in (("rho", rho), ("gamma", gamma), ("eta_z", eta_z), ("eta_b", eta_b)):
-            if value is not None and not (np.isfinite(value) and value > 0):
+            if value is not None and not (isinstance(value, numbers.Real) and np.isfinite(value) and value > 0):
                 raise ValueError(f"{name} is {value!r}; it must be a positive number")
-        if block_size is not None and (int(block_size) != block_size or block_size < 1):
+        whole = isinstance(block_size, numbers.Real) and block_size >= 1 and block_size == np.floor(block_size)
+        if block_size is not None and not whole:
             raise ValueError(f"block_size is {block_size!r}; it must be a whole number, at least 1")
         if order not in (None, "shuffle", "random", "cyclic"):
             raise ValueError(f"order is {order!r}; it must be 'shuffle', 'random' or 'cyclic'")
@@ -161,6 +163,13 @@ class SDCAADMM:
             if len(warm[key]) != length:
                 raise ValueError(f"warm_start has {len(warm[key])} entries in {key}, but this problem has {length}")
         state = State.from_dict(warm, rng)
+        if not warm.get("resumed", False):
+            # another problem: take the point and the step, nothing that was summed over the old data
+            if not problem.fit_intercept:
+                state.w[problem.intercept_slots] = 0.0
+            state.zx, state.by = problem.combine(state.x), problem.adjoint @ state.y
+            state.epoch, state.reach_w, state.reach_x, state.caution = 0, 0.0, 0.0, 1.0
+            state.mean, state.summed, state.restart_gap = {}, 0, np.inf
         if self.rho is not None:
             state.rho = float(self.rho)
         return state
@@ -222,10 +231,10 @@ class SDCAADMM:
 
     @staticmethod
     def _block_size(problem):
-        """Rows that cost as much as one step of the penalty, within 50 and 200, and at least ten blocks."""
+        """Rows that cost as much as one step of the penalty, within 50 and 200, and at least 40 blocks."""
         row = 6 * problem.data.stored / problem.n + 40 if problem.data.sparse else 0.9 * problem.p
         step = 1500 + 9 * problem.d + 3 * problem.size
-        return int(min(np.clip(step / row, 50, 200), -(-problem.visits // 10)))
+        return int(min(np.clip(step / row, 50, 200), -(-problem.visits // 40)))
 
     def _prepare_penalty(self, problem):
         matrix = problem.map_slots
@@ -277,6 +286,7 @@ class SDCAADMM:
 
     def epoch(self, state: State) -> None:
         """Visit K blocks."""
+        from ..kernels.compiled import interrupts_held
         from ..kernels.sdca_admm import epoch
 
         problem = self.problem
@@ -285,13 +295,14 @@ class SDCAADMM:
         shrink = 1.0 / (1.0 + problem.n * c * self.ridge)
         step = problem.n * c * self.scale * shrink
         moved = 0.0
-        for part in epoch_parts(problem, self.order, self.blocks, state.rng):
-            moved += epoch(
-                problem.data.arrays, problem.layout, problem.target, problem.weight, part, self.bounds,
-                self.sequential, self.kappa * state.caution, state.x, state.y, state.w, state.zx, state.by, state.u,
-                state.rho, R, c, shrink, step, self.eta * state.caution if state.caution > 1 else self.eta,
-                self.gamma_n, self.B, self.psi, self.loss_step.address, self.loss_params.ctypes.data,
-            )  # fmt: skip
+        with interrupts_held((self.loss_step, *self.proxes)):
+            for part in epoch_parts(problem, self.order, self.blocks, state.rng):
+                moved += epoch(
+                    problem.data.arrays, problem.layout, problem.target, problem.weight, part, self.bounds,
+                    self.sequential, self.kappa * state.caution, state.x, state.y, state.w, state.zx, state.by, state.u,
+                    state.rho, R, c, shrink, step, self.eta * state.caution if state.caution > 1 else self.eta,
+                    self.gamma_n, self.B, self.psi, self.loss_step.address, self.loss_params.ctypes.data,
+                )  # fmt: skip
         for function in (self.loss_step, *self.proxes):
             if hasattr(function, "check"):
                 function.check()
