@@ -57,7 +57,8 @@ class Shorthand(Penalty):
 
 
 def _short(value):
-    return f"<{len(value)} entries>" if len(text := repr(value)) > 60 and hasattr(value, "__len__") else text
+    plain = isinstance(value, (list, tuple, dict, np.ndarray))
+    return f"<{len(value)} entries>" if plain and len(repr(value)) > 60 else repr(value)
 
 
 def _is_real(value):

@@ -8,8 +8,8 @@ is a problem without rows, solved by ADMM with a dense inverse. Besides that a s
 less than an epoch of SDCA-ADMM, and near the answer it gains several digits where an epoch gains half of one (a factor
 e at best). H costs about one epoch more, and is kept as long as it predicts the change of the gradient well.
 
-The steps are not guarded by a line search, and need not be: nothing is believed without the problem's certificate, and
-whoever calls goes on with :func:`fenchel.solve` from where they ended.
+A step that would raise the objective is shortened. Nothing is believed without the problem's certificate, and whoever
+calls goes on with :func:`fenchel.solve` where the steps do not get there.
 """
 
 from __future__ import annotations
@@ -31,6 +31,7 @@ _ROUNDS = 400  # of ADMM on one model
 _STALE = 0.1  # share of the gradient's change that H may miss
 _WORTH = 20.0  # epochs that a step may cost
 _DIFFERENCE = 1e-4  # in the scores, for the second derivative of the loss
+_LEAST = 1e-3  # of the loss's largest curvature: every row counts for that much, so that no step is unbounded
 _LIFT = 1e-9  # of the mean curvature: holds directions that no row sees
 
 
@@ -69,47 +70,59 @@ class Newton:
         clock = time.perf_counter()
         best, answer = Certificate(np.inf, -np.inf, np.inf), w
         history, status, epochs = History(), Status.EPOCH_LIMIT, 0
-        scores, x, zx = self._look(w)
+        at = self._look(w, problem.scores(w))
+        at.zx = problem._mask(problem.combine(at.x))
         if self.curvature is None:
-            self._refresh(scores)
+            self._refresh(at.scores)
             epochs += 1
-        u = problem.map_slots @ w
         for _ in range(steps):
-            before, w_before = zx, w
-            w, u, y = self._step(w, zx, y)
-            scores, x, zx = self._look(w)
+            before, at = at, self._advance(at, y)
+            y = at.y
             epochs += 1
-            primal = problem.mean_loss(scores) + problem.penalty_value(problem.map_slots @ w)
-            made = problem.certificate(types.SimpleNamespace(w=w, x=x, y=y, zx=zx), fresh=False, primal=primal)
+            made = problem.certificate(at, fresh=False, primal=at.primal)
             gap = best.gap
-            if primal <= best.primal:
-                best.primal, answer = primal, w
+            if at.primal <= best.primal:
+                best.primal, answer = at.primal, at.w
             best.dual, best.residual, best.reason = max(best.dual, made.dual), made.residual, made.reason
             seconds = time.perf_counter() - clock
-            history.records.append(Record(epochs, seconds, best.primal, best.dual, best.residual, current=primal))
+            history.records.append(Record(epochs, seconds, best.primal, best.dual, best.residual, current=at.primal))
             if best.certified and best.relative_gap <= tol:
                 status = Status.CONVERGED
                 break
-            if not math.isfinite(primal + zx.sum()) or (best.relative_gap < 1e-11 and best.gap > 0.5 * gap):
+            if best.relative_gap < 1e-11 and best.gap > 0.5 * gap:
                 break
-            if self._missed((zx - before) / problem.n, w - w_before) > _STALE:
-                self._refresh(scores)
+            if self._missed((at.zx - before.zx) / problem.n, at.w - before.w) > _STALE:
+                self._refresh(at.scores)
                 epochs += 1
         coef, intercept = problem.unpack(answer)
-        state = {"w": w, "x": x, "y": y, "zx": zx, "by": problem.adjoint @ y, "u": u}
+        state = {"w": at.w, "x": at.x, "y": y, "zx": at.zx, "by": problem.adjoint @ y, "u": at.u}
         return Result(
             coef=coef.copy(), intercept=intercept, primal=best.primal, dual=best.dual, status=status, history=history,
             epochs=epochs, seconds=time.perf_counter() - clock, state=state, reason=best.reason,
         )  # fmt: skip
 
+    def _advance(self, at, y):
+        """The point that a Newton step leads to, or one on the way there that does not raise the objective."""
+        problem = self.problem
+        w, u, y = self._step(at.w, at.zx, y)
+        scores = problem.scores(w)
+        new = self._look(w, scores, u, y)
+        limit = at.primal + 1e-4 * abs(at.primal)
+        share = 1.0
+        while new.primal > limit and share > 1e-4:
+            share *= 0.4
+            mixed = at.w + share * (w - at.w)
+            new = self._look(mixed, at.scores + share * (scores - at.scores), u, y)
+        new.zx = problem._mask(problem.combine(new.x))
+        return new
+
     # -- the data -----------------------------------------------------------------------------------
 
-    def _look(self, w):
-        """Scores, x and Z x that belong to w."""
+    def _look(self, w, scores, u=None, y=None):
+        """w with its scores, its objective and the x that belongs to it."""
         problem = self.problem
-        scores = problem.scores(w)
-        x = problem._gradient(scores)
-        return scores, x, problem._mask(problem.combine(x))
+        primal = problem.mean_loss(scores) + problem.penalty_value(problem.map_slots @ w)
+        return types.SimpleNamespace(w=w, scores=scores, primal=primal, x=problem._gradient(scores), u=u, y=y)
 
     def _attach(self, problem):
         self.problem, self.penalty = problem, CompiledPenalty(problem)
@@ -123,7 +136,7 @@ class Newton:
         problem = self.problem
         slope, h = problem.loss.gradient, _DIFFERENCE
         bend = (slope(scores + h, problem.target) - slope(scores - h, problem.target)) / (2 * h * problem.n)
-        bend = np.maximum(problem._weights() * bend, 0.0)
+        bend = problem._weights() * np.maximum(bend, _LEAST * problem.loss.smoothness / problem.n)
         H = np.zeros((problem.size, problem.size))
         if problem.data.sparse:
             from .kernels.newton import sparse_curvature

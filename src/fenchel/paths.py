@@ -195,20 +195,20 @@ class _Follower:
         problem = self.problem.with_alpha(alpha)
         if self.options.get("method", SDCAADMM.name) != SDCAADMM.name:
             return solve(problem, **self._limits(), **self.options)
-        w, x, y = self._predict(problem, alpha)
-        result = None
+        start, spent = self._predict(problem, alpha), None
         if self.newton is not None:
-            result = self.newton.correct(problem, w, y, tol=self.tol, steps=min(10, self.max_epochs))
-            w, x, y = (result.state[key] for key in ("w", "x", "y"))
-        if result is None or result.status is not Status.CONVERGED:
-            warm = None
-            if self.points or (result is not None and np.isfinite(result.primal)):
-                warm = self._warm(problem, w, x, y)
-            before, result = result, solve(problem, warm_start=warm, **self._limits(), **self.options)
+            w, _, y = start
+            spent = self.newton.correct(problem, w, y, tol=self.tol, steps=min(10, self.max_epochs))
+            start = tuple(spent.state[key] for key in ("w", "x", "y"))
+        if spent is not None and spent.status is Status.CONVERGED:
+            result = spent
+        else:
+            warm = self._warm(problem, *start) if self.points else None
+            result = solve(problem, warm_start=warm, **self._limits(), **self.options)
             self.rho = result.state["rho"]
-            if before is not None:
-                result.epochs += before.epochs
-                result.seconds += before.seconds
+            if spent is not None:
+                result.epochs += spent.epochs
+                result.seconds += spent.seconds
         self.points = [*self.points[-1:], (alpha, result.state)]
         return result
 

@@ -193,6 +193,10 @@ class Problem:
         rows.combine(self.data.arrays, self.layout, x, out)
         return out
 
+    def gradient_sum(self, x) -> np.ndarray:
+        """Z x as the dual constraint has it: zero in the slot of an intercept that is switched off."""
+        return self._mask(self.combine(x))
+
     # -- objectives ---------------------------------------------------------------------------------
 
     def _chunks(self):
@@ -258,7 +262,7 @@ class Problem:
 
     def residual(self, x, y) -> np.ndarray:
         """Z x + B y; entries of a switched-off intercept are zero."""
-        return self._mask(self.combine(x)) + self.adjoint @ y
+        return self.gradient_sum(x) + self.adjoint @ y
 
     def _mask(self, vector):
         if not self.fit_intercept:
@@ -309,7 +313,7 @@ class Problem:
         Raises NoCertificate where that is not possible.
         """
         if zx is None:
-            zx = self._mask(self.combine(x))
+            zx = self.gradient_sum(x)
         x, zx = self._balance(x, zx)
         y, violations = self._repair(x, y, zx)
         for _ in range(8):
@@ -453,7 +457,7 @@ class Problem:
             left = goal - along.T @ (moved - x)
             x = moved
             if np.all(np.abs(left) <= 1e-14 * scale):
-                return x, self._mask(self.combine(x))
+                return x, self.gradient_sum(x)
             if np.linalg.norm(left / scale) > 0.9 * np.linalg.norm(goal / scale):
                 break
             goal = left
@@ -465,7 +469,7 @@ class Problem:
         """Both signs of x brought to the same sum, by shrinking the heavier: feasible for an intercept."""
         up, down = x[x > 0].sum(), -x[x < 0].sum()
         x = np.where(x > 0, x * min(1.0, down / up if up else 1.0), x * min(1.0, up / down if down else 1.0))
-        return x, self._mask(self.combine(x))
+        return x, self.gradient_sum(x)
 
     # -- structure ----------------------------------------------------------------------------------
 
@@ -506,7 +510,7 @@ class Problem:
         unit = self.with_alpha(1.0)
         try:
             x = unit._unpenalised_dual()
-            y, violations = unit._repair(x, np.zeros(unit.d), unit._mask(unit.combine(x)))
+            y, violations = unit._repair(x, np.zeros(unit.d), unit.gradient_sum(x))
         except NoCertificate as why:
             raise ValueError(f"alpha_max could not be found ({why}); choose alpha yourself") from why
         if violations.size:
@@ -526,7 +530,7 @@ class Problem:
         weight = np.repeat(self.weight, self.layout[0]) if self.weight.size else None
         small = Problem(np.ascontiguousarray(along), self.target, loss=self.loss, sample_weight=weight)
         x = solve(small, tol=1e-10, max_epochs=5000).state["x"]
-        return self._balance(x, self._mask(self.combine(x)))[0]
+        return self._balance(x, self.gradient_sum(x))[0]
 
     def _gradient(self, scores):
         """s_i f'(u_i): the dual variables that belong to these scores."""

@@ -171,7 +171,8 @@ class _Run:
         """
         state = self.state
         if on_schedule and getattr(state, "zx", None) is not None:
-            state.zx[:] = self.problem.combine(state.x)  # the running sum gathers rounding errors
+            # the running sum gathers rounding errors
+            state.zx[:] = self.problem.gradient_sum(state.x)
         made = self.problem.certificate(state, fresh=not on_schedule)
         at = state.w.copy()
         self._take(at, made)

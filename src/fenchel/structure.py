@@ -130,15 +130,12 @@ class Groups:
         group = list(group)
         if not group:
             raise ValueError(f"group {name!r} is empty; drop it or give it features")
-        if any(isinstance(member, str) for member in group):
-            if not places:
-                raise ValueError(
-                    f"group {name!r} holds {group[0]!r}; feature names need features=, the list of all names"
-                )
-            unknown = [member for member in group if member not in places]
-            if unknown:
-                raise ValueError(f"group {name!r} holds {unknown[0]!r}, which is not among the {len(places)} features")
-            group = [places[member] for member in group]
+        unknown = [member for member in group if isinstance(member, str) and member not in places]
+        if unknown and not places:
+            raise ValueError(f"group {name!r} holds {unknown[0]!r}; names need features=, the list of all of them")
+        if unknown:
+            raise ValueError(f"group {name!r} holds {unknown[0]!r}, which is not among the {len(places)} features")
+        group = [places[member] if isinstance(member, str) else member for member in group]
         limit = np.iinfo(np.int64).max if self.p is None else self.p
         members = index_array(f"group {name!r}", group, limit)
         if members.ndim != 1:
@@ -667,9 +664,7 @@ class Grid:
         if mask is not None:
             mask = np.asarray(mask)
             if mask.shape != self.shape or mask.dtype != bool:
-                raise ValueError(
-                    f"mask has dtype {mask.dtype} and shape {mask.shape}; it must be boolean, {self.shape}"
-                )
+                raise ValueError(f"mask is {mask.dtype} of shape {mask.shape}; it must be boolean, {self.shape}")
             if not mask.any():
                 raise ValueError("mask is false everywhere; there are no features")
             self.mask = mask.copy()
