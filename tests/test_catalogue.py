@@ -634,7 +634,10 @@ def test_nothing_penalised(kind):
     [
         (lambda: cat.GroupLasso([[0], []]), "group 'group 1' is empty"),
         (lambda: cat.GroupLasso([[0, 0]]), "group 'group 0' holds feature 0 twice"),
-        (lambda: cat.GroupLasso([[0, 12]]).terms(P), "group 'group 0' holds feature 12; features are numbered 0 to 11"),
+        (
+            lambda: cat.GroupLasso([[0, 12]]).terms(P),
+            "group 'group 0' holds feature 12; features are numbered from 0 to 11",
+        ),
         (lambda: cat.GroupLasso(Groups(OVERLAP, p=13)).terms(P), "describes 13 features, but the penalty acts on 12"),
         (lambda: cat.GroupLasso(APART, [1, 2]).terms(P), "weights has 2 entries; expected 3"),
         (lambda: cat.GroupMax(APART, [1, -2, 0]).terms(P), r"weights\[1\] is -2"),

@@ -44,8 +44,10 @@ def make_app():
         no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False, rich_markup_mode="markdown",
         context_settings={"help_option_names": ["-h", "--help"]},
     )  # fmt: skip
+    from .cli_reproduce import reproduce
+
     app.callback()(_global)
-    for command in (demo, fit, predict):
+    for command in (demo, fit, predict, reproduce):
         app.command()(_guarded(command))
     return app
 

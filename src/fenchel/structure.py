@@ -8,12 +8,15 @@ does not fit with a ValueError that names it. The catalogue takes them, or plain
 from __future__ import annotations
 
 import gzip
+import numbers
 import os
 
 import numpy as np
 import scipy.sparse as sp
 
-from .maps import _count, finite_vector, index_array
+from .maps import _count, finite_vector
+
+_SLAB = 1 << 22  # correlations looked at together
 
 # -- names ------------------------------------------------------------------------------------------
 
@@ -136,10 +139,14 @@ class Groups:
         if unknown:
             raise ValueError(f"group {name!r} holds {unknown[0]!r}, which is not among the {len(places)} features")
         group = [places[member] if isinstance(member, str) else member for member in group]
-        limit = np.iinfo(np.int64).max if self.p is None else self.p
-        members = index_array(f"group {name!r}", group, limit)
-        if members.ndim != 1:
-            raise ValueError(f"group {name!r} has shape {members.shape}; it must be a list of features")
+        members = np.asarray(group)
+        if members.ndim != 1 or members.dtype.kind not in "iuf" or np.any(members != np.floor(members)):
+            raise ValueError(f"group {name!r} holds {group[0]!r}; it must be a list of feature numbers or names")
+        outside = members[(members < 0) | (members >= (np.inf if self.p is None else self.p))]
+        if outside.size:
+            last = "" if self.p is None else f" to {self.p - 1}"
+            raise ValueError(f"group {name!r} holds feature {outside[0]}; features are numbered from 0{last}")
+        members = members.astype(np.int64)
         values, counts = np.unique(members, return_counts=True)
         if np.any(counts > 1):
             raise ValueError(f"group {name!r} holds feature {_label(self.features, values[counts > 1][0])} twice")
@@ -189,12 +196,12 @@ class Groups:
             known = set(names)
             groups: dict[str, list[str]] = {}
             for column, group in by.items():
-                if column not in known:
+                if str(column) not in known:
                     raise ValueError(f"by names the column {column!r}, which is not among the {len(names)} columns")
                 if group is not None:
-                    groups.setdefault(str(group), []).append(column)
+                    groups.setdefault(str(group), []).append(str(column))
         else:
-            groups = {str(group): list(columns) for group, columns in by.items()}
+            groups = {str(group): [str(column) for column in columns] for group, columns in by.items()}
         return cls(groups, features=names)
 
     @classmethod
@@ -278,7 +285,9 @@ class Groups:
         if p is not None and self.p is None:
             for name, group in zip(self.names, self.members, strict=True):
                 if group.max() >= p:
-                    raise ValueError(f"group {name!r} holds feature {group.max()}; features are numbered 0 to {p - 1}")
+                    raise ValueError(
+                        f"group {name!r} holds feature {group.max()}; features are numbered from 0 to {p - 1}"
+                    )
         return self
 
     def complete(self, p: int | None = None) -> Groups:
@@ -612,7 +621,7 @@ def _correlated(Z, threshold, neighbours):
     """Pairs i < j with |correlation| >= threshold, and the correlations; a slab of columns at a time."""
     p = Z.shape[1]
     rows, columns, values = [], [], []
-    slab = max(1, (1 << 22) // p)
+    slab = max(1, _SLAB // p)
     for first in range(0, p, slab):
         part = Z[:, first : first + slab].T @ Z
         part[np.arange(part.shape[0]), first + np.arange(part.shape[0])] = 0.0
@@ -812,7 +821,12 @@ def _as_forest(parents):
             up[places[str(child)]] = -1 if parent is None else places[str(parent)]
     else:
         parents = [-1 if parent is None else parent for parent in parents]
-        up = index_array("parents", np.asarray(parents) + 1, len(parents) + 1).ravel() - 1
+        for node, parent in enumerate(parents):
+            if not (isinstance(parent, numbers.Integral) and -1 <= parent < len(parents)):
+                raise ValueError(
+                    f"node {node} has the parent {parent!r}; nodes are numbered from 0 to {len(parents) - 1}"
+                )
+        up = np.array(parents, dtype=np.int64)
         names = [str(k) for k in range(len(up))]
     if not names:
         raise ValueError("parents is empty; give at least one node")
