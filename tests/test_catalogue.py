@@ -346,6 +346,33 @@ def test_alpha_max_is_exact(penalty):
     assert not above[~free].any() and below[~free].any()
 
 
+def test_no_alpha_makes_a_square_zero():
+    X, Y = data()
+    assert fl.Problem(X, Y[:, 0], loss="squared", penalty=cat.ExclusiveLasso(APART)).alpha_max() == np.inf
+
+
+def test_entries_add_and_multiply():
+    X, Y = data()
+    parts = [0.5 * cat.SparseGroupLasso(APART, 0.3), 2 * cat.FusedLasso(0.2), fl.NonNegative(), 0.1 * fl.Ridge()]
+    penalty = fl.penalties.Sum(*parts)
+    w = np.abs(np.random.default_rng(0).standard_normal(P))
+    blocks = compile_penalty(penalty, P, 1.0)
+    together = sum(block.value(block.matrix @ w) for block in blocks)
+    apart = 0.5 * parts[0].part.value(w) + 2 * parts[1].part.value(w) + 0.05 * w @ w
+    assert together == pytest.approx(apart, rel=1e-13)
+    result = fl.solve(fl.Problem(X, Y[:, 0], loss="squared", penalty=penalty, alpha=0.05), tol=1e-8)
+    assert result.status is fl.Status.CONVERGED and np.all(result.coef >= 0)
+
+
+@pytest.mark.parametrize(
+    "penalty", [cat.SparseGroupLasso([[3, 1], [0, 2]]), cat.LatentGroupLasso([[2, 0], [1, 3]]), cat.LowRank((2, 2))]
+)
+def test_a_quadratic_costs_no_rows(penalty):
+    """A penalty that only reorders the features carries the quadratic with it."""
+    (block,) = compile_penalty(penalty + 0.3 * fl.Ridge(), 4, 1.0)
+    assert block.ridge == 0.3
+
+
 # -- the penalties with a prox of their own ---------------------------------------------------------
 
 
@@ -521,6 +548,18 @@ def test_latent_prox_of_many_overlaps(p, count, size, scale):
     np.testing.assert_array_equal(live, held)
 
 
+@pytest.mark.parametrize("scale", [1e-150, 1e-30, 1e30, 1e100])
+def test_latent_norm_of_any_scale(scale):
+    function, _ = leaf(cat.LatentGroupLasso([[0, 1], [1, 2], [2, 3]]), 4)
+    u = np.array([1.0, -2.0, 0.0, 1e-3])
+    assert function.value(scale * u) == pytest.approx(scale * function.value(u), rel=1e-13)
+    assert function.value(0 * u) == 0
+    assert np.isnan(function.value(np.array([1.0, np.nan, 0.0, 0.0])))
+    np.testing.assert_allclose(
+        run_prox(function, scale * u, 0.3 * scale), scale * run_prox(function, u, 0.3), rtol=1e-12
+    )
+
+
 def test_prox_of_an_entry():
     u = np.array([3.0, -1.0, 0.2, 0.25, 2.0])
     np.testing.assert_allclose(cat.Lasso().prox(u, 0.5), [2.5, -0.5, 0, 0, 1.5])
@@ -568,6 +607,20 @@ def test_set_params_reaches_inside():
     assert penalty.penalty.penalty.l1_ratio == 0.1
     with pytest.raises(ValueError, match="l1_ratio is 2"):
         copy.set_params(penalty__penalty__l1_ratio=2)
+
+
+def test_set_params_reaches_the_parts_of_a_sum():
+    penalty = cat.ElasticNet(0.1) + (0.5 * cat.Slope()) @ fl.Selection([0, 1], 3) + fl.Ridge()
+    params = penalty.get_params()
+    assert params["part0__l1_ratio"] == 0.1 and params["part1__part__scale"] == 0.5
+    copy = clone(penalty).set_params(part0__l1_ratio=0.9, part1__part__scale=3)
+    assert repr(copy.parts[0]) == "ElasticNet(l1_ratio=0.9)" and copy.parts[1].part.scale == 3
+    assert params["part0__l1_ratio"] == penalty.parts[0].l1_ratio == 0.1
+    assert repr(copy.set_params(part1=fl.L1()).parts[1]) == "L1()"
+    assert fl.Ridge().get_params() == fl.NonNegative().get_params() == {}
+    for wrong in ("part3", "part2__scale", "part0__alpha"):
+        with pytest.raises(ValueError, match="no parameter"):
+            penalty.set_params(**{wrong: 1})
 
 
 class Model(BaseEstimator, RegressorMixin):

@@ -27,7 +27,7 @@ def tiny(**changes):
     """Two artificial problems that are done in a second, ended by epochs so that every machine sees the same."""
     base = experiments.artificial(rows=(40, 60), side=4, repetitions=2, methods=METHODS, window=30.0, quick=True)
     return dataclasses.replace(
-        base, **({"max_epochs": 12, "studies": Studies(repetitions=0), "tuning": Tuning((0.1, 1.0), keep=1)} | changes)
+        base, **({"max_epochs": 12, "studies": Studies(repetitions=0), "tuning": Tuning((0.1, 1.0))} | changes)
     )
 
 
@@ -249,7 +249,9 @@ def test_what_can_be_read_off_a_trace():
     assert total == pytest.approx(2.3, abs=0.1) and share == pytest.approx(0.3 / 2.3, abs=0.02)
     assert decades(trace([10, 20, 30])) == (0.0, 0.0)
     mean, std = summarise([trace([1, 1e-2]), trace([1, 1e-4])], "epoch", "excess", np.array([0, 1, 5]))
-    assert mean[1] == mean[2] == pytest.approx(2 * 0.00505, rel=1e-6) and std[1] > 0
+    assert mean[1] == pytest.approx(2 * 0.00505, rel=1e-6) and std[1] > 0 and np.isnan(mean[2])
+    ended = dataclasses.replace(trace([1, 1e-2]), still=True)
+    assert ended.at("epoch", "excess", [1, 9])[1] == pytest.approx(2e-2)
 
 
 def test_settling_is_for_good():
@@ -346,9 +348,10 @@ def test_claims_a_and_b_hold_in_a_short_run():
         online = {"eta0": 0.1, "schedule": "strong"}
         for curve, options in ((PAPER, {"preset": "paper"}), ("batch-admm", {}), ("opg-admm", online)):
             part = measure.run_method(instance, curve, options, seed=0, window=60.0, points=10**6, max_epochs=epochs)
+            still = part.pop("still")
             columns = {name: np.array(values) for name, values in part.items()}
             columns["seconds"] = columns["epoch"].astype(float)
-            traces.append(Trace(f"n{rows}", curve, 0, **columns, optimum=best))
+            traces.append(Trace(f"n{rows}", curve, 0, **columns, optimum=best, still=still))
     assert claims.linear(Traces(traces)).shown is True
     found = claims.batch(Traces(traces), "n128", "n2560")
     assert found.shown is True, found.measured
@@ -463,7 +466,7 @@ def test_own_file(tmp_path, monkeypatch, undrawn):
     monkeypatch.chdir(tmp_path)
     np.savetxt("own.csv", table, delimiter=",")
     settings = experiments.real(["own.csv"], methods=[PAPER, "opg-admm"], repetitions=1, quick=True)
-    settings = dataclasses.replace(settings, max_epochs=5, tuning=Tuning((1.0,), keep=0))
+    settings = dataclasses.replace(settings, max_epochs=5, tuning=Tuning((1.0,), long=False))
     outcome = experiments.reproduce(settings, "results")
     assert outcome.traces.curves("own") == [PAPER, "opg-admm"]
     assert data.make_instance(settings.data[0], 0).about["test rows"] == 12
@@ -478,7 +481,7 @@ def test_own_file(tmp_path, monkeypatch, undrawn):
     with pytest.raises(ValueError, match="data 1 digest"):
         store.Store("results", dataclasses.replace(
             experiments.real(["own.csv"], methods=[PAPER, "opg-admm"], repetitions=1, quick=True), max_epochs=5,
-            tuning=Tuning((1.0,), keep=0),
+            tuning=Tuning((1.0,), long=False),
         ))  # fmt: skip
 
 
@@ -486,16 +489,12 @@ def test_own_file(tmp_path, monkeypatch, undrawn):
 
 
 def command(*args):
-    typer = pytest.importorskip("typer", reason="the command line needs typer (fenchel[cli])")
+    pytest.importorskip("typer", reason="the command line needs typer (fenchel[cli])")
     from typer.testing import CliRunner
 
     from fenchel import cli
-    from fenchel.cli_reproduce import reproduce
 
-    app = typer.Typer(pretty_exceptions_enable=False)
-    app.callback()(lambda: None)
-    app.command()(cli._guarded(reproduce))
-    return CliRunner().invoke(app, ["reproduce", *map(str, args)])
+    return CliRunner().invoke(cli.make_app(), ["reproduce", *map(str, args)])
 
 
 def test_command_quick(tmp_path, monkeypatch):

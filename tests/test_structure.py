@@ -151,6 +151,10 @@ def test_groups_from_pipelines_remainders_and_selectors():
         "colour": 3, "size": 3, "rare": 4, "age": 1, "height": 1,
     }  # fmt: skip
     assert listed(Groups.from_encoder(OrdinalEncoder().fit(DATA[["colour"]]))) == {"colour": [0]}
+    scaled = make_pipeline(transformer, StandardScaler(with_mean=False)).fit(DATA)
+    assert listed(Groups.from_encoder(scaled)) == listed(groups)
+    plain = make_pipeline(SimpleImputer(), StandardScaler()).fit(DATA[["age", "height"]])
+    assert listed(Groups.from_encoder(plain)) == {"age": [0], "height": [1]}
 
 
 def test_groups_from_a_gmt_file(tmp_path):
@@ -178,12 +182,16 @@ def test_complete_gives_every_feature_a_group():
     ("make", "message"),
     [
         (lambda: Groups([]), "groups is empty"),
+        (lambda: Groups({}), "groups is empty"),
+        (lambda: Groups(5), "groups is 5"),
+        (lambda: Groups("job"), "groups is 'job'"),
+        (lambda: Groups([[0], None]), "group 'group 1' is None"),
         (lambda: Groups({"a": [0], "b": []}), "group 'b' is empty"),
         (lambda: Groups({"a": [0, 1, 0]}), "group 'a' holds feature 0 twice"),
         (lambda: Groups({"a": ["y", "y"]}, features="xy"), "group 'a' holds feature 'y' twice"),
         (lambda: Groups({"a": ["q"]}, features="xy"), "group 'a' holds 'q', which is not among the 2 features"),
         (lambda: Groups({"a": ["q"]}), "group 'a' holds 'q'; names need features="),
-        (lambda: Groups({"a": "xy"}, features="xy"), "group 'a' is the string 'xy'"),
+        (lambda: Groups({"a": "xy"}, features="xy"), "group 'a' is 'xy'; it must be a list"),
         (lambda: Groups({"a": [5]}, p=5), "group 'a' holds feature 5; features are numbered from 0 to 4"),
         (lambda: Groups({"a": [-1]}), "group 'a' holds feature -1; features are numbered from 0$"),
         (lambda: Groups({"a": [0.5]}), "group 'a' holds 0.5"),
@@ -274,10 +282,13 @@ def test_correlations_in_slabs(monkeypatch):
     from fenchel import structure
 
     rng = np.random.default_rng(0)
-    Z = structure._standard(rng.standard_normal((20, 37)))
+    X = 1e-9 * rng.standard_normal((20, 37)) * (rng.random((20, 37)) < 0.5)
+    X[:, 0] = 5.0
     monkeypatch.setattr(structure, "_SLAB", 37 * 5)
-    expected = np.argwhere(np.triu(np.abs(Z.T @ Z) >= 0.3, 1)).tolist()
-    assert sorted(structure._correlated(Z, 0.3, None)[0].tolist()) == expected
+    expected = np.argwhere(np.triu(np.abs(np.corrcoef(X[:, 1:].T)) >= 0.3, 1)) + 1
+    for kind in (np.asarray, sp.csr_array):
+        graph = Graph.from_data(kind(X), "correlation", threshold=0.3)
+        assert sorted(graph.edges.tolist()) == expected.tolist()
 
 
 @pytest.mark.parametrize(
@@ -312,10 +323,10 @@ def test_grid():
     grid = Grid((2, 3))
     assert grid.p == 6 and grid.features[:2] == ["0,0", "0,1"]
     assert sorted(grid.edges.tolist()) == [[0, 1], [0, 3], [1, 2], [1, 4], [2, 5], [3, 4], [4, 5]]
-    assert [len(cell) for cell in grid.cells] == [2, 2, 1, 1, 1]
+    assert grid.edges[:, 0].tolist() == [0, 0, 1, 1, 2, 3, 4]  # the edges from a cell stand together
     assert np.array_equal(grid.image(np.arange(6)), [[0, 1, 2], [3, 4, 5]])
     assert len(Grid(4).edges) == 3 and len(Grid((2, 2, 2)).edges) == 12
-    assert Grid(1).cells == []
+    assert len(Grid(1).edges) == 0
 
 
 def test_masked_grid():
@@ -354,6 +365,7 @@ def test_tree_from_parents():
     assert listed(tree.groups()) == {
         "cat": [0], "dog": [1], "trout": [2], "mammal": [0, 1], "fish": [2], "fern": [3], "animal": [0, 1, 2],
     }  # fmt: skip
+    assert len(tree) == len(list(tree)) == 7 and tree["mammal"].tolist() == [0, 1]
     assert [tree.names[k] if k >= 0 else None for k in tree.parents] == [
         "mammal", "mammal", "fish", "animal", "animal", None, None,
     ]  # fmt: skip
@@ -366,6 +378,8 @@ def test_tree_with_chosen_features():
     assert listed(every.groups()) == {"0": [0, 1, 2, 3], "1": [1, 3], "2": [2], "3": [3]}
     assert listed(as_groups(every, 4)) == listed(every.groups())
     assert Tree([None, 0, 0]).features == ["1", "2"]
+    assert listed(Tree(pd.Series({"a": "c", "b": "c", "c": None})).groups()) == {"a": [0], "b": [1], "c": [0, 1]}
+    assert listed(Tree({1: 7, 2: 7, 7: np.nan}).groups()) == {"1": [0], "2": [1], "7": [0, 1]}
 
 
 @pytest.mark.parametrize(

@@ -90,6 +90,7 @@ def _group_weights(weights, groups):
         return finite_vector("weights", weights, len(groups), minimum=0)
     places = _places(groups.names)
     for name, weight in weights.items():
+        name = str(name)
         if name not in places:
             raise ValueError(f"weights names the group {name!r}, which does not exist")
         if not (_is_real(weight) and weight >= 0):
@@ -295,10 +296,9 @@ class SparseGroupLasso(Shorthand):
     def build(self, p):
         groups = as_groups(self.groups, p)
         p = _known(p or groups.p, "SparseGroupLasso")
-        single = np.ones(p) if self.feature_weights is None else finite_vector(
-            "feature_weights", self.feature_weights, p, minimum=0
-        )  # fmt: skip
-        single, weights = self.l1_ratio * single, (1 - self.l1_ratio) * _group_weights(self.weights, groups)
+        single = np.ones(p) if self.feature_weights is None else self.feature_weights
+        single = self.l1_ratio * finite_vector("feature_weights", single, p, minimum=0)
+        weights = (1 - self.l1_ratio) * _group_weights(self.weights, groups)
         if groups.overlap:
             return L1(single) + GroupL2(groups.members, weights)
         names = [*groups.names, *(f"feature {j}" for j in range(p))]
@@ -516,12 +516,17 @@ class TotalVariation(Shorthand):
 
     def build(self, p):
         grid = (self.grid if isinstance(self.grid, Grid) else Grid(self.grid)).checked(p)
-        cells = grid.cells
-        if not cells:
+        if not len(grid.edges):
             raise ValueError(f"{grid!r} has no neighbouring cells")
-        kind = GroupL2(cells, np.ones(len(cells))) if self.isotropic else L1()
+        kind = _ranges(grid.edges[:, 0]) if self.isotropic else L1()
         fused = (1 - self.l1_ratio) * (kind @ Incidence(grid.edges, grid.p))
         return fused if self.l1_ratio == 0 else self.l1_ratio * L1(_feature_weights(self.weights, grid.p)) + fused
+
+
+def _ranges(labels):
+    """The sum of Euclidean norms of the runs of equal labels: groups in one go, since a volume has many."""
+    ends = np.append(np.flatnonzero(np.diff(labels)) + 1, len(labels))
+    return NestedL2(np.append(0, ends[:-1]), ends, np.full(len(ends), -1), np.ones(len(ends)))
 
 
 # -- matrices, tensors, several outputs -------------------------------------------------------------
@@ -645,23 +650,7 @@ class MultiTaskLowRank(Shorthand):
         return TraceNorm((self.n_outputs, _features_of(p, self.n_outputs, "MultiTaskLowRank")))
 
 
-class _Around(Shorthand):
-    """A penalty around another, whose parameters are reached as ``penalty__name``."""
-
-    def get_params(self, deep=True):
-        params = super().get_params(deep)
-        inner = self.penalty.get_params(deep) if deep else {}
-        return params | {f"penalty__{name}": value for name, value in inner.items()}
-
-    def set_params(self, **params):
-        inner = {name: params.pop(name) for name in list(params) if name.startswith("penalty__")}
-        super().set_params(**params)
-        if inner:
-            self.penalty.set_params(**{name.removeprefix("penalty__"): value for name, value in inner.items()})
-        return self
-
-
-class PerOutput(_Around):
+class PerOutput(Shorthand):
     """The same penalty on the coefficients of every output, class or task.
 
     Parameters
@@ -679,7 +668,7 @@ class PerOutput(_Around):
         return Sum(*(self.penalty @ Selection(np.arange(first, first + features), p) for first in starts))
 
 
-class Unpenalised(_Around):
+class Unpenalised(Shorthand):
     """A penalty on all features but some, which carry none.
 
     Parameters
@@ -841,7 +830,7 @@ class SortedL1(_Norm):
 
 
 class NestedL2(_Norm):
-    r"""The sum of Euclidean norms of nested ranges; see TreeGroups.
+    r"""The sum of Euclidean norms of ranges that are nested or apart; see TreeGroups.
 
     Parameters
     ----------
@@ -873,10 +862,7 @@ class NestedL2(_Norm):
         return int(self.last.max())
 
     def units(self, d):
-        labels = np.empty(d, dtype=np.int64)
-        for root in np.flatnonzero(self.parent < 0):
-            labels[self.first[root] : self.last[root]] = root
-        return labels
+        return np.searchsorted(np.sort(self.first[self.parent < 0]), np.arange(d), side="right") - 1
 
     def value(self, u):
         from .kernels.catalogue import nested_norms
@@ -982,6 +968,9 @@ class ExclusiveL1(Penalty):
 
     def gauge(self, y):
         return 0.0
+
+    def zero_gauge(self, y):
+        return np.inf if np.any(y) else 0.0
 
     def __repr__(self):
         return f"ExclusiveL1({len(self.sizes)} groups)"

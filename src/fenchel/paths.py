@@ -12,8 +12,8 @@ import dataclasses
 import sys
 
 import numpy as np
-import scipy.sparse as sp
 
+from .data import as_weights
 from .methods.sdca_admm import SDCAADMM, State
 from .newton import Newton, worthwhile
 from .problem import Problem
@@ -135,12 +135,7 @@ def path(
     >>> path.nonzeros[:4], bool(path.converged.all())
     (array([0, 2, 2, 2]), True)
     """
-    if isinstance(problem, Problem):
-        if y is not None or data:
-            extra = "y" if y is not None else sorted(data)[0]
-            raise ValueError(f"{extra} was given beside a Problem, which has its own; pass X and y, or a Problem")
-    else:
-        problem = Problem(problem, y, **data)
+    problem = _as_problem(problem, y, data)
     alphas = alpha_grid(problem, n_alphas, eps) if alphas is None else _as_alphas(alphas)
     follow = _Follower(problem, tol, max_epochs, random_state, solver_options or {})
     results = []
@@ -152,6 +147,15 @@ def path(
         if callback is not None and callback(alpha, results[-1]):
             break
     return Path(alphas[: len(results)], results, tol)
+
+
+def _as_problem(problem, y, data):
+    if not isinstance(problem, Problem):
+        return Problem(problem, y, **data)
+    if y is not None or data:
+        extra = "y" if y is not None else sorted(data)[0]
+        raise ValueError(f"{extra} was given beside a Problem, which has its own; pass X and y, or a Problem")
+    return problem
 
 
 def alpha_grid(problem: Problem, n_alphas: int = 50, eps: float = 1e-3) -> np.ndarray:
@@ -197,13 +201,13 @@ class _Follower:
             return solve(problem, **self._limits(), **self.options)
         start, spent = self._predict(problem, alpha), None
         if self.newton is not None:
-            w, _, y = start
-            spent = self.newton.correct(problem, w, y, tol=self.tol, steps=min(10, self.max_epochs))
-            start = tuple(spent.state[key] for key in ("w", "x", "y"))
+            steps = min(10, self.max_epochs)
+            spent = self.newton.correct(problem, start["w"], start["y"], tol=self.tol, steps=steps)
+            start = spent.state
         if spent is not None and spent.status is Status.CONVERGED:
             result = spent
         else:
-            warm = self._warm(problem, *start) if self.points else None
+            warm = warm_from(problem, start | {"rho": self.rho}, seed=self.seed) if self.points else None
             result = solve(problem, warm_start=warm, **self._limits(), **self.options)
             self.rho = result.state["rho"]
             if spent is not None:
@@ -216,20 +220,195 @@ class _Follower:
         return {"tol": self.tol, "max_epochs": self.max_epochs, "random_state": self.seed}
 
     def _predict(self, problem, alpha):
-        """w, x and y on the line through the last two answers."""
+        """w, x and y (x perhaps outside its domain) on the line through the last two answers."""
         if not self.points:
-            return np.zeros(problem.size), np.zeros(problem.visits), np.zeros(problem.d)
+            return {"w": np.zeros(problem.size), "x": np.zeros(problem.visits), "y": np.zeros(problem.d)}
         (before, first), (last, second) = self.points[0], self.points[-1]
         ahead = (alpha - last) / (last - before) if last != before else 0.0
-        w, x, y = (second[key] + ahead * (second[key] - first[key]) for key in ("w", "x", "y"))
-        return w, np.clip(x, *problem._domain()), y
+        return {key: second[key] + ahead * (second[key] - first[key]) for key in ("w", "x", "y")}
 
-    def _warm(self, problem, w, x, y):
-        """A result to start from; the count of epochs, which damps rho, begins anew."""
-        rng = np.random.default_rng(self.seed)
-        if self.rho is None:
-            self.rho = SDCAADMM(**self.options).start(problem, rng).rho
-        state = State(x=x, y=y, w=w, zx=problem.combine(x), by=problem.adjoint @ y, u=problem.map_slots @ w,
-                      rho=self.rho, epoch=0, rng=rng)  # fmt: skip
-        coef, intercept = problem.unpack(w)
-        return Result(coef, intercept, np.inf, -np.inf, Status.EPOCH_LIMIT, History(), 0, 0.0, state.as_dict())
+
+def warm_from(problem: Problem, state: dict, *, seed: int | None = 0) -> Result | None:
+    """What `solve` needs to start from a point: a dict with w, x and y, and rho if it is known.
+
+    None where the point is of another shape. The problem may be another one; x is brought into its domain.
+    """
+    sizes = {"w": problem.size, "x": problem.visits, "y": problem.d}
+    if any(np.shape(state.get(key)) != (size,) for key, size in sizes.items()):
+        return None
+    rng = np.random.default_rng(seed)
+    w, x, y = state["w"], np.clip(state["x"], *problem._domain()), state["y"]
+    rho = state.get("rho") or SDCAADMM().start(problem, rng).rho
+    point = State(x=x, y=y, w=w, zx=problem.combine(x), by=problem.adjoint @ y, u=problem.map_slots @ w, rho=rho,
+                  epoch=0, rng=rng)  # fmt: skip
+    coef, intercept = problem.unpack(w)
+    return Result(coef, intercept, np.inf, -np.inf, Status.EPOCH_LIMIT, History(), 0, 0.0, point.as_dict())
+
+
+# -- cross-validation -------------------------------------------------------------------------------
+
+
+class CrossValidation:
+    """Scores of every alpha on held-out rows, and what they say.
+
+    Attributes
+    ----------
+    alphas : array (k,), from large to small
+    scores : array (k, folds); larger is better. By default minus the mean loss of the held-out rows
+    mean, standard_error : arrays (k,), over the folds
+    relative_gaps, epochs : arrays (k, folds); every point of every fold has its own certificate
+    converged : array (k, folds)
+    """
+
+    def __init__(self, alphas, scores, paths):
+        self.alphas = alphas
+        self.scores = np.column_stack(scores)
+        self.relative_gaps = np.column_stack([one.relative_gaps for one in paths])
+        self.epochs = np.column_stack([one.epochs for one in paths])
+        self.converged = np.column_stack([one.converged for one in paths])
+        self.mean = self.scores.mean(axis=1)
+        folds = self.scores.shape[1]
+        self.standard_error = self.scores.std(axis=1, ddof=1) / np.sqrt(folds) if folds > 1 else np.zeros(len(alphas))
+
+    def select(self, rule: str = "min") -> int:
+        """The index of an alpha.
+
+        Parameters
+        ----------
+        rule : {"min", "1se"}
+            The best mean score (the smallest mean loss), or the largest alpha whose mean score is within one standard
+            error of the best: the simplest model that the data cannot tell from the best.
+        """
+        if rule not in ("min", "1se"):
+            raise ValueError(f"selection is {rule!r}; it must be 'min' or '1se'")
+        if not np.isfinite(self.mean).any():
+            raise ValueError("no alpha has a finite mean score; look at the scores of the folds")
+        best = int(np.nanargmax(np.where(np.isfinite(self.mean), self.mean, -np.inf)))
+        if rule == "min":
+            return best
+        return int(np.flatnonzero(self.mean >= self.mean[best] - self.standard_error[best])[0])
+
+    @property
+    def best_alpha(self) -> float:
+        """The alpha of the best mean score."""
+        return float(self.alphas[self.select("min")])
+
+    @property
+    def alpha_1se(self) -> float:
+        """The alpha of the one-standard-error rule."""
+        return float(self.alphas[self.select("1se")])
+
+    def to_frame(self):
+        """A data frame with a row per alpha: mean score, its standard error, and the largest gap of the folds."""
+        import pandas
+
+        columns = {
+            "mean": self.mean, "standard_error": self.standard_error, "relative_gap": self.relative_gaps.max(axis=1)
+        }  # fmt: skip
+        return pandas.DataFrame(columns, index=pandas.Index(self.alphas, name="alpha"))
+
+    def __repr__(self):
+        return (
+            f"CrossValidation({len(self.alphas)} alphas, {self.scores.shape[1]} folds, best {self.best_alpha:.3g}, "
+            f"one standard error {self.alpha_1se:.3g}, largest relative gap {self.relative_gaps.max():.1e})"
+        )
+
+
+def cross_validate_path(
+    problem,
+    y=None,
+    *,
+    cv=5,
+    score=None,
+    alphas=None,
+    n_alphas: int = 50,
+    eps: float = 1e-3,
+    tol: float = 1e-6,
+    max_epochs: int = 1000,
+    random_state: int | None = 0,
+    n_jobs: int | None = None,
+    solver_options: dict | None = None,
+    **data,
+) -> CrossValidation:
+    """Paths on the training rows of every fold, judged on the rows held out.
+
+    The rows of a fold are left out by giving them no weight, so that no fold copies the data.
+
+    Parameters
+    ----------
+    problem, y, data
+        A Problem, or what makes one, as in :func:`path`.
+    cv : int, splitter, or list of (training rows, held-out rows)
+        A whole number means as many folds, stratified for classification, in the order of the rows.
+    score : callable, optional
+        Called with (coef, intercept, rows), the rows held out; returns a number, larger is better. By default minus
+        their mean loss, weighted by the sample weights.
+    alphas, n_alphas, eps, tol, max_epochs, random_state, solver_options
+        As in :func:`path`; all folds share the alphas.
+    n_jobs : int, optional
+        Folds at a time, by joblib, in threads: the kernels release the interpreter.
+
+    Returns
+    -------
+    CrossValidation
+    """
+    from joblib import Parallel, delayed
+
+    problem = _as_problem(problem, y, data)
+    alphas = alpha_grid(problem, n_alphas, eps) if alphas is None else _as_alphas(alphas)
+    folds = _folds(problem, cv)
+    training = [_training(problem, k, train) for k, (train, _) in enumerate(folds)]
+    options = {
+        "alphas": alphas, "tol": tol, "max_epochs": max_epochs, "random_state": random_state,
+        "solver_options": solver_options,
+    }  # fmt: skip
+    paths = Parallel(n_jobs=n_jobs, prefer="threads")(delayed(path)(part, **options) for part in training)
+    scores = []
+    for one, (_, test) in zip(paths, folds, strict=True):
+        judge = _held_out_loss(problem, test) if score is None else lambda coef, b, test=test: score(coef, b, test)
+        scores.append([float(judge(coef, b)) for coef, b in zip(one.coefs, one.intercepts, strict=True)])
+    return CrossValidation(alphas, scores, paths)
+
+
+def _folds(problem, cv):
+    from sklearn.model_selection import check_cv
+
+    target = problem.target.reshape(problem.n, -1)
+    target = target[:, 0] if target.shape[1] == 1 else target
+    folds = list(check_cv(cv, target, classifier=problem.loss.classification).split(np.zeros((problem.n, 1)), target))
+    if not folds:
+        raise ValueError("cv gives no folds")
+    return folds
+
+
+def _training(problem, number, rows):
+    """The problem on some rows; the others get weight 0."""
+    weight = np.zeros(problem.n)
+    weight[rows] = problem.weight[rows] if problem.weight.size else 1.0
+    if weight.sum() <= 0:
+        raise ValueError(f"the training rows of fold {number} have no weight")
+    if problem.loss.classification:
+        labels = problem.target.reshape(problem.n, -1)[weight > 0]
+        single = np.flatnonzero(np.all(labels == labels[0], axis=0))
+        if single.size:
+            output = f" of output {single[0]}" if labels.shape[1] > 1 else ""
+            raise ValueError(
+                f"the training rows of fold {number} hold one class only{output}; use fewer folds or stratified ones"
+            )
+    other = problem.with_alpha(problem.alpha)
+    other.weight = as_weights(weight, problem.n)
+    return other
+
+
+def _held_out_loss(problem, rows):
+    """Minus the weighted mean loss on these rows, as a function of coefficients and intercepts."""
+    outputs = problem.layout[0]
+    visits = (np.asarray(rows)[:, None] * outputs + np.arange(outputs)).ravel()
+    target = problem.target[visits]
+    weight = np.repeat(problem.weight[rows], outputs) if problem.weight.size else np.ones(len(visits))
+
+    def judge(coef, intercept):
+        loss = problem.loss.value(problem.scores(problem.pack(coef, intercept))[visits], target)
+        return -float(np.sum(weight[weight > 0] * loss[weight > 0])) / weight.sum() if weight.any() else np.nan
+
+    return judge

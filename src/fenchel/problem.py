@@ -473,6 +473,25 @@ class Problem:
 
     # -- structure ----------------------------------------------------------------------------------
 
+    def snaps(self, w, u):
+        """Answers close to w in which the structure of u = prox(...) is exact, the plainest first."""
+        yield self.snap(w, u)
+        counts = np.diff(self.map.indptr)
+        if np.all(counts == 1) and np.array_equal(np.sort(self.map.indices), np.arange(self.map.shape[1])):
+            # u is w itself: ranks, ties and maxima are exact in it
+            exact = w.copy()
+            exact[self.feature_slots[self.map.indices]] = u / self.map.data
+            yield exact
+        long = np.flatnonzero((u == 0) & (counts > 2))
+        if 0 < long.size <= _MOST_FREE:
+            # rows of B' with more than two entries (trends): w moves to where all that are zero in u vanish
+            rows = self.map[np.flatnonzero(u == 0)].toarray()
+            exact = w.copy()
+            for _ in range(2):
+                values = exact[self.feature_slots]
+                exact[self.feature_slots] = values - np.linalg.lstsq(rows, rows @ values, rcond=None)[0]
+            yield exact
+
     def snap(self, w, u) -> np.ndarray:
         """w with the structure of u = prox(...) made exact: zero features are 0.0, fused ones equal bits."""
         w = w.copy()

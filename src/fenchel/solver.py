@@ -217,11 +217,9 @@ class _Run:
         """Prefer the answer whose zeros and ties are exact, if the proof still covers it."""
         if getattr(self.state, "u", None) is None:
             return
-        snapped = self.problem.snap(self.state.w, self.state.u)
-        if np.array_equal(snapped, self.w):
-            return
-        allowed = self.best.dual + self.tol * abs(self.best.primal) - self.best.primal if self.best.certified else 0.0
-        self._offer(snapped, slack=max(allowed, 0.0))
+        for snapped in self.problem.snaps(self.state.w, self.state.u):
+            slack = self.tol * abs(self.best.primal) - self.best.gap if self.best.certified else 0.0
+            self._offer(snapped, slack=max(slack, 0.0))
 
 
 def _spacing(problem, method) -> int:

@@ -113,12 +113,15 @@ class Groups:
             if names is not None:
                 raise ValueError("names is given twice: groups is a dict, whose keys are the names")
             names, groups = list(groups), list(groups.values())
-        elif _is_labels(groups):
-            if self.p not in (None, len(groups)):
-                raise ValueError(f"groups has {len(groups)} labels for {self.p} features")
-            self.p = len(groups)
-            groups, names = _by_label(groups, names)
-        groups = list(groups)
+        elif isinstance(groups, str) or not hasattr(groups, "__iter__"):
+            raise ValueError(f"groups is {groups!r}; it must be a list of groups, a dict or a vector of labels")
+        else:
+            groups = list(groups)
+            if groups and all(np.isscalar(label) for label in groups):
+                if self.p not in (None, len(groups)):
+                    raise ValueError(f"groups has {len(groups)} labels for {self.p} features")
+                self.p = len(groups)
+                groups, names = _by_label(groups, names)
         if not groups:
             raise ValueError("groups is empty; give at least one group of features")
         self.names = _names([f"group {k}" for k in range(len(groups))] if names is None else names, "names")
@@ -128,8 +131,8 @@ class Groups:
         self.members = [self._group(name, group, places) for name, group in zip(self.names, groups, strict=True)]
 
     def _group(self, name, group, places):
-        if isinstance(group, str):
-            raise ValueError(f"group {name!r} is the string {group!r}; it must be a list of features")
+        if isinstance(group, str) or not hasattr(group, "__iter__"):
+            raise ValueError(f"group {name!r} is {group!r}; it must be a list of features")
         group = list(group)
         if not group:
             raise ValueError(f"group {name!r} is empty; drop it or give it features")
@@ -210,7 +213,7 @@ class Groups:
 
         The outputs of a OneHotEncoder, KBinsDiscretizer or SplineTransformer are grouped by the column they come
         from; a column that is passed on, or transformed to one column, is a group of its own; the outputs of any
-        other transformer form one group. The last step of a Pipeline decides.
+        other transformer form one group. In a Pipeline the last step that is not one to one decides.
         """
         from sklearn.utils.validation import check_is_fitted
 
@@ -327,10 +330,6 @@ def as_groups(groups, p: int | None = None) -> Groups:
     return (groups if isinstance(groups, Groups) else Groups(groups)).checked(p)
 
 
-def _is_labels(groups):
-    return len(groups) > 0 and all(np.isscalar(label) for label in groups) and not isinstance(groups, str)
-
-
 def _by_label(labels, names):
     values, code = np.unique(np.asarray(labels), return_inverse=True)
     groups = np.split(np.argsort(code, kind="stable"), np.cumsum(np.bincount(code))[:-1])
@@ -360,6 +359,8 @@ def _outputs(encoder, columns) -> dict[str, list[int]]:
         return _column_transformer_outputs(encoder)
     if hasattr(encoder, "steps"):
         steps = [step for _, step in encoder.steps if step is not None and step != "passthrough"]
+        while len(steps) > 1 and _keeps_columns(steps[-1]):
+            steps.pop()
         if not steps:
             return {str(name): [k] for k, name in enumerate(columns)}
         return _outputs(steps[-1], getattr(steps[-1], "feature_names_in_", columns))
@@ -372,6 +373,13 @@ def _outputs(encoder, columns) -> dict[str, list[int]]:
     ends = np.cumsum(widths)
     return {str(name): list(range(end - width, end))
             for name, width, end in zip(columns, widths, ends, strict=True) if width}  # fmt: skip
+
+
+def _keeps_columns(encoder):
+    """Whether the transformer has one output for every input."""
+    if hasattr(encoder, "output_indices_") or hasattr(encoder, "steps"):
+        return False
+    return _widths(encoder) == [1] * encoder.n_features_in_
 
 
 def _widths(encoder) -> list[int] | None:
@@ -512,9 +520,10 @@ class Graph:
         Parameters
         ----------
         graph : networkx graph
-            The directions of edges are ignored, as are features that it does not hold.
+            The directions of its edges are ignored.
         features : list of nodes or data frame, optional
-            The nodes in the order of the columns; by default in the graph's own order.
+            The nodes in the order of the columns; by default in the graph's own order. Those that the graph does not
+            hold have no edges.
         weight : str or None
             Attribute of the edges with their weights, 1 where it is missing; None: all are 1.
         """
@@ -555,18 +564,18 @@ class Graph:
             Names; those of a data frame by default.
         """
         features = X if features is None and hasattr(X, "columns") else features
-        X = X.to_numpy() if hasattr(X, "to_numpy") else X
-        if method not in ("glasso", "correlation"):
-            raise ValueError(f"method is {method!r}; it must be 'glasso' or 'correlation'")
+        X = X if sp.issparse(X) else np.asarray(X.to_numpy() if hasattr(X, "to_numpy") else X, dtype=float)
         if method == "glasso":
-            from .datasets import graph_edges
+            from .datasets import _covariance, graph_edges
 
             edges = graph_edges(X, alpha)
-            correlation = None if not signed else _pair_correlations(_standard(X), edges)
-        else:
+            correlation = _covariance(X)[edges[:, 0], edges[:, 1]] if signed else None
+        elif method == "correlation":
             if not 0 < threshold <= 1:
                 raise ValueError(f"threshold is {threshold!r}; it must lie above 0 and at most at 1")
-            edges, correlation = _correlated(_standard(X), threshold, neighbours)
+            edges, correlation = _correlated(X, threshold, neighbours)
+        else:
+            raise ValueError(f"method is {method!r}; it must be 'glasso' or 'correlation'")
         weights = np.where(correlation < 0, -1.0, 1.0) if signed else None
         return cls(edges, X.shape[1], weights, features)
 
@@ -604,26 +613,25 @@ def _pairs(edges):
     return [edge[:2] for edge in edges], weights
 
 
-def _standard(X):
-    """Columns with mean 0 and length 1; constant ones are 0."""
-    X = np.asarray(X.toarray() if sp.issparse(X) else X, dtype=float)
-    X = X - X.mean(axis=0)
-    length = np.linalg.norm(X, axis=0)
-    constant = length <= 1e-13 * np.abs(X).max(initial=0.0) * np.sqrt(len(X))
-    return np.divide(X, length, out=np.zeros_like(X), where=~constant)
-
-
-def _pair_correlations(Z, edges):
-    return np.einsum("ij,ij->j", Z[:, edges[:, 0]], Z[:, edges[:, 1]])
-
-
-def _correlated(Z, threshold, neighbours):
+def _correlated(X, threshold, neighbours):
     """Pairs i < j with |correlation| >= threshold, and the correlations; a slab of columns at a time."""
-    p = Z.shape[1]
+    n, p = X.shape
+    mean = np.asarray(X.mean(axis=0)).ravel()
+    if sp.issparse(X):
+        X = sp.csc_array(X)
+        largest, square = abs(X).max(axis=0).toarray().ravel(), X.multiply(X).sum(axis=0) - n * mean**2
+    else:
+        largest, X = np.abs(X).max(axis=0), X - mean
+        mean, square = np.zeros(p), np.einsum("ij,ij->j", X, X)
+    constant = square <= 1e-13 * n * largest**2
+    scale = np.divide(1.0, np.sqrt(np.maximum(square, 0.0)), out=np.zeros(p), where=~constant)
     rows, columns, values = [], [], []
     slab = max(1, _SLAB // p)
     for first in range(0, p, slab):
-        part = Z[:, first : first + slab].T @ Z
+        some = slice(first, first + slab)
+        part = X[:, some].T @ X
+        part = part.toarray() if sp.issparse(part) else part
+        part = (part - n * np.outer(mean[some], mean)) * np.outer(scale[some], scale)
         part[np.arange(part.shape[0]), first + np.arange(part.shape[0])] = 0.0
         strong = np.abs(part) >= threshold
         if neighbours is not None and neighbours < p:
@@ -688,13 +696,6 @@ class Grid:
         self.edges = pairs[np.argsort(pairs[:, 0], kind="stable")]
 
     @property
-    def cells(self) -> list[np.ndarray]:
-        """Groups of edges, one per cell that has any: the isotropic total variation takes their lengths."""
-        if not len(self.edges):
-            return []
-        return np.split(np.arange(len(self.edges)), np.flatnonzero(np.diff(self.edges[:, 0])) + 1)
-
-    @property
     def features(self) -> list[str]:
         cells = np.ndindex(self.shape) if self.mask is None else map(tuple, np.argwhere(self.mask).tolist())
         return [",".join(map(str, cell)) for cell in cells]
@@ -728,7 +729,7 @@ class Tree:
 
     Parameters
     ----------
-    parents : dict child -> parent, or vector with the parent's number of every node
+    parents : dict (or Series) child -> parent, or vector with the parent's number of every node
         None, -1 or a missing child mark a root.
     features : "leaves", "all" or list of nodes (or data frame)
         Which nodes are features, in the order of the columns: the leaves (default), every node, or those listed
@@ -805,6 +806,13 @@ class Tree:
     def __len__(self):
         return len(self.names)
 
+    def __iter__(self):
+        return iter(self.groups())
+
+    def __getitem__(self, name):
+        """The features at and below a node."""
+        return self.groups()[name]
+
     def __repr__(self):
         roots = _several(np.count_nonzero(self.parents < 0), "root")
         return f"Tree({_several(len(self), 'node')} over {_several(self.p, 'feature')}, {roots}, depth {self.depth})"
@@ -812,13 +820,11 @@ class Tree:
 
 def _as_forest(parents):
     """Names of the nodes and the number of each one's parent, -1 for roots."""
-    if isinstance(parents, dict):
-        names = list(dict.fromkeys(str(name) for name in parents))
-        names += [str(top) for top in dict.fromkeys(parents.values()) if top is not None and str(top) not in parents]
+    if hasattr(parents, "items"):
+        parents = {str(child): None if top is None or top != top else str(top) for child, top in parents.items()}
+        names = list(dict.fromkeys([*parents, *(top for top in parents.values() if top is not None)]))
         places = _places(names)
-        up = np.full(len(names), -1, dtype=np.int64)
-        for child, parent in parents.items():
-            up[places[str(child)]] = -1 if parent is None else places[str(parent)]
+        up = np.array([places.get(parents.get(name), -1) for name in names], dtype=np.int64)
     else:
         parents = [-1 if parent is None else parent for parent in parents]
         for node, parent in enumerate(parents):

@@ -80,7 +80,7 @@ def _draw_curves(settings, traces, axis):
         for axes, (metric, title) in zip(row, _PANELS, strict=True):
             grid = make_grid(settings, traces, data.name, axis)
             if metric != "excess":
-                grid = np.geomspace(max(grid[-1] / 1000, grid[1] if axis == "epoch" else 0), grid[-1], len(grid))
+                grid = np.geomspace(1 if axis == "epoch" else grid[-1] / 1000, grid[-1], len(grid))
             mine = [trace for trace in traces.all if trace.dataset == data.name]
             floor = max(trace.optimum.floor for trace in mine) if metric == "excess" else -np.inf
             for curve in traces.curves(data.name):
@@ -133,10 +133,11 @@ def _scale_excess(axes, traces, floor):
 def _scale_test(axes, traces, metric):
     """A logarithmic axis of time, for most of what can be seen is early; the value at the optimum as a line."""
     best = float(np.mean([getattr(trace.optimum, metric) for trace in traces]))
-    worst = max(getattr(trace, metric)[0] for trace in traces)
+    seen = np.concatenate([line.get_ydata() for line in axes.get_lines()])
+    low, high = min(best, np.nanmin(seen)), min(np.nanmax(seen), max(getattr(trace, metric)[0] for trace in traces))
     axes.axhline(best, color=_GREY, linewidth=0.9, linestyle=(0, (1, 2)), zorder=1)
     axes.set_xscale("log")
-    axes.set_ylim(top=best + 1.05 * (worst - best))
+    axes.set_ylim(low - 0.12 * (high - low), high + 0.05 * (high - low))
 
 
 # -- studies ----------------------------------------------------------------------------------------

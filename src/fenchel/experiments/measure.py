@@ -38,19 +38,11 @@ def one_thread():
 def certify(problem: Problem, tol: float) -> Result:
     """Solve to rounding; the certificate tells how far that is."""
     with one_thread():
-        result = _solve(problem, tol=tol, max_epochs=20_000)
-        if not result.relative_gap <= _ENOUGH:
-            # slower, and safe where rows are strongly correlated
-            result = _solve(problem, tol=tol, max_epochs=50_000, preset="paper", block_size=1)
-    if not result.relative_gap <= _ENOUGH:
-        raise ValueError(f"the optimum could not be certified: its relative gap is {result.relative_gap:.1e}")
-    return result
-
-
-def _solve(problem, **options) -> Result:
-    result = solve(problem, **options)
+        result = solve(problem, tol=tol, max_epochs=20_000)
     if result.status is Status.INTERRUPTED:  # `solve` turns Ctrl-C into an answer; here half an answer is none
         raise KeyboardInterrupt
+    if not result.relative_gap <= _ENOUGH:
+        raise ValueError(f"the optimum could not be certified: its relative gap is {result.relative_gap:.1e}")
     return result
 
 
@@ -96,10 +88,11 @@ def run_method(
 
     Returns
     -------
-    dict of lists
-        epoch, seconds, objective, test_loss, test_error
+    dict
+        Lists epoch, seconds, objective, test_loss, test_error; and whether it ended `still`, with rounding all
+        that moved.
     """
-    problem, rows, due = instance.problem, [], 0.0
+    problem, rows, due, still = instance.problem, [], 0.0, False
     with one_thread():
         for epoch, seconds, w in advance(problem, method, options, seed):
             last = seconds >= window or epoch >= max_epochs
@@ -108,10 +101,12 @@ def run_method(
             due = seconds + window / points
             objective = problem.primal_at(w)
             rows.append((epoch, seconds, objective, *instance.test(problem.unpack(w)[0])))
-            if last or not objective <= _DIVERGED * rows[0][2] or _is_still([row[2] for row in rows[-_STILL:]]):
+            still = _is_still([row[2] for row in rows[-_STILL:]])
+            if last or still or not objective <= _DIVERGED * rows[0][2]:
                 break
     names = ("epoch", "seconds", "objective", "test_loss", "test_error")
-    return {name: list(column) for name, column in zip(names, zip(*rows, strict=True), strict=True)}
+    columns = {name: list(column) for name, column in zip(names, zip(*rows, strict=True), strict=True)}
+    return columns | {"still": still}
 
 
 def _is_still(objectives) -> bool:

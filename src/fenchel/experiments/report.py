@@ -141,7 +141,12 @@ def _tuning(settings, tuned) -> str:
     tuning = settings.tuning
     how = (
         f"Every point of the grid ran for {tuning.share:.0%} of the window on a seed that no curve uses"
-        + (f", the best {tuning.keep} for a whole window" if tuning.keep else "")
+        + (
+            ", the best eta0 of every schedule and iterate for a whole window, from the best of these its neighbours "
+            "as long as that helped"
+            if tuning.long
+            else ""
+        )
         + "; the lowest objective at the end was chosen. SDCA-ADMM and Batch-ADMM keep the paper's rho = 0.1."
     )
     grid = (

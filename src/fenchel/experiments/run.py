@@ -113,9 +113,7 @@ def _pairs(settings, left_out):
 def _tuning_jobs(settings, left_out):
     tuning = settings.tuning
     return [
-        Job(
-            ("tune", data.name, curve.name), (tuning.share * len(grid(curve, tuning)) + tuning.keep) * data.window * 1.2
-        )
+        Job(("tune", data.name, curve.name), (tuning.share * len(grid(curve, tuning)) + 7 * tuning.long) * data.window)
         for data, curve in _pairs(settings, left_out)
         if curve.tuned
     ]
@@ -230,7 +228,7 @@ def _load_traces(settings, store, left_out) -> Traces:
             part = store.load(("curve", data.name, curve.name, repetition))
             best = Optimum(**store.load(("optimum", data.name, repetition)))
             columns = (np.array(part[key]) for key in ("epoch", "seconds", "objective", "test_loss", "test_error"))
-            traces.append(Trace(data.name, curve.name, repetition, *columns, best))
+            traces.append(Trace(data.name, curve.name, repetition, *columns, best, part["still"]))
     return Traces(traces, {data.name: data.title for data in settings.data})
 
 

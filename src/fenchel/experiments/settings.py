@@ -21,7 +21,7 @@ _WINDOWS = {"n512": 0.4, "n5120": 9.0, "20news": 1.0, "a9a": 4.5}
 _QUICK_WINDOWS = {"n512": 0.3, "n5120": 2.5, "20news": 0.8, "a9a": 2.0}
 _QUICK_POINTS = 120
 _FILE_WINDOW = 5.0
-_ETA0 = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0)
+_ETA0 = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0)
 _QUICK_ETA0 = (0.1, 1.0, 10.0)
 
 PAPER = "sdca-admm"
@@ -90,14 +90,14 @@ class Curve:
 class Tuning:
     """The grid, and how it is searched.
 
-    Every point runs for `share` of the window; the best `keep` of them run for a whole window, and the
-    lowest objective at its end wins. With keep = 0 the short runs decide.
+    Every point runs for `share` of the window, and with `long` the best eta0 of every schedule and iterate for a
+    whole window; from the best of these the neighbours in eta0 do, as long as the objective at the end falls.
     """
 
     eta0: tuple[float, ...]
     reports: tuple[str, ...] = ("average", "last")
     share: float = 0.1
-    keep: int = 4
+    long: bool = True
 
 
 @dataclasses.dataclass(frozen=True)
@@ -259,7 +259,7 @@ def _pace(quick) -> dict:
 
 
 def _tuning(quick) -> Tuning:
-    return Tuning(_QUICK_ETA0, keep=0) if quick else Tuning(_ETA0)
+    return Tuning(_QUICK_ETA0, long=False) if quick else Tuning(_ETA0)
 
 
 def _repetitions(value, default) -> int:

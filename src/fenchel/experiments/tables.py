@@ -10,7 +10,7 @@ import math
 
 import numpy as np
 
-from .settings import Settings
+from .settings import PAPER, Settings
 from .traces import AXES, METRICS, Traces, summarise
 
 _GRID = 200
@@ -45,11 +45,12 @@ def curves(traces: Traces) -> str:
 
 
 def make_grid(settings: Settings, traces: Traces, dataset: str, axis: str) -> np.ndarray:
-    """Where curves are averaged: the window, or the epochs that most methods saw in it."""
+    """Where curves are averaged: the window, or the epochs that SDCA-ADMM had in it."""
     if axis == "seconds":
         return np.linspace(0.0, settings.dataset(dataset).window, _GRID + 1)
-    shortest = [min(trace.epoch[-1] for trace in traces.of(dataset, curve)) for curve in traces.curves(dataset)]
-    return np.unique(np.linspace(0, float(np.median(shortest)), _GRID + 1).round().astype(int))
+    curve = PAPER if traces.of(dataset, PAPER) else traces.curves(dataset)[0]
+    last = min(trace.epoch[-1] for trace in traces.of(dataset, curve))
+    return np.unique(np.linspace(0, float(last), _GRID + 1).round().astype(int))
 
 
 def summary(settings: Settings, traces: Traces) -> str:
@@ -65,7 +66,8 @@ def summary(settings: Settings, traces: Traces) -> str:
                     for metric in METRICS:
                         mean, std = summarise(these, axis, metric, grid)
                         for x, m, s in zip(grid, mean, std, strict=True):
-                            yield dataset, curve, axis, x, metric, m, s, len(these)
+                            if np.isfinite(m):
+                                yield dataset, curve, axis, x, metric, m, s, len(these)
 
     return _csv(head, rows())
 

@@ -29,7 +29,10 @@ class Optimum:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Trace:
-    """One method in one repetition; arrays with one entry per evaluation."""
+    """One method in one repetition; arrays with one entry per evaluation.
+
+    `still` says that it ended because rounding was all that moved, and not with its window.
+    """
 
     dataset: str
     curve: str
@@ -40,6 +43,7 @@ class Trace:
     test_loss: np.ndarray
     test_error: np.ndarray
     optimum: Optimum
+    still: bool = False
 
     @property
     def excess(self) -> np.ndarray:
@@ -52,12 +56,17 @@ class Trace:
         return self.excess / abs(self.optimum.primal)
 
     def at(self, axis: str, metric: str, grid) -> np.ndarray:
-        """The metric on a grid of seconds or epochs: between two evaluations a straight line (of the logarithm, for
-        the excess), after the last one its value."""
+        """The metric on a grid of seconds or epochs.
+
+        Between two evaluations a straight line (of the logarithm, for the excess). After the last one its value, but
+        nothing for epochs that the method had no time for.
+        """
         known, values = getattr(self, axis), getattr(self, metric)
         if metric == "excess":
-            return 10 ** np.interp(grid, known, np.log10(np.minimum(values, 1e300)))
-        return np.interp(grid, known, values)
+            values = np.log10(np.minimum(values, 1e300))
+        after = values[-1] if axis == "seconds" or self.still else np.nan
+        found = np.interp(grid, known, values, right=after)
+        return 10**found if metric == "excess" else found
 
 
 def reach(trace: Trace, level: float, axis: str = "seconds") -> float:

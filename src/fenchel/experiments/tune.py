@@ -30,13 +30,33 @@ def tune(instance: Instance, curve: Curve, tuning: Tuning, window: float, max_ep
     Returns
     -------
     dict
-        `tried`, one entry per run with its options, seconds and objective; `chosen`, the options.
+        `tried`, one entry per run with its options, window and objective; `chosen`, the options.
     """
-    points = grid(curve, tuning)
-    short = [_try(instance, curve, point, tuning.share * window, max_epochs) for point in points]
-    best = sorted(short, key=lambda entry: entry["objective"])[: tuning.keep]
-    long = [_try(instance, curve, _options(entry), window, max_epochs) for entry in best]
-    return {"tried": short + long, "chosen": _options(min(long or short, key=lambda entry: entry["objective"]))}
+
+    def attempt(point, seconds):
+        return _try(instance, curve, point, seconds, max_epochs)
+
+    short = [attempt(point, tuning.share * window) for point in grid(curve, tuning)]
+    if not tuning.long:
+        return {"tried": short, "chosen": _options(min(short, key=_objective))}
+    kinds: dict = {}
+    for entry in sorted(short, key=_objective):
+        kinds.setdefault((entry["schedule"], entry["report"]), entry)
+    long = [attempt(_options(entry), window) for entry in kinds.values()]
+    best = min(long, key=_objective)
+    places = {eta0: k for k, eta0 in enumerate(tuning.eta0)}
+    for step in (-1, 1):
+        k = places[best["eta0"]] + step
+        while 0 <= k < len(tuning.eta0):
+            long.append(attempt(_options(best) | {"eta0": tuning.eta0[k]}, window))
+            if not long[-1]["objective"] < best["objective"]:
+                break
+            best, k = long[-1], k + step
+    return {"tried": short + long, "chosen": _options(best)}
+
+
+def _objective(entry):
+    return entry["objective"]
 
 
 def _options(entry):

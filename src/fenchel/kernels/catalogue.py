@@ -11,6 +11,9 @@ import math
 import numpy as np
 from numba import carray, njit
 
+# a division by zero inside a C function must not raise: the error would be lost, and the result with it
+_jit = njit(cache=True, error_model="numpy")
+
 # -- nested groups ----------------------------------------------------------------------------------
 
 
@@ -33,7 +36,7 @@ def nested(d, u, step, params, index):
             u[j] *= factor
 
 
-@njit(cache=True)
+@_jit
 def nested_norms(u, first, last):
     """|u_g| of every range."""
     out = np.empty(first.size)
@@ -45,7 +48,7 @@ def nested_norms(u, first, last):
     return out
 
 
-@njit(cache=True)
+@_jit
 def nested_gauge(y, first, last, parent, weights):
     """The largest, over the roots, of the smallest t whose prox takes y to zero.
 
@@ -108,45 +111,51 @@ def latent(d, u, step, params, index):
             part[j] *= total[j] / (1.0 + total[j])
 
 
-@njit(cache=True)
+@_jit
 def _latent_table(index):
-    parts, groups = index[0], index[1]
-    after = 3 + 2 * (parts + 1)
-    return (
-        index[3 : 4 + parts],
-        index[4 + parts : after],
-        index[after : after + groups + 1],
-        index[after + groups + 1 :],
-    )
+    a = 4 + index[0]
+    b = a + 1 + index[0]
+    c = b + 1 + index[1]
+    return index[3:a], index[a:b], index[b:c], index[c:]
 
 
-@njit(cache=True)
+@_jit
 def latent_value(u, weights, index):
     """The norm itself: the cost of the best parts v_g, which add up to u."""
     in_groups, in_features, bounds, members = _latent_table(index)
-    value = 0.0
+    value, scale = 0.0, 0.0
+    for j in range(u.size):
+        scale = max(scale, abs(u[j]))
+        if math.isnan(u[j]):
+            return math.nan
+    if not 0.0 < scale < math.inf:
+        return scale
+    own = np.zeros(u.size)
+    for j in range(u.size):
+        if abs(u[j]) > 1e-100 * scale:  # squares of less are lost
+            own[j] = u[j] / scale
     for part in range(in_groups.size - 1):
         a, b, first = in_groups[part], in_groups[part + 1], in_features[part]
-        own, multiplier = u[first : in_features[part + 1]], np.zeros(b - a)
-        total = latent_multipliers(own, weights[a:b], bounds[a : b + 1], members, first, 0.0, multiplier)
+        here, multiplier = own[first : in_features[part + 1]], np.zeros(b - a)
+        total = latent_multipliers(here, weights[a:b], bounds[a : b + 1], members, first, 0.0, multiplier)
         for g in range(b - a):
             square = 0.0
             for k in range(bounds[a + g], bounds[a + g + 1]):
                 j = members[k] - first
-                if own[j] != 0.0:
-                    square += (own[j] * multiplier[g] / total[j]) ** 2
+                if here[j] != 0.0:
+                    square += (here[j] * multiplier[g] / total[j]) ** 2
             value += weights[a + g] * math.sqrt(square)
-    return value
+    return value * scale
 
 
-@njit(cache=True)
+@_jit
 def latent_multipliers(u, radius, bounds, members, offset, floor, multiplier):
     """Minimise over the multipliers >= 0 the sum of u_j^2 / (floor + a_j) and of radius_g^2 multiplier_g.
 
     a_j, which is returned, is the sum of the multipliers of the groups that hold feature j. With floor 1 this is the
     dual of the projection on the balls |u_g| <= radius_g, which is u / (1 + a) (Villa, Rosasco, Mosci and Verri,
     2014); with floor 0 it gives the norm itself: the part of group g in u is u_j multiplier_g / a_j. Exact
-    minimisation in one multiplier after another, and Newton steps where these halve the error.
+    minimisation in one multiplier after another, and Newton steps where these lower the cost or halve the error.
     """
     m = radius.size
     active = np.ones(m, dtype=np.bool_)
@@ -161,7 +170,7 @@ def latent_multipliers(u, radius, bounds, members, offset, floor, multiplier):
         else:
             multiplier[g] = norm / radius[g]
     total, norms, plain, trial = np.zeros(u.size), np.zeros(m), np.zeros(m), np.zeros(m)
-    best = math.inf
+    best, waited = math.inf, 0
     for _ in range(300):
         latent_sums(multiplier, bounds, members, offset, total)
         for g in range(m):
@@ -169,9 +178,10 @@ def latent_multipliers(u, radius, bounds, members, offset, floor, multiplier):
                 _minimise_one(g, u, radius[g], bounds, members, offset, floor, multiplier, total)
         latent_sums(multiplier, bounds, members, offset, total)
         error = _latent_error(u, radius, bounds, members, offset, floor, multiplier, total, active, norms)
-        if error <= 2e-14:
-            break
+        waited = 0 if error < 0.9 * best else waited + 1
         best = min(best, error)
+        if error <= 2e-14 or (waited > 10 and best < 1e-11):
+            break
         here = _latent_cost(u, radius, floor, multiplier, total)
         _newton(u, radius, bounds, members, offset, floor, multiplier, total, active, norms, plain, trial)
         share = 1.0
@@ -190,7 +200,7 @@ def latent_multipliers(u, radius, bounds, members, offset, floor, multiplier):
     return total
 
 
-@njit(cache=True)
+@_jit
 def _latent_cost(u, radius, floor, multiplier, total):
     """What is minimised."""
     cost = 0.0
@@ -202,7 +212,7 @@ def _latent_cost(u, radius, floor, multiplier, total):
     return cost
 
 
-@njit(cache=True)
+@_jit
 def latent_sums(multiplier, bounds, members, offset, total):
     """total_j = the sum of the multipliers of the groups that hold j."""
     for j in range(total.size):
@@ -213,7 +223,7 @@ def latent_sums(multiplier, bounds, members, offset, total):
                 total[members[k] - offset] += multiplier[g]
 
 
-@njit(cache=True)
+@_jit
 def _minimise_one(g, u, radius, bounds, members, offset, floor, multiplier, total):
     """The best multiplier of group g, the others fixed: Newton on 1 / norm, which is concave and almost linear."""
     old, value = multiplier[g], multiplier[g]
@@ -248,7 +258,7 @@ def _minimise_one(g, u, radius, bounds, members, offset, floor, multiplier, tota
         total[members[k] - offset] += value - old
 
 
-@njit(cache=True)
+@_jit
 def _latent_error(u, radius, bounds, members, offset, floor, multiplier, total, active, norms):
     """The relative error of the optimality conditions; `norms` receives |u_g / (floor + a)|."""
     error = 0.0
@@ -266,7 +276,7 @@ def _latent_error(u, radius, bounds, members, offset, floor, multiplier, total, 
     return error
 
 
-@njit(cache=True)
+@_jit
 def _newton(u, radius, bounds, members, offset, floor, multiplier, total, active, norms, plain, held):
     """plain: a Newton step. held: the multipliers after one that holds at zero what it took below.
 
@@ -299,7 +309,7 @@ def _newton(u, radius, bounds, members, offset, floor, multiplier, total, active
         held[g] = max(multiplier[g] + held[g], 0.0)
 
 
-@njit(cache=True)
+@_jit
 def _solve(radius, bounds, members, offset, bend, norms, free, scale, move):
     """Solve for the free moves, the others given, by conjugate gradients that begin at `move`."""
     m = radius.size
@@ -328,7 +338,7 @@ def _solve(radius, bounds, members, offset, bend, norms, free, scale, move):
             ahead[g] = rest[g] / scale[g] + size / before * ahead[g]
 
 
-@njit(cache=True)
+@_jit
 def _curve(move, bounds, members, offset, bend, free, spread, image):
     """image = the second derivative times `move`, on the free multipliers."""
     latent_sums(move, bounds, members, offset, spread)
@@ -340,7 +350,7 @@ def _curve(move, bounds, members, offset, bend, free, spread, image):
                 image[g] += bend[j] * spread[j]
 
 
-@njit(cache=True)
+@_jit
 def _to_the_border(multiplier, move, share, out):
     """The multipliers after a share of the move, which ends where the first of them becomes zero."""
     length, first = 1.0, -1
