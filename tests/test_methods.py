@@ -15,7 +15,7 @@ from scipy.optimize import minimize
 
 import fenchel as fl
 from fenchel.kernels import baselines
-from fenchel.methods import METHODS, blocks, common, make_method, sdca_admm
+from fenchel.methods import METHODS, blocks, make_method
 from fenchel.methods.common import compiled_gradient, smoothness
 
 P = cases.P

@@ -612,3 +612,11 @@ def test_check_penalty_names_the_broken_law(name):
 def test_a_block_keeps_its_matrix_sparse():
     (block,) = compile_penalty(fl.GroupL2([[0, 1], [1, 2]]) @ fl.Difference(4), 4, 1.0)
     assert isinstance(block.matrix, sp.csr_array) and block.matrix.shape == (4, 4)
+
+
+def test_default_group_weights_follow_the_groups():
+    penalty = fl.GroupL2([[0, 1], [2]])
+    penalty.set_params(groups=[[0, 1, 2, 3]])
+    assert penalty.weights == pytest.approx([2.0])
+    fixed = fl.GroupL2([[0, 1], [2]], weights=[3.0, 1.0])
+    assert fixed.get_params()["weights"] == pytest.approx([3.0, 1.0])

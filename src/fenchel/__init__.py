@@ -22,8 +22,15 @@ _HOME = {
     "result": ["Result", "Status", "History"],
     "solver": ["solve"],
     "proximal": ["prox"],
+    "structure": ["Groups", "Graph", "Grid", "Tree", "active_groups", "segments", "support"],
+    "catalogue": [
+        "Lasso", "ElasticNet", "GroupLasso", "LatentGroupLasso", "SparseGroupLasso", "TreeGroups", "GroupMax",
+        "ExclusiveLasso", "FusedLasso", "TrendFilter", "TotalVariation", "GraphFused", "LowRank", "TensorTraceNorm",
+        "MultiTaskLasso", "MultiTaskLowRank", "Slope", "Oscar", "Monotone", "PerOutput", "Unpenalised",
+    ],
 }  # fmt: skip
-_MODULES = ("losses", "penalties", "maps", "data", "problem", "result", "methods", "theory", "testing", "datasets")
+_MODULES = ("losses", "penalties", "maps", "data", "problem", "result", "methods", "theory", "testing", "datasets",
+            "structure", "catalogue")  # fmt: skip
 _NAMES = {name: module for module, names in _HOME.items() for name in names}
 
 __all__ = [*sorted(_NAMES), "theory", "testing"]

@@ -33,7 +33,7 @@ _BET = 100.0  # factor on the step of ADMM for what is zero, and its inverse for
 _STALE = 0.1  # share of the gradient's change that H may miss
 _WORTH = 20.0  # epochs that a step may cost
 _DIFFERENCE = 1e-4  # in the scores, for the second derivative of the loss
-_LEAST = 1e-3  # of the loss's largest curvature: every row counts for that much, so that no step is unbounded
+_LEAST = 1e-3  # of the mean curvature of a row: every row counts for that much, so that steps are bounded
 _LIFT = 1e-9  # of the diagonal of H: makes it definite
 _SMALL = 50_000  # entries of the data up to which an answer is polished
 
@@ -81,7 +81,7 @@ class Newton:
         self.problem = self.curvature = None
         self.pace = 1.0  # of ADMM, in units of the curvature that a coordinate sees
 
-    def correct(self, problem: Problem, w, y, *, tol: float, steps: int = 10) -> Result:
+    def correct(self, problem: Problem, w, y, *, tol: float, steps: int = 20) -> Result:
         """Up to `steps` steps from w with the dual variables y, a certificate after each.
 
         The result's status is CONVERGED where the relative gap is at most tol, otherwise EPOCH_LIMIT. An epoch is a
@@ -93,7 +93,8 @@ class Newton:
         history, status, epochs = History(), Status.EPOCH_LIMIT, 0
         at = self._look(w, problem.scores(w))
         at.zx = problem.gradient_sum(at.x)
-        if self.curvature is None:
+        fresh = self.curvature is None
+        if fresh:
             self._refresh(at.scores)
             epochs += 1
         for _ in range(steps):
@@ -112,7 +113,10 @@ class Newton:
                 break
             if best.relative_gap < 1e-11 and best.gap > 0.5 * gap:
                 break
-            if self._missed((at.zx - before.zx) / problem.n, at.w - before.w) > _STALE:
+            if at.w is before.w and fresh:
+                break
+            fresh = at.w is before.w or self._missed((at.zx - before.zx) / problem.n, at.w - before.w) > _STALE
+            if fresh:
                 self._refresh(at.scores)
                 epochs += 1
         coef, intercept = problem.unpack(answer)
@@ -130,8 +134,10 @@ class Newton:
         new = self._look(w, scores, u, y)
         limit = at.primal + 1e-4 * abs(at.primal)
         share = 1.0
-        while new.primal > limit and share > 1e-4:
-            share *= 0.4
+        while not new.primal <= limit:
+            share *= 0.3
+            if share < 1e-4:
+                return types.SimpleNamespace(**(vars(at) | {"y": y}))
             mixed = at.w + share * (w - at.w)
             new = self._look(mixed, at.scores + share * (scores - at.scores), u, y)
         new.zx = problem.gradient_sum(new.x)
@@ -161,7 +167,8 @@ class Newton:
         problem = self.problem
         slope, h = problem.loss.gradient, _DIFFERENCE
         bend = (slope(scores + h, problem.target) - slope(scores - h, problem.target)) / (2 * h * problem.n)
-        bend = problem._weights() * np.maximum(bend, _LEAST * problem.loss.smoothness / problem.n)
+        least = max(_LEAST * float(np.mean(bend)), 1e-7 * problem.loss.smoothness / problem.n)
+        bend = problem._weights() * np.maximum(bend, least)
         H = np.zeros((problem.size, problem.size))
         if problem.data.sparse:
             from .kernels.newton import sparse_curvature
@@ -220,7 +227,7 @@ class Newton:
             tol = _ACCURACY * math.sqrt(max(move @ self.curvature @ move, 0.0)) + 1e-11 * math.sqrt(forces)
             if max(info[0], info[1]) <= tol * tol:
                 break
-            if turn % 2:
+            if turn > 1 and turn % 2 == 0:
                 self._place_bets(u)
             else:
                 self._set_pace(info[0] / max(info[1], 1e-100), forces / max(float(np.sum(self.step * u * u)), 1e-100))

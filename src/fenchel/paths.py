@@ -201,7 +201,7 @@ class _Follower:
             return solve(problem, **self._limits(), **self.options)
         start, spent = self._predict(problem, alpha), None
         if self.newton is not None:
-            steps = min(10, self.max_epochs)
+            steps = min(20, self.max_epochs)
             spent = self.newton.correct(problem, start["w"], start["y"], tol=self.tol, steps=steps)
             start = spent.state
         if spent is not None and spent.status is Status.CONVERGED:

@@ -57,6 +57,10 @@ class Penalty:
         """The smallest t >= 0 with y in t times the domain of psi*; infinite where no t will do."""
         raise TypeError(f"{type(self).__name__} must define gauge(y)")
 
+    def zero_gauge(self, y) -> float:
+        """The smallest t >= 0 with y in t times the subdifferential at 0; of a norm it is the domain of psi*."""
+        return self.gauge(y)
+
     def units(self, d: int) -> np.ndarray:
         """Labels of the d coordinates; the prox's step must agree on coordinates of one label."""
         return np.zeros(d, dtype=np.int64)
@@ -81,23 +85,50 @@ class Penalty:
         """Coordinates where y breaks a one-sided dual bound of zero, which no scaling mends."""
         return np.zeros(0, dtype=np.int64)
 
+    # -- structure that an answer should carry exactly ------------------------------------------------
+
+    def ties(self, u):
+        """Coordinates that u, a prox, holds equal or opposite: i, j and the sign with u_i = sign u_j. Zeros apart."""
+        none = np.zeros(0, dtype=np.int64)
+        return none, none, np.zeros(0)
+
+    def restore(self, at, u):
+        """A point close to `at` with the structure of u, a prox, beyond zeros and ties; `at` itself if none is."""
+        return at
+
     # -- parameters, as scikit-learn wants them ------------------------------------------------------
 
     def get_params(self, deep: bool = True) -> dict:
-        """The constructor's arguments by name."""
-        names = [name for name in inspect.signature(type(self).__init__).parameters if name != "self"]
-        return {name: getattr(self, name) for name in names}
+        """The constructor's arguments by name; `deep` adds those of penalties among them, as ``name__inner``."""
+        params = self._own_params()
+        for name, value in list(params.items()):
+            if deep and isinstance(value, Penalty):
+                params |= {f"{name}__{inner}": one for inner, one in value.get_params().items()}
+        return params
 
     def set_params(self, **params):
-        """Construct again with some arguments replaced; returns self."""
-        known = self.get_params(deep=False)
-        unknown = set(params) - set(known)
-        if unknown:
-            raise ValueError(
-                f"{type(self).__name__} has no parameter {sorted(unknown)[0]!r}; it has {', '.join(known)}"
-            )
-        self.__init__(**(known | params))
+        """Construct again with some arguments replaced, and pass ``name__inner`` on; returns self."""
+        known = self._own_params()
+        inner: dict[str, dict] = {}
+        for name in list(params):
+            head, _, rest = name.partition("__")
+            if head not in known or (rest and not isinstance(params.get(head, known[head]), Penalty)):
+                raise ValueError(
+                    f"{type(self).__name__} has no parameter {name!r}; it has {', '.join(known) or 'none'}"
+                )
+            if rest:
+                inner.setdefault(head, {})[rest] = params.pop(name)
+        if params:
+            self._construct(known | params)
+        for head, some in inner.items():
+            self._own_params()[head].set_params(**some)
         return self
+
+    def _own_params(self) -> dict:
+        return {name: getattr(self, name) for name in inspect.signature(type(self)).parameters}
+
+    def _construct(self, params) -> None:
+        self.__init__(**params)
 
     def __sklearn_clone__(self):
         return copy.deepcopy(self)
@@ -130,7 +161,13 @@ class Penalty:
 
 class Sum(Penalty):
     def __init__(self, *parts):
-        self.parts = parts
+        self.parts = tuple(one for part in parts for one in (part.parts if isinstance(part, Sum) else [part]))
+
+    def _own_params(self):
+        return {f"part{k}": part for k, part in enumerate(self.parts)}
+
+    def _construct(self, params):
+        self.parts = tuple(params.values())
 
     def terms(self, p=None):
         return [term for part in self.parts for term in part.terms(p)]
@@ -154,8 +191,8 @@ class Scaled(Penalty):
 
 
 class Mapped(Penalty):
-    def __init__(self, part, map_):
-        self.part, self.map = part, map_
+    def __init__(self, part, map):
+        self.part, self.map = part, map
 
     def terms(self, p=None):
         rows = self.map.matrix(p).shape[0] if p is not None else None
@@ -379,7 +416,12 @@ class _Groups(Penalty):
         self.weights = (
             np.sqrt(sizes) if weights is None else finite_vector("weights", weights, len(self.groups), minimum=0)
         )
+        self._default_weights = weights is None
         self._local = False
+
+    def _own_params(self):
+        # default weights follow the groups when those are replaced
+        return {"groups": self.groups, "weights": None if self._default_weights else self.weights}
 
     def localised(self, keep=None):
         """The same function on the copies themselves; `keep` selects groups."""
@@ -521,6 +563,14 @@ class GroupLinf(_Groups):
     def _norms(self, u):
         return np.maximum.reduceat(np.abs(u), self.bounds[:-1])
 
+    def ties(self, u):
+        size = np.abs(u)
+        group = self.units(len(u))
+        top = np.flatnonzero((size > 0) & (size == np.maximum.reduceat(size, self.bounds[:-1])[group]))
+        i, j = top[:-1], top[1:]
+        same = group[i] == group[j]
+        return i[same], j[same], np.sign(u[i] * u[j])[same]
+
     def _dual_norms(self, y):
         return np.add.reduceat(np.abs(y), self.bounds[:-1])
 
@@ -555,6 +605,14 @@ class TraceNorm(Penalty):
 
     def gauge(self, y):
         return float(np.linalg.norm(np.reshape(y, self.shape), 2))
+
+    def restore(self, at, u):
+        left, s, _ = np.linalg.svd(np.reshape(u, self.shape), full_matrices=False)
+        rank = np.count_nonzero(s > 1e-13 * s[0])
+        if rank == len(s):
+            return at
+        left = left[:, :rank]
+        return (left @ (left.T @ np.reshape(at, self.shape))).ravel()
 
     def __repr__(self):
         return f"TraceNorm({self.shape})"
@@ -600,6 +658,12 @@ class Block:
         if self.scale == 0:
             return 0.0 if not np.any(y) else np.inf
         return self.function.gauge(y) / self.scale
+
+    def zero_gauge(self, y):
+        """The smallest multiple of the block at which y lets u = 0 be the answer."""
+        if self.scale == 0:
+            return 0.0 if not np.any(y) else np.inf
+        return self.function.zero_gauge(y) / self.scale
 
     def bound_violations(self, y):
         return self.function.bound_violations(y) if self.ridge == 0 else np.zeros(0, dtype=np.int64)
@@ -653,9 +717,16 @@ def _same(a, b):
     )
 
 
+def _reorders(matrix):
+    """Whether the map only reorders the features, perhaps with signs: it keeps Euclidean lengths."""
+    rows, columns = matrix.shape
+    once = rows == columns == matrix.nnz and np.all(np.diff(matrix.indptr) == 1)
+    return once and np.all(np.abs(matrix.data) == 1) and np.unique(matrix.indices).size == columns
+
+
 def _merge_ridge(block, scale, matrix):
     """Add scale/2 |matrix w|^2 to the block if it can carry it; True on success."""
-    if _same(block.matrix, matrix):
+    if _same(block.matrix, matrix) or (_reorders(block.matrix) and _reorders(matrix)):
         block.ridge += scale
         return True
     inner, copies = block.before_copies

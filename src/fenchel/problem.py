@@ -15,6 +15,7 @@ import hashlib
 
 import numpy as np
 import scipy.sparse as sp
+import scipy.sparse.linalg as sla
 
 from .data import Rows, as_weights
 from .losses import LOSSES, Loss
@@ -478,44 +479,68 @@ class Problem:
         yield self.snap(w, u)
         counts = np.diff(self.map.indptr)
         if np.all(counts == 1) and np.array_equal(np.sort(self.map.indices), np.arange(self.map.shape[1])):
-            # u is w itself: ranks, ties and maxima are exact in it
+            # u is w itself: whatever a penalty does to it is exact
             exact = w.copy()
             exact[self.feature_slots[self.map.indices]] = u / self.map.data
             yield exact
-        long = np.flatnonzero((u == 0) & (counts > 2))
-        if 0 < long.size <= _MOST_FREE:
-            # rows of B' with more than two entries (trends): w moves to where all that are zero in u vanish
-            rows = self.map[np.flatnonzero(u == 0)].toarray()
-            exact = w.copy()
-            for _ in range(2):
-                values = exact[self.feature_slots]
-                exact[self.feature_slots] = values - np.linalg.lstsq(rows, rows @ values, rcond=None)[0]
-            yield exact
+        restored = self._restore(w, u)
+        if restored is not w:
+            yield self.snap(restored, u)
+
+    def _restore(self, w, u):
+        """w moved to the ranks of u and, where zero rows of B' join more than two features, to its zeros."""
+        values, counts, changed = w[self.feature_slots], np.diff(self.map.indptr), False
+        for block, first, last in self._parts():
+            if np.all(counts[first:last] == 1):
+                entries = slice(self.map.indptr[first], self.map.indptr[last])
+                column, entry = self.map.indices[entries], self.map.data[entries]
+                at = entry * values[column]
+                restored = block.function.restore(at, u[first:last])
+                if restored is not at:
+                    values[column], changed = restored / entry, True
+        zero = np.flatnonzero(u == 0)
+        if np.any(counts[zero] > 2):
+            rows, changed = self.map[zero], True
+            gram = sp.csc_array(rows @ rows.T)
+            solve = sla.splu(sp.csc_array(gram + sp.diags_array(1e-14 * gram.diagonal()))).solve
+            for _ in range(3):
+                values = values - rows.T @ solve(rows @ values)
+        if not changed:
+            return w
+        w = w.copy()
+        w[self.feature_slots] = values
+        return w
 
     def snap(self, w, u) -> np.ndarray:
-        """w with the structure of u = prox(...) made exact: zero features are 0.0, fused ones equal bits."""
-        w = w.copy()
-        zero = u == 0
-        counts = np.diff(self.map.indptr)
-        first = self.map.indices[np.minimum(self.map.indptr[:-1], self.map.nnz - 1)] if self.map.nnz else counts
+        """w with the zeros and ties of u = prox(...) made exact: zero features are 0.0, equal ones equal bits."""
+        zero, counts, start = u == 0, np.diff(self.map.indptr), self.map.indptr[:-1]
+        lone = counts == 1
+        # rows with two entries of one size join two features; so do the ties that a penalty finds among its own
         pairs = np.flatnonzero(zero & (counts == 2))
-        if pairs.size:
-            start = self.map.indptr[pairs]
-            opposite = self.map.data[start] == -self.map.data[start + 1]
-            a, b = self.map.indices[start[opposite]], self.map.indices[start[opposite] + 1]
-            features = self.map.shape[1]
-            graph = sp.coo_array((np.ones(a.size), (a, b)), shape=(features, features))
-            _, label = sp.csgraph.connected_components(graph, directed=False)
-            values = w[self.feature_slots]
-            sizes = np.bincount(label)
-            mean = np.bincount(label, values) / sizes
-            fused = sizes[label] > 1
-            values[fused] = mean[label[fused]]
-            dead = np.zeros(sizes.size, dtype=bool)
-            dead[label[first[zero & (counts == 1)]]] = True
-            values[dead[label]] = 0.0
-            w[self.feature_slots] = values
-        w[self.feature_slots[first[zero & (counts == 1)]]] = 0.0
+        left, right = self.map.data[start[pairs]], self.map.data[start[pairs] + 1]
+        even = np.abs(left) == np.abs(right)
+        joined = start[pairs[even]]
+        a, b = [self.map.indices[joined]], [self.map.indices[joined + 1]]
+        sign = [-np.sign(left[even] * right[even])]
+        for block, first, last in self._parts():
+            if last > first and lone[first:last].all():
+                i, j, kind = block.function.ties(u[first:last])
+                entry, column = self.map.data[start[first:last]], self.map.indices[start[first:last]]
+                even = np.abs(entry[i]) == np.abs(entry[j])
+                a.append(column[i[even]])
+                b.append(column[j[even]])
+                sign.append((kind * np.sign(entry[i] * entry[j]))[even])
+        values = w[self.feature_slots]
+        label, side, torn = _tied(np.concatenate(a), np.concatenate(b), np.concatenate(sign), values.size)
+        total, size = np.bincount(label, side * values), np.bincount(label)
+        tied = size[label] > 1
+        values[tied] = (side * (total / np.maximum(size, 1))[label])[tied]
+        dead = np.zeros(size.size, dtype=bool)
+        dead[label[torn]] = True
+        dead[label[self.map.indices[start[zero & lone]]]] = True
+        values[dead[label]] = 0.0
+        w = w.copy()
+        w[self.feature_slots] = values
         return w
 
     # -- the largest useful alpha --------------------------------------------------------------------
@@ -534,7 +559,7 @@ class Problem:
             raise ValueError(f"alpha_max could not be found ({why}); choose alpha yourself") from why
         if violations.size:
             return np.inf
-        return unit.gauge_without_ridge(y / unit.n)
+        return max((b.zero_gauge(y[i:j] / unit.n) for b, i, j in unit._parts()), default=0.0)
 
     def gauge_without_ridge(self, y):
         return max((b.gauge_without_ridge(y[i:j]) for b, i, j in self._parts()), default=0.0)
@@ -555,6 +580,21 @@ class Problem:
         """s_i f'(u_i): the dual variables that belong to these scores."""
         slope = self.loss.gradient(scores, self.target)
         return np.asarray(self._weights() * slope, dtype=float)
+
+
+def _tied(a, b, sign, count):
+    """Components of features joined by w_a = sign w_b: their labels, each feature's side (1 or -1), and the features
+    of components that ask for w = -w.
+
+    A feature and its negative are two nodes of one graph; a component and its mirror image count as one.
+    """
+    other = np.where(sign > 0, b, b + count)
+    mirror = np.where(sign > 0, b + count, b)
+    ends = np.concatenate([a, a + count]), np.concatenate([other, mirror])
+    graph = sp.coo_array((np.ones(2 * a.size), ends), shape=(2 * count, 2 * count))
+    _, label = sp.csgraph.connected_components(graph, directed=False)
+    plus, minus = label[:count], label[count:]
+    return np.minimum(plus, minus), np.where(plus <= minus, 1.0, -1.0), np.flatnonzero(plus == minus)
 
 
 def _parabola(function, low, high, at_high, rounds=2):

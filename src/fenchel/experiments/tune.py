@@ -44,14 +44,15 @@ def tune(instance: Instance, curve: Curve, tuning: Tuning, window: float, max_ep
         kinds.setdefault((entry["schedule"], entry["report"]), entry)
     long = [attempt(_options(entry), window) for entry in kinds.values()]
     best = min(long, key=_objective)
-    places = {eta0: k for k, eta0 in enumerate(tuning.eta0)}
     for step in (-1, 1):
-        k = places[best["eta0"]] + step
+        before, k = best, tuning.eta0.index(best["eta0"]) + step
         while 0 <= k < len(tuning.eta0):
             long.append(attempt(_options(best) | {"eta0": tuning.eta0[k]}, window))
             if not long[-1]["objective"] < best["objective"]:
                 break
             best, k = long[-1], k + step
+        if best is not before:  # it fell on this side, so it does not on the other
+            break
     return {"tried": short + long, "chosen": _options(best)}
 
 
