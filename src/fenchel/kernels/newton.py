@@ -59,7 +59,7 @@ def solve_model(inverse, goal, v, u, y, r, scale, ridge, B, psi, tol, most, info
 
 @njit(fastmath=FAST, cache=True, nogil=True)
 def sparse_curvature(data, indices, indptr, layout, bend, out):
-    """out += the sum over visits of bend_i z_i z_i' for CSR rows; of the intercept its own row alone."""
+    """out += the sum over visits of bend_i z_i z_i' for CSR rows, each pair of different entries in one place only."""
     outputs, stride, offset, slot = layout
     for i in range(bend.size):
         if bend[i] == 0.0:
@@ -73,7 +73,7 @@ def sparse_curvature(data, indices, indptr, layout, bend, out):
         for a in range(value.size):
             weight = bend[i] * value[a]
             line = out[start + column[a], start:]
-            for b in range(value.size):
+            for b in range(a + 1):
                 line[np.uint64(column[b])] += weight * value[b]
             ones[np.uint64(column[a])] += weight
         ones[slot] += bend[i]
