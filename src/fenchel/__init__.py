@@ -22,6 +22,10 @@ _HOME = {
     "result": ["Result", "Status", "History"],
     "solver": ["solve"],
     "proximal": ["prox"],
+    "paths": ["path", "Path", "cross_validate_path", "CrossValidation"],
+    "estimators": [
+        "StructuredClassifier", "StructuredRegressor", "StructuredClassifierCV", "StructuredRegressorCV",
+    ],
     "structure": ["Groups", "Graph", "Grid", "Tree", "active_groups", "segments", "support"],
     "catalogue": [
         "Lasso", "ElasticNet", "GroupLasso", "LatentGroupLasso", "SparseGroupLasso", "TreeGroups", "GroupMax",

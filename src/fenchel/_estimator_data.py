@@ -1,0 +1,207 @@
+"""What the estimators do to labels, tasks, weights and penalties before there is a problem."""
+
+from __future__ import annotations
+
+import copy
+import sys
+import warnings
+
+import numpy as np
+
+from .losses import LOSSES, Logistic, Loss
+from .maps import Difference, Gradient, Incidence
+from .penalties import L1, Penalty, Scaled, Sum, compile_penalty
+from .result import Status
+
+# -- loss and targets -------------------------------------------------------------------------------
+
+
+def as_loss(loss, classification: bool) -> Loss:
+    """The loss by name or itself; a ValueError where it is of the other kind."""
+    if isinstance(loss, str) and loss in LOSSES:
+        loss = LOSSES[loss]()
+    fitting = [name for name, kind in LOSSES.items() if kind.classification == classification]
+    if not isinstance(loss, Loss) or loss.classification != classification:
+        task = "classification" if classification else "regression"
+        raise ValueError(f"loss is {loss!r}; it must be a loss for {task}: {', '.join(fitting)}, or one of your own")
+    return loss
+
+
+def has_likelihood(model) -> bool:
+    """Whether the loss is minus the logarithm of a probability; otherwise an AttributeError that says so."""
+    if not (model.loss == "logistic" or isinstance(model.loss, Logistic)):
+        raise AttributeError(f"predict_proba needs the loss 'logistic'; this one is {model.loss!r}")
+    return True
+
+
+def encode_classes(y, weight):
+    """The classes, and targets +1 and -1: a vector for two classes, a column per class for more."""
+    classes, code = np.unique(y, return_inverse=True)
+    seen = np.unique(code if weight is None else code[weight > 0])
+    if seen.size < 2:
+        trimmed = "" if len(classes) < 2 else " of positive weight"
+        raise ValueError(
+            f"y holds one class only{trimmed}, {classes[seen[0]]!r}; a classifier needs two classes or more"
+        )
+    if seen.size < len(classes):
+        lost = np.delete(classes, seen).tolist()[0]
+        raise ValueError(f"all rows of class {lost!r} have weight 0; leave the class out")
+    if len(classes) == 2:
+        return classes, 2.0 * code - 1.0
+    return classes, np.where(code[:, None] == np.arange(len(classes)), 1.0, -1.0)
+
+
+def row_weights(sample_weight, class_weight, y, X):
+    """Sample weights times class weights, or None where there are neither."""
+    from sklearn.utils.class_weight import compute_class_weight
+    from sklearn.utils.validation import _check_sample_weight
+
+    if sample_weight is not None:
+        sample_weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+        if not sample_weight.any():
+            raise ValueError("Sample weights must contain at least one non-zero number.")
+    if class_weight is None:
+        return sample_weight
+    classes, code = np.unique(y, return_inverse=True)
+    if isinstance(class_weight, str) and class_weight == "balanced":
+        counts = np.bincount(code, sample_weight)
+        own = np.divide(counts.sum(), len(classes) * counts, out=np.zeros(len(classes)), where=counts > 0)
+    else:
+        own = compute_class_weight(class_weight, classes=classes, y=y)
+    return own[code] if sample_weight is None else own[code] * sample_weight
+
+
+def encode_tasks(task, n, known=None):
+    """The tasks and the number of each row's; with `known` tasks a ValueError names one that is not among them."""
+    task = np.asarray(task)
+    if task.ndim != 1 or len(task) != n:
+        raise ValueError(f"task has shape {task.shape}; it must hold one task for each of the {n} rows")
+    if known is None:
+        return np.unique(task, return_inverse=True)
+    place = np.searchsorted(known, task)
+    found = known[np.minimum(place, len(known) - 1)] == task
+    if not found.all():
+        raise ValueError(f"task {task[~found].tolist()[0]!r} was not among the tasks of fit")
+    return known, place
+
+
+# -- penalties and outputs --------------------------------------------------------------------------
+
+
+def for_outputs(penalty, outputs: int, p: int) -> Penalty:
+    """The penalty on all outputs * p coefficients.
+
+    A part of a sum that declares itself joint (by an attribute `joint`, or a parameter `n_outputs`) gets the
+    coefficients of all outputs; so does one that fits outputs * p coefficients but not p. Any other part is applied to
+    each output for itself.
+    """
+    penalty = L1() if penalty is None else penalty
+    if not isinstance(penalty, Penalty):
+        raise ValueError(f"penalty is {penalty!r}; it must be a fenchel penalty, e.g. fenchel.L1()")
+    if isinstance(penalty, Sum):
+        return Sum(*(for_outputs(part, outputs, p) for part in penalty.parts))
+    if isinstance(penalty, Scaled):
+        return penalty.scale * for_outputs(penalty.part, outputs, p)
+    params = penalty.get_params(deep=False)
+    if "n_outputs" in params:
+        if params["n_outputs"] is None:
+            penalty = copy.copy(penalty).set_params(n_outputs=outputs)
+        return penalty
+    if outputs == 1 or getattr(penalty, "joint", False):
+        return penalty
+    try:
+        compile_penalty(penalty, p, 1.0)
+    except ValueError:
+        if _fits(penalty, outputs * p):
+            return penalty
+        raise
+    from .catalogue import PerOutput
+
+    return PerOutput(penalty, outputs)
+
+
+def _fits(penalty, size):
+    try:
+        compile_penalty(penalty, size, 1.0)
+    except ValueError:
+        return False
+    return True
+
+
+# -- structure inside a penalty ---------------------------------------------------------------------
+
+
+def find_groups(penalty):
+    """The groups of features that a penalty is made of; None where there are none."""
+    for part in _parts(penalty):
+        for name in ("groups", "tree"):
+            if getattr(part, name, None) is not None:
+                return getattr(part, name)
+    return None
+
+
+def find_graph(penalty):
+    """What joins neighbouring features in a penalty, as `structure.segments` takes it, in a tuple; or None.
+
+    The tuple holds None for a line.
+    """
+    from .structure import Graph, Grid
+
+    for part in _parts(penalty):
+        for name in ("graph", "grid"):
+            found = getattr(part, name, None)
+            if found is not None:
+                return (Grid(found) if name == "grid" and not isinstance(found, Grid) else found,)
+        map_ = getattr(part, "map", None)
+        if isinstance(map_, Incidence):
+            return (Graph(map_.edges, map_.p, map_.weights),)
+        if isinstance(map_, Gradient):
+            return (Grid(map_.shape),)
+        line = map_ if isinstance(map_, Difference) else part
+        if getattr(line, "order", None) == 1:
+            return (None,)
+    return None
+
+
+def _parts(penalty):
+    """The parts of a sum; a penalty that is repeated for every output stands for itself."""
+    if isinstance(penalty, Sum):
+        for part in penalty.parts:
+            yield from _parts(part)
+    elif isinstance(penalty, Scaled):
+        yield from _parts(penalty.part)
+    elif hasattr(penalty, "n_outputs") and isinstance(getattr(penalty, "penalty", None), Penalty):
+        yield from _parts(penalty.penalty)
+    else:
+        yield penalty
+
+
+# -- what a fit has to say --------------------------------------------------------------------------
+
+_ADVICE = {
+    Status.EPOCH_LIMIT: "raise max_epochs or tol, or bring the features to a like scale",
+    Status.TIME_LIMIT: "raise the time limit or tol",
+    Status.STALLED: "rounding leaves no room for this tol; raise it",
+}
+
+
+def warn_unless_converged(name, result, tol):
+    """A ConvergenceWarning with the gap that was reached and what to change."""
+    if result.status not in _ADVICE:
+        return
+    proof = f"a relative gap of {result.relative_gap:.1e} is proven" if result.certified else "no gap is proven"
+    reason = f" ({result.reason})" if result.reason else ""
+    warn(
+        f"{name} stopped before tol = {tol:g} ({result.status}, {result.epochs} epochs): {proof}{reason}; "
+        f"{_ADVICE[result.status]}"
+    )
+
+
+def warn(message):
+    """A ConvergenceWarning that points at the code which asked for the fit."""
+    from sklearn.exceptions import ConvergenceWarning
+
+    level, frame = 1, sys._getframe()
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").split(".")[0] in ("fenchel", "sklearn"):
+        level, frame = level + 1, frame.f_back
+    warnings.warn(message, ConvergenceWarning, stacklevel=level)

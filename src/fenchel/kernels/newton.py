@@ -1,0 +1,79 @@
+"""The model of a proximal Newton step, and the curvature it needs.
+
+Symbols
+
+=========  ============================================================================
+v          the new w: argmin 1/2 v'Hv - goal'v + psi(B'v)
+u          copy of B'v, the point where the prox is taken; y the multiplier of u = B'v
+r          step of the method of multipliers, one entry per coordinate, constant on each unit
+inverse    (H + B diag(r) B')^-1
+B, psi     as in prox.py
+=========  ============================================================================
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+from .prox import apply_adjoint, apply_map, block_prox
+from .rows import FAST
+
+_AHEAD = 1.6  # over-relaxation
+
+
+@njit(fastmath=FAST, cache=True, nogil=True)
+def solve_model(inverse, goal, v, u, y, r, scale, ridge, B, psi, tol, most, info):
+    """ADMM on the model from (u, y); v, u and y are overwritten.
+
+    Stops when both residuals, measured in r, are at most `tol` in length. info receives their squares (of
+    B'v - u, and of the last move of u) and the number of rounds.
+    """
+    d = u.size
+    pull, at, new, step = np.empty(d), np.empty(d), np.empty(d), np.empty(d)
+    back = np.empty(v.size)
+    for e in range(d):
+        step[e] = scale[e] / (r[e] + ridge[e])
+    for k in range(most):
+        for e in range(d):
+            pull[e] = r[e] * u[e] - y[e]
+        apply_adjoint(B, psi, pull, back)
+        for j in range(v.size):
+            back[j] += goal[j]
+        v[:] = np.dot(inverse, back)
+        apply_map(B, psi, v, at)
+        for e in range(d):
+            pull[e] = _AHEAD * at[e] + (1.0 - _AHEAD) * u[e] + y[e] / r[e]
+            new[e] = pull[e] * r[e] / (r[e] + ridge[e])
+        block_prox(psi, new, step)
+        apart, moved = 0.0, 0.0
+        for e in range(d):
+            y[e] = r[e] * (pull[e] - new[e])
+            apart += r[e] * (at[e] - new[e]) ** 2
+            moved += r[e] * (new[e] - u[e]) ** 2
+            u[e] = new[e]
+        info[0], info[1], info[2] = apart, moved, k + 1.0
+        if apart <= tol * tol and moved <= tol * tol:
+            break
+
+
+@njit(fastmath=FAST, cache=True, nogil=True)
+def sparse_curvature(data, indices, indptr, layout, bend, out):
+    """out += the sum over visits of bend_i z_i z_i' for CSR rows, each pair of different entries in one place only."""
+    outputs, stride, offset, slot = layout
+    for i in range(bend.size):
+        if bend[i] == 0.0:
+            continue
+        row = i // outputs
+        start = (i - row * outputs) * stride
+        if offset.size > 0:
+            start += offset[row]
+        value, column = data[indptr[row] : indptr[row + 1]], indices[indptr[row] : indptr[row + 1]]
+        ones = out[start + slot, start:]
+        for a in range(value.size):
+            weight = bend[i] * value[a]
+            line = out[start + column[a], start:]
+            for b in range(a + 1):
+                line[np.uint64(column[b])] += weight * value[b]
+            ones[np.uint64(column[a])] += weight
+        ones[slot] += bend[i]

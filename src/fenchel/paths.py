@@ -1,0 +1,431 @@
+"""Regularisation paths, each point warm-started from the last and certified; cross-validation over them.
+
+A path goes from the largest alpha to the smallest. The start of each point is predicted from the two before it (between
+kinks the answer is nearly linear in alpha). Where there are few coefficients and the loss is smooth, proximal Newton
+steps carry the prediction to the answer (see :mod:`fenchel.newton`); otherwise, and where these do not get there,
+:func:`fenchel.solve` does. Either way the point is accepted by the problem's certificate alone.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import sys
+
+import numpy as np
+
+from .data import as_weights
+from .methods.sdca_admm import SDCAADMM, State
+from .newton import Newton, worthwhile
+from .problem import Problem
+from .result import History, Result, Status
+from .solver import solve
+
+
+class Path:
+    """Answers for falling alpha, each with its own certificate.
+
+    Attributes
+    ----------
+    alphas : array (k,), from large to small
+    coefs : array (k, p), or (k, outputs, p)
+    intercepts : array (k,), or (k, outputs)
+    results : list of k Results, without the solver's state; ``path[i]`` is ``path.results[i]``
+    primals, duals, gaps, relative_gaps : arrays (k,); dual <= optimum <= primal is proven at every alpha
+    epochs, seconds : arrays (k,), the cost of every point
+    tol : float
+    """
+
+    def __init__(self, alphas, results, tol):
+        self.alphas = np.asarray(alphas, dtype=float)
+        self.results = list(results)
+        self.tol = tol
+        self.coefs = np.array([result.coef for result in self.results])
+        self.intercepts = np.array([result.intercept for result in self.results])
+        for name in ("primal", "dual", "gap", "relative_gap"):
+            setattr(self, f"{name}s", np.array([getattr(result, name) for result in self.results]))
+        self.epochs = np.array([result.epochs for result in self.results])
+        self.seconds = np.array([result.seconds for result in self.results])
+
+    @property
+    def converged(self) -> np.ndarray:
+        """Whether each point reached the tolerance."""
+        return np.array([result.status is Status.CONVERGED for result in self.results])
+
+    @property
+    def nonzeros(self) -> np.ndarray:
+        """The number of non-zero coefficients of each point."""
+        return np.count_nonzero(self.coefs.reshape(len(self), -1), axis=1)
+
+    def to_frame(self):
+        """A data frame with a row per alpha: objective, gap, non-zero coefficients, cost and status."""
+        import pandas
+
+        columns = {
+            "primal": self.primals, "relative_gap": self.relative_gaps, "nonzeros": self.nonzeros,
+            "epochs": self.epochs, "seconds": self.seconds, "status": [str(r.status) for r in self.results],
+        }  # fmt: skip
+        return pandas.DataFrame(columns, index=pandas.Index(self.alphas, name="alpha"))
+
+    def __len__(self):
+        return len(self.results)
+
+    def __getitem__(self, index):
+        return self.results[index]
+
+    def __repr__(self):
+        return (
+            f"Path({len(self)} alphas from {self.alphas[0]:.3g} to {self.alphas[-1]:.3g}, "
+            f"{np.count_nonzero(self.converged)} converged, largest relative gap {self.relative_gaps.max():.1e}, "
+            f"{self.epochs.sum()} epochs, {self.seconds.sum():.2f} s)"
+        )
+
+
+def path(
+    problem,
+    y=None,
+    *,
+    alphas=None,
+    n_alphas: int = 50,
+    eps: float = 1e-3,
+    tol: float = 1e-6,
+    max_epochs: int = 1000,
+    callback=None,
+    random_state: int | None = 0,
+    solver_options: dict | None = None,
+    verbose: bool = False,
+    **data,
+) -> Path:
+    """Solve a problem for a falling sequence of alphas, each to a certified relative gap.
+
+    Parameters
+    ----------
+    problem : Problem, or the data X
+        The alpha of a Problem is not used.
+    y : targets
+        Only with X; `data` are then the other arguments of :class:`fenchel.Problem` (loss, penalty, sample_weight, …).
+    alphas : vector, optional
+        Visited from large to small. By default `n_alphas` values, evenly spaced in the logarithm, from
+        ``problem.alpha_max()`` to `eps` times that.
+    n_alphas : int
+    eps : float
+    tol, max_epochs, random_state
+        As in :func:`fenchel.solve`, for every point.
+    callback : callable, optional
+        Called with (alpha, Result) after every point; a true return value ends the path there.
+    solver_options : dict, optional
+        Further options of :func:`fenchel.solve`. With any of them Newton steps are left out.
+    verbose : bool
+        Print a line per point to the standard error.
+
+    Returns
+    -------
+    Path
+        After Ctrl-C the points that were finished.
+
+    Notes
+    -----
+    An epoch is a pass over the data: one of the solver's, a Newton step, or a new curvature for those.
+
+    Examples
+    --------
+    >>> import numpy as np, fenchel as fl
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.standard_normal((100, 8))
+    >>> y = X[:, 0] - X[:, 1] + 0.1 * rng.standard_normal(100)
+    >>> path = fl.path(X, y, loss="squared", penalty=fl.L1(), fit_intercept=True, n_alphas=10)
+    >>> path.nonzeros[:4], bool(path.converged.all())
+    (array([0, 2, 2, 2]), True)
+    """
+    problem = _as_problem(problem, y, data)
+    alphas = alpha_grid(problem, n_alphas, eps) if alphas is None else _as_alphas(alphas)
+    results = []
+    try:
+        for result in _follow(problem, alphas, tol, max_epochs, random_state, solver_options):
+            alpha = alphas[len(results)]
+            results.append(result)
+            if verbose:
+                print(f"alpha {alpha:.4e}   {result!r}", file=sys.stderr)
+            if callback is not None and callback(alpha, result):
+                break
+    except KeyboardInterrupt:
+        if not results:
+            raise
+    return Path(alphas[: len(results)], results, tol)
+
+
+def _follow(problem, alphas, tol, max_epochs, random_state, solver_options):
+    """The result of every alpha, one after another, without the solver's state."""
+    follower = _Follower(problem, tol, max_epochs, random_state, solver_options or {})
+    for alpha in alphas:
+        result = follower.to(alpha)
+        if result.status is Status.INTERRUPTED:
+            raise KeyboardInterrupt
+        yield dataclasses.replace(result, state={})
+
+
+def _as_problem(problem, y, data):
+    if not isinstance(problem, Problem):
+        return Problem(problem, y, **data)
+    if y is not None or data:
+        extra = "y" if y is not None else sorted(data)[0]
+        raise ValueError(f"{extra} was given beside a Problem, which has its own; pass X and y, or a Problem")
+    return problem
+
+
+def alpha_grid(problem: Problem, n_alphas: int = 50, eps: float = 1e-3) -> np.ndarray:
+    """`n_alphas` values from ``problem.alpha_max()`` down to `eps` times that, evenly spaced in the logarithm."""
+    if isinstance(n_alphas, bool) or int(n_alphas) != n_alphas or n_alphas < 1:
+        raise ValueError(f"n_alphas is {n_alphas!r}; it must be a whole number, at least 1")
+    if not 0 < eps < 1:
+        raise ValueError(f"eps is {eps!r}; it must lie between 0 and 1")
+    top = problem.alpha_max()
+    if not np.isfinite(top):
+        raise ValueError(
+            f"no alpha makes {problem.penalty!r} vanish at the answer (alpha_max is infinite); give alphas"
+        )
+    # data that say nothing (a constant target, say) leave rounding here; any alpha will do
+    floor = 1e-12 * np.sqrt(problem.data.mean_squares.max(initial=0.0)) * np.abs(problem.target).max(initial=0.0)
+    top = top if top > max(floor, 1e-200) else 1.0
+    return np.geomspace(top, eps * top, int(n_alphas)) if n_alphas > 1 else np.array([top])
+
+
+def _as_alphas(alphas):
+    alphas = np.asarray(alphas)
+    if alphas.ndim != 1 or alphas.size == 0 or alphas.dtype.kind not in "iuf":
+        raise ValueError(f"alphas has dtype {alphas.dtype} and shape {alphas.shape}; it must be a vector of numbers")
+    bad = np.flatnonzero(~(np.isfinite(alphas) & (alphas >= 0)))
+    if bad.size:
+        raise ValueError(f"alphas[{bad[0]}] is {alphas[bad[0]]:g}; it must be finite and not negative")
+    return np.sort(alphas.astype(float))[::-1]
+
+
+class _Follower:
+    """Goes from one alpha to the next; remembers the last two answers."""
+
+    def __init__(self, problem, tol, max_epochs, random_state, options):
+        self.problem, self.tol, self.max_epochs, self.seed = problem, tol, max_epochs, random_state
+        self.options = options
+        self.newton = Newton() if not options and worthwhile(problem) else None
+        self.points = []  # (alpha, state), at most two
+        self.rho = None
+
+    def to(self, alpha) -> Result:
+        problem = self.problem.with_alpha(alpha)
+        if self.options.get("method", SDCAADMM.name) != SDCAADMM.name:
+            return solve(problem, **self._limits(), **self.options)
+        start, spent = self._predict(problem, alpha), None
+        if self.newton is not None:
+            steps = min(20, self.max_epochs)
+            spent = self.newton.correct(problem, start["w"], start["y"], tol=self.tol, steps=steps)
+            start = spent.state
+        if spent is not None and spent.status is Status.CONVERGED:
+            result = spent
+        else:
+            warm = warm_from(problem, start | {"rho": self.rho}, seed=self.seed) if self.points else None
+            result = solve(problem, warm_start=warm, **self._limits(), **self.options)
+            self.rho = result.state["rho"]
+            if spent is not None:
+                result.epochs += spent.epochs
+                result.seconds += spent.seconds
+        self.points = [*self.points[-1:], (alpha, result.state)]
+        return result
+
+    def _limits(self):
+        return {"tol": self.tol, "max_epochs": self.max_epochs, "random_state": self.seed}
+
+    def _predict(self, problem, alpha):
+        """w, x and y (x perhaps outside its domain) on the line through the last two answers."""
+        if not self.points:
+            return {"w": np.zeros(problem.size), "x": np.zeros(problem.visits), "y": np.zeros(problem.d)}
+        (before, first), (last, second) = self.points[0], self.points[-1]
+        ahead = (alpha - last) / (last - before) if last != before else 0.0
+        start = {key: second[key] + ahead * (second[key] - first[key]) for key in ("w", "x", "y")}
+        if start["y"].size != problem.d:  # alpha = 0 has no penalty
+            start["y"] = np.zeros(problem.d)
+        return start
+
+
+def warm_from(problem: Problem, state: dict, *, seed: int | None = 0) -> Result | None:
+    """What `solve` needs to start from a point: a dict with w, x and y, and rho if it is known.
+
+    None where the point is of another shape. The problem may be another one; x is brought into its domain.
+    """
+    sizes = {"w": problem.size, "x": problem.visits, "y": problem.d}
+    if any(np.shape(state.get(key)) != (size,) for key, size in sizes.items()):
+        return None
+    rng = np.random.default_rng(seed)
+    w, x, y = state["w"], np.clip(state["x"], *problem._domain()), state["y"]
+    rho = state.get("rho") or SDCAADMM().start(problem, rng).rho
+    point = State(x=x, y=y, w=w, zx=problem.combine(x), by=problem.adjoint @ y, u=problem.map_slots @ w, rho=rho,
+                  epoch=0, rng=rng)  # fmt: skip
+    coef, intercept = problem.unpack(w)
+    return Result(coef, intercept, np.inf, -np.inf, Status.EPOCH_LIMIT, History(), 0, 0.0, point.as_dict())
+
+
+# -- cross-validation -------------------------------------------------------------------------------
+
+
+class CrossValidation:
+    """Scores of every alpha on held-out rows, and what they say.
+
+    Attributes
+    ----------
+    alphas : array (k,), from large to small
+    scores : array (k, folds); larger is better. By default minus the mean loss of the held-out rows
+    mean, standard_error : arrays (k,), over the folds
+    relative_gaps, epochs : arrays (k, folds); every point of every fold has its own certificate
+    converged : array (k, folds)
+    """
+
+    def __init__(self, alphas, scores, paths):
+        self.alphas = alphas
+        self.scores = np.column_stack(scores)
+        self.relative_gaps = np.column_stack([one.relative_gaps for one in paths])
+        self.epochs = np.column_stack([one.epochs for one in paths])
+        self.converged = np.column_stack([one.converged for one in paths])
+        self.mean = self.scores.mean(axis=1)
+        folds = self.scores.shape[1]
+        self.standard_error = self.scores.std(axis=1, ddof=1) / np.sqrt(folds) if folds > 1 else np.zeros(len(alphas))
+
+    def select(self, rule: str = "min") -> int:
+        """The index of an alpha.
+
+        Parameters
+        ----------
+        rule : {"min", "1se"}
+            The best mean score (the smallest mean loss), or the largest alpha whose mean score is within one standard
+            error of the best: the simplest model that the data cannot tell from the best.
+        """
+        if rule not in ("min", "1se"):
+            raise ValueError(f"selection is {rule!r}; it must be 'min' or '1se'")
+        if not np.isfinite(self.mean).any():
+            raise ValueError("no alpha has a finite mean score; look at the scores of the folds")
+        best = int(np.nanargmax(np.where(np.isfinite(self.mean), self.mean, -np.inf)))
+        if rule == "min":
+            return best
+        return int(np.flatnonzero(self.mean >= self.mean[best] - self.standard_error[best])[0])
+
+    @property
+    def best_alpha(self) -> float:
+        """The alpha of the best mean score."""
+        return float(self.alphas[self.select("min")])
+
+    @property
+    def alpha_1se(self) -> float:
+        """The alpha of the one-standard-error rule."""
+        return float(self.alphas[self.select("1se")])
+
+    def to_frame(self):
+        """A data frame with a row per alpha: mean score, its standard error, and the largest gap of the folds."""
+        import pandas
+
+        columns = {
+            "mean": self.mean, "standard_error": self.standard_error, "relative_gap": self.relative_gaps.max(axis=1)
+        }  # fmt: skip
+        return pandas.DataFrame(columns, index=pandas.Index(self.alphas, name="alpha"))
+
+    def __repr__(self):
+        return (
+            f"CrossValidation({len(self.alphas)} alphas, {self.scores.shape[1]} folds, best {self.best_alpha:.3g}, "
+            f"one standard error {self.alpha_1se:.3g}, largest relative gap {self.relative_gaps.max():.1e})"
+        )
+
+
+def cross_validate_path(
+    problem,
+    y=None,
+    *,
+    cv=5,
+    score=None,
+    alphas=None,
+    n_alphas: int = 50,
+    eps: float = 1e-3,
+    tol: float = 1e-6,
+    max_epochs: int = 1000,
+    random_state: int | None = 0,
+    n_jobs: int | None = None,
+    solver_options: dict | None = None,
+    **data,
+) -> CrossValidation:
+    """Paths on the training rows of every fold, judged on the rows held out.
+
+    The rows of a fold are left out by giving them no weight, so that no fold copies the data.
+
+    Parameters
+    ----------
+    problem, y, data
+        A Problem, or what makes one, as in :func:`path`.
+    cv : int, splitter, or list of (training rows, held-out rows)
+        A whole number means as many folds, stratified for classification, in the order of the rows.
+    score : callable, optional
+        Called with (coef, intercept, rows), the rows held out; returns a number, larger is better. By default minus
+        their mean loss, weighted by the sample weights.
+    alphas, n_alphas, eps, tol, max_epochs, random_state, solver_options
+        As in :func:`path`; all folds share the alphas.
+    n_jobs : int, optional
+        Folds at a time, by joblib, in threads: the kernels release the interpreter.
+
+    Returns
+    -------
+    CrossValidation
+    """
+    from joblib import Parallel, delayed
+
+    problem = _as_problem(problem, y, data)
+    alphas = alpha_grid(problem, n_alphas, eps) if alphas is None else _as_alphas(alphas)
+    folds = _folds(problem, cv)
+    training = [_training(problem, k, train) for k, (train, _) in enumerate(folds)]
+
+    def whole_path(part):
+        return Path(alphas, _follow(part, alphas, tol, max_epochs, random_state, solver_options), tol)
+
+    paths = Parallel(n_jobs=n_jobs, prefer="threads")(delayed(whole_path)(part) for part in training)
+    scores = []
+    for one, (_, test) in zip(paths, folds, strict=True):
+        judge = _held_out_loss(problem, test) if score is None else lambda coef, b, test=test: score(coef, b, test)
+        scores.append([float(judge(coef, b)) for coef, b in zip(one.coefs, one.intercepts, strict=True)])
+    return CrossValidation(alphas, scores, paths)
+
+
+def _folds(problem, cv):
+    from sklearn.model_selection import check_cv
+
+    target = problem.target.reshape(problem.n, -1)
+    target = target[:, 0] if target.shape[1] == 1 else target
+    folds = list(check_cv(cv, target, classifier=problem.loss.classification).split(np.zeros((problem.n, 1)), target))
+    if not folds:
+        raise ValueError("cv gives no folds")
+    return folds
+
+
+def _training(problem, number, rows):
+    """The problem on some rows; the others get weight 0."""
+    weight = np.zeros(problem.n)
+    weight[rows] = problem.weight[rows] if problem.weight.size else 1.0
+    if weight.sum() <= 0:
+        raise ValueError(f"the training rows of fold {number} have no weight")
+    if problem.loss.classification:
+        labels = problem.target.reshape(problem.n, -1)[weight > 0]
+        single = np.flatnonzero(np.all(labels == labels[0], axis=0))
+        if single.size:
+            output = f" of output {single[0]}" if labels.shape[1] > 1 else ""
+            raise ValueError(
+                f"the training rows of fold {number} hold one class only{output}; use fewer folds or stratified ones"
+            )
+    other = problem.with_alpha(problem.alpha)
+    other.weight = as_weights(weight, problem.n)
+    return other
+
+
+def _held_out_loss(problem, rows):
+    """Minus the weighted mean loss on these rows, as a function of coefficients and intercepts."""
+    outputs = problem.layout[0]
+    visits = (np.asarray(rows)[:, None] * outputs + np.arange(outputs)).ravel()
+    target = problem.target[visits]
+    weight = np.repeat(problem.weight[rows], outputs) if problem.weight.size else np.ones(len(visits))
+
+    def judge(coef, intercept):
+        loss = problem.loss.value(problem.scores(problem.pack(coef, intercept))[visits], target)
+        return -float(np.sum(weight[weight > 0] * loss[weight > 0])) / weight.sum() if weight.any() else np.nan
+
+    return judge
