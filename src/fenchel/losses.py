@@ -34,6 +34,11 @@ class Loss:
     smoothness: float | None = None  # L: the gradient is L-Lipschitz; None where it is not
 
     @property
+    def kinked(self) -> bool:
+        """Whether the loss has points without a slope."""
+        return self.smoothness is None
+
+    @property
     def params(self) -> np.ndarray:
         return np.zeros(1)
 
@@ -384,6 +389,7 @@ class Poisson(Loss):
     """
 
     kernel = "poisson"
+    kinked = False
 
     def value(self, score, target):
         score = np.asarray(score, dtype=float)

@@ -13,11 +13,12 @@ from __future__ import annotations
 import copy
 import dataclasses
 import inspect
+import itertools
 
 import numpy as np
 import scipy.sparse as sp
 
-from .maps import Copies, Identity, Map, _count, finite_vector, index_array
+from .maps import Copies, Identity, Map, _count, finite_vector, index_array, repeated
 
 _TINY = 1e-12  # rounding slack of a dual constraint, relative to its radius
 
@@ -86,6 +87,14 @@ class Penalty:
         return np.zeros(0, dtype=np.int64)
 
     # -- structure that an answer should carry exactly ------------------------------------------------
+
+    def local(self, u):
+        """Slope and curvature at u: (slope, diagonal, direction), each of the length of u; None where it has none.
+
+        On units that are zero all three are zero. On the others the curvature is ``diag(diagonal)`` less, for every
+        unit, ``diagonal * direction direction'`` (`diagonal` is constant on a unit).
+        """
+        return None
 
     def ties(self, u):
         """Coordinates that u, a prox, holds equal or opposite: i, j and the sign with u_i = sign u_j. Zeros apart."""
@@ -257,6 +266,22 @@ class Separable(Penalty):
         ratio = np.divide(over, self.weights, out=np.zeros_like(over), where=self.weights > 0)
         return float(ratio.max(initial=0.0))
 
+    def local(self, u):
+        if np.any((u != 0) & ((u <= self.lower) | (u >= self.upper))) or np.any((self.lower > 0) | (self.upper < 0)):
+            return None  # held by a bound
+        return self.weights * np.sign(u), np.zeros_like(u), np.zeros_like(u)
+
+    def zero_gauge(self, y):
+        at_zero = self.at_zero()
+        return np.inf if at_zero is None else at_zero.gauge(y)
+
+    def at_zero(self):
+        """The function as it looks from 0: bounds elsewhere play no part; None where 0 is out of bounds."""
+        if np.any(self.lower > 0) or np.any(self.upper < 0):
+            return None
+        lower, upper = _free(len(self.weights))
+        return Separable(self.weights, np.where(self.lower == 0, 0.0, lower), np.where(self.upper == 0, 0.0, upper))
+
     def bound_violations(self, y):
         side = np.where(np.isinf(self.upper), y, 0.0) + np.where(np.isinf(self.lower), -y, 0.0)
         return np.flatnonzero((self.weights == 0) & (side > 0))
@@ -406,18 +431,19 @@ class _Groups(Penalty):
     """A sum over groups; on its own coordinates the groups stand one after another."""
 
     def __init__(self, groups, weights=None):
-        if isinstance(groups, np.ndarray) and groups.ndim == 2:
-            groups = list(groups)
-        self.groups = [_group(k, group) for k, group in enumerate(groups)]
-        if not self.groups:
-            raise ValueError("groups is empty; give at least one group of feature indices")
-        sizes = np.array([len(g) for g in self.groups])
-        self.bounds = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
-        self.weights = (
-            np.sqrt(sizes) if weights is None else finite_vector("weights", weights, len(self.groups), minimum=0)
-        )
+        self.copies, self.bounds = _members(groups)
         self._default_weights = weights is None
+        weights = np.sqrt(np.diff(self.bounds)) if weights is None else weights
+        self.weights = finite_vector("weights", weights, len(self), minimum=0)
         self._local = False
+
+    def __len__(self):
+        return len(self.bounds) - 1
+
+    @property
+    def groups(self) -> list[np.ndarray]:
+        """The features of every group."""
+        return [self.copies[first:last] for first, last in itertools.pairwise(self.bounds.tolist())]
 
     def _own_params(self):
         # default weights follow the groups when those are replaced
@@ -425,22 +451,18 @@ class _Groups(Penalty):
 
     def localised(self, keep=None):
         """The same function on the copies themselves; `keep` selects groups."""
-        keep = np.arange(len(self.groups)) if keep is None else keep
-        sizes = np.diff(self.bounds)[keep]
-        ends = np.cumsum(sizes)
-        out = type(self)(
-            [np.arange(end - size, end) for size, end in zip(sizes, ends, strict=True)], self.weights[keep]
-        )
-        out._local = True
+        out = copy.copy(self)
+        if keep is not None:
+            out.bounds = np.concatenate([[0], np.cumsum(np.diff(self.bounds)[keep])]).astype(np.int64)
+            out.weights, out._default_weights = self.weights[keep], False
+        out.copies, out._local = np.arange(out.bounds[-1]), True
         return out
 
-    @property
-    def copies(self) -> np.ndarray:
-        return np.concatenate(self.groups)
-
     def copies_map(self, p) -> Map:
-        for k, group in enumerate(self.groups):
-            index_array(f"groups[{k}]", group, p)
+        outside = np.flatnonzero(self.copies >= p)
+        if outside.size:
+            k = np.searchsorted(self.bounds, outside[0], side="right") - 1
+            index_array(f"groups[{k}]", self.copies[self.bounds[k] : self.bounds[k + 1]], p)
         return Copies(self.copies, p)
 
     def _norms(self, u):
@@ -460,14 +482,14 @@ class _Groups(Penalty):
 
     @property
     def index(self):
-        return np.concatenate([[len(self.groups)], self.bounds]).astype(np.int64)
+        return np.concatenate([[len(self)], self.bounds]).astype(np.int64)
 
     def units(self, d):
-        own = np.repeat(np.arange(len(self.groups)), np.diff(self.bounds))
+        own = np.repeat(np.arange(len(self)), np.diff(self.bounds))
         if self._local:
             return own
         # on features: what no group holds is a unit of its own
-        labels = len(self.groups) + np.arange(d)
+        labels = len(self) + np.arange(d)
         labels[self.copies] = own
         return labels
 
@@ -506,23 +528,36 @@ class _Groups(Penalty):
         return gauge
 
     def __repr__(self):
-        return f"{type(self).__name__}({len(self.groups)} groups)"
+        return f"{type(self).__name__}({len(self)} groups)"
 
 
-def _group(k, group):
-    group = np.asarray(group)
-    if group.ndim != 1 or (group.size and not np.issubdtype(group.dtype, np.integer)):
-        raise ValueError(
-            f"groups[{k}] has dtype {group.dtype} and shape {group.shape}; it must be a list of feature indices"
-        )
-    if group.size == 0:
-        raise ValueError(f"groups[{k}] is empty; drop it or give it features")
-    if np.any(group < 0):
-        raise ValueError(f"groups[{k}] holds {group[group < 0][0]}; features are numbered from 0")
-    values, counts = np.unique(group, return_counts=True)
-    if np.any(counts > 1):
-        raise ValueError(f"groups[{k}] names feature {values[counts > 1][0]} twice")
-    return group.astype(np.int64)
+def _members(groups):
+    """The features of all groups one after another, and the bounds of the groups: many groups are looked at at once."""
+    if isinstance(groups, np.ndarray) and groups.ndim == 2 and groups.size:
+        sizes, kinds = np.full(len(groups), groups.shape[1]), groups
+    else:
+        groups = [np.asarray(group) for group in groups]
+        if not groups:
+            raise ValueError("groups is empty; give at least one group of feature indices")
+        for k, group in enumerate(groups):
+            if group.ndim != 1 or (group.size and group.dtype.kind not in "iu"):
+                raise ValueError(
+                    f"groups[{k}] has dtype {group.dtype} and shape {group.shape}; it must be a list of feature indices"
+                )
+            if group.size == 0:
+                raise ValueError(f"groups[{k}] is empty; drop it or give it features")
+        sizes, kinds = np.array([len(group) for group in groups]), np.concatenate(groups)
+    if kinds.dtype.kind not in "iu":
+        raise ValueError(f"groups has dtype {kinds.dtype}; it must hold feature indices")
+    flat, bounds = kinds.ravel().astype(np.int64), np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+    below = np.flatnonzero(flat < 0)
+    if below.size:
+        k = np.searchsorted(bounds, below[0], side="right") - 1
+        raise ValueError(f"groups[{k}] holds {flat[below[0]]}; features are numbered from 0")
+    twice = repeated(flat, bounds)
+    if twice is not None:
+        raise ValueError(f"groups[{twice[0]}] names feature {twice[1]} twice")
+    return flat, bounds
 
 
 class GroupL2(_Groups):
@@ -547,6 +582,15 @@ class GroupL2(_Groups):
         return np.sqrt(np.add.reduceat(u * u, self.bounds[:-1]))
 
     _dual_norms = _norms
+
+    def local(self, u):
+        if not self._local:
+            return None
+        sizes = np.diff(self.bounds)
+        norms = self._norms(u)
+        inverse = np.repeat(np.divide(1.0, norms, out=np.zeros_like(norms), where=norms > 0), sizes)
+        weights, direction = np.repeat(self.weights, sizes), u * inverse
+        return weights * direction, weights * inverse, direction
 
 
 class GroupLinf(_Groups):
@@ -635,6 +679,15 @@ class Block:
     def d(self):
         return self.matrix.shape[0]
 
+    def times(self, factor) -> Block:
+        """This block multiplied; bounds stay where they are."""
+        function, scale = self.function, self.scale
+        if isinstance(function, Separable):
+            function = Separable(factor * function.weights, function.lower, function.upper)
+        else:
+            scale = factor * scale
+        return dataclasses.replace(self, function=function, scale=scale, ridge=factor * self.ridge)
+
     def value(self, u):
         return self.scale * self.function.value(u) + 0.5 * self.ridge * float(u @ u)
 
@@ -671,10 +724,19 @@ class Block:
 
 def compile_penalty(penalty: Penalty | None, p: int, alpha: float) -> list[Block]:
     """The blocks of alpha * penalty on p features, merged where their sum has a cheap prox."""
+    return scale_blocks(unit_blocks(penalty, p), alpha)
+
+
+def scale_blocks(blocks: list[Block], alpha: float) -> list[Block]:
+    """Blocks multiplied by alpha, without those that then have no effect; a block that stays whole keeps its matrix."""
+    return [pruned for pruned in (_prune(block.times(alpha)) for block in blocks) if pruned is not None]
+
+
+def unit_blocks(penalty: Penalty | None, p: int) -> list[Block]:
+    """The blocks of a penalty on p features, alpha left out."""
     blocks: list[Block] = []
     ridges: list[tuple[float, sp.csr_array]] = []
     for scale, leaf, map_ in [] if penalty is None else penalty.terms(p):
-        scale *= alpha
         matrix = map_.matrix(p)
         if isinstance(leaf, Ridge):
             ridges.append((scale, matrix))

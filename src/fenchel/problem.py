@@ -9,6 +9,7 @@ output (or task) its p features and then its intercept. See ``docs/mathematics.m
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 import functools
 import hashlib
@@ -20,7 +21,7 @@ import scipy.sparse.linalg as sla
 from .data import Rows, as_weights
 from .losses import LOSSES, Loss
 from .maps import Gram
-from .penalties import Block, Penalty, compile_penalty
+from .penalties import Block, Penalty, scale_blocks, unit_blocks
 
 _CHUNK = 1 << 16  # visits looked at together
 _ROUNDING = 1e-11  # relative to the terms of a sum
@@ -120,11 +121,11 @@ class Problem:
         self.size = self.vectors * (self.p + 1)
         self.feature_slots = (np.arange(self.vectors)[:, None] * (self.p + 1) + np.arange(self.p)).ravel()
         self.intercept_slots = np.arange(self.vectors) * (self.p + 1) + self.p
-        self._set_blocks()
+        self._unit_blocks = unit_blocks(penalty, self.vectors * self.p)
+        self._set_blocks(scale_blocks(self._unit_blocks, self.alpha))
 
-    def _set_blocks(self):
-        features = self.vectors * self.p
-        self.blocks: list[Block] = compile_penalty(self.penalty, features, self.alpha)
+    def _set_blocks(self, blocks: list[Block]):
+        self.blocks, features = blocks, self.vectors * self.p
         stacked = (
             sp.vstack([b.matrix for b in self.blocks], format="csr") if self.blocks else sp.csr_array((0, features))
         )
@@ -139,13 +140,23 @@ class Problem:
         self.adjoint = sp.csr_array(self.map_slots.T)
 
     def with_alpha(self, alpha: float) -> Problem:
-        """The same data with another alpha; nothing is checked or copied again."""
-        import copy
+        """The same data with another alpha; nothing is checked, compiled or copied again."""
+        alpha = _as_alpha(alpha)
+        other = self._with_blocks(scale_blocks(self._unit_blocks, alpha))
+        other.alpha = alpha
+        return other
 
+    def _with_blocks(self, blocks: list[Block]) -> Problem:
+        """The same data with other blocks; the map and what follows from it are shared where they stay the same."""
         other = copy.copy(self)
-        other.alpha = _as_alpha(alpha)
-        other._set_blocks()
-        for cached in ("gram", "_free", "_dual_at_zero", "_map_size", "fingerprint"):
+        same = len(blocks) == len(self.blocks) and all(
+            a.matrix is b.matrix for a, b in zip(blocks, self.blocks, strict=True)
+        )
+        if same:
+            other.blocks = blocks
+        else:
+            other._set_blocks(blocks)
+        for cached in ("_dual_at_zero", "fingerprint", *(() if same else ("gram", "_free", "_map_size"))):
             other.__dict__.pop(cached, None)
         return other
 
@@ -301,6 +312,8 @@ class Problem:
             dual, reason = self.dual_bound(x, y, zx), ""
         except NoCertificate as why:
             dual, reason = -np.inf, str(why)
+        if not np.isfinite(primal):
+            reason = reason or "w breaks a constraint of the penalty"
         return Certificate(primal, dual, float(residual), reason)
 
     def zero_certificate(self) -> Certificate:
@@ -531,7 +544,7 @@ class Problem:
                 b.append(column[j[even]])
                 sign.append((kind * np.sign(entry[i] * entry[j]))[even])
         values = w[self.feature_slots]
-        label, side, torn = _tied(np.concatenate(a), np.concatenate(b), np.concatenate(sign), values.size)
+        label, side, torn = tied_features(np.concatenate(a), np.concatenate(b), np.concatenate(sign), values.size)
         total, size = np.bincount(label, side * values), np.bincount(label)
         tied = size[label] > 1
         values[tied] = (side * (total / np.maximum(size, 1))[label])[tied]
@@ -582,7 +595,7 @@ class Problem:
         return np.asarray(self._weights() * slope, dtype=float)
 
 
-def _tied(a, b, sign, count):
+def tied_features(a, b, sign, count):
     """Components of features joined by w_a = sign w_b: their labels, each feature's side (1 or -1), and the features
     of components that ask for w = -w.
 

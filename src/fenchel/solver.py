@@ -10,6 +10,7 @@ import types
 import numpy as np
 
 from .methods import make_method
+from .methods.blocks import epoch_nanoseconds
 from .problem import Certificate, Problem
 from .progress import make_progress
 from .result import History, Record, Result, Snapshot, Status
@@ -113,7 +114,7 @@ class _Run:
         try:
             warm = None if warm_start is None else warm_start.state | {"resumed": resumed}
             self.state = state = self.method.start(self.problem, rng, warm)
-            last = state.epoch + self.max_epochs
+            last = _spent(state) + self.max_epochs
             schedule = _schedule(self.problem, self.method, self.check_every, state.epoch)
             due = next(schedule)
             if warm_start is not None:
@@ -123,14 +124,19 @@ class _Run:
             else:
                 status = self._judge(show, zero)
             while status is None:
-                if state.epoch >= last:
+                if _spent(state) >= last:
                     status = Status.EPOCH_LIMIT
                     break
                 began = time.perf_counter()
                 self.method.epoch(state)
+                proposal = self.method.proposal(state, self.tol)
                 self.work += time.perf_counter() - began
+                if proposal is not None:
+                    status = self._weigh(show, proposal)
+                    if status is not None:
+                        break
                 out_of_time = self.time_limit is not None and time.perf_counter() - clock >= self.time_limit
-                if state.epoch >= due or state.epoch >= last or out_of_time:
+                if state.epoch >= due or _spent(state) >= last or out_of_time:
                     status = self._certify(show, on_schedule=state.epoch >= due)
                     due = next(schedule) if state.epoch >= due else due
                 if status is None and out_of_time:
@@ -147,7 +153,7 @@ class _Run:
         coef, intercept = self.problem.unpack(self.w)
         return Result(
             coef=coef.copy(), intercept=intercept, primal=self.best.primal, dual=self.best.dual, status=status,
-            history=self.history, epochs=state.epoch, seconds=self.elapsed(),
+            history=self.history, epochs=_spent(state), seconds=self.elapsed(),
             state=state.as_dict() | {"problem": self.problem.fingerprint},
             reason=self.best.reason,
         )  # fmt: skip
@@ -173,8 +179,11 @@ class _Run:
         if on_schedule and getattr(state, "zx", None) is not None:
             # the running sum gathers rounding errors
             state.zx[:] = self.problem.gradient_sum(state.x)
-        made = self.problem.certificate(state, fresh=not on_schedule)
-        at = state.w.copy()
+        # the structure of u is nearer to the answer's than w is
+        at = self.problem.snap(state.w, state.u) if self.method.snaps else state.w.copy()
+        made = self.problem.certificate(state, fresh=not on_schedule, primal=self.problem.primal_at(at))
+        if on_schedule:
+            state.gap = made.gap
         self._take(at, made)
         other = self.method.alternative(state)
         if other is not None:
@@ -184,6 +193,16 @@ class _Run:
                 self.method.consider_restart(state, made.gap, other, second.gap)
         return self._judge(show, made, at)
 
+    def _weigh(self, show, proposal):
+        """Certify a point that the method proposes; take it as the new state where it is worth more than the old."""
+        made = self.problem.certificate(proposal, fresh=False, primal=proposal.primal)
+        self._take(proposal.w, made)
+        status = self._judge(show, made, proposal.w)
+        if status is Status.CONVERGED or made.gap < self.state.gap < np.inf:
+            self.method.adopt(self.state, proposal)
+            self.state.gap = made.gap
+        return status
+
     def _judge(self, show, made, at=None):
         """Record a certificate of the iterate `at` (zero by default) and say whether to stop."""
         state, best = self.state, self.best
@@ -192,7 +211,9 @@ class _Run:
             self._take(at, made)
         best.residual, best.reason = made.residual, made.reason
         rho = getattr(state, "rho", np.nan)
-        record = Record(state.epoch, self.elapsed(), best.primal, best.dual, made.residual, rho, self.work, made.primal)
+        record = Record(
+            _spent(state), self.elapsed(), best.primal, best.dual, made.residual, rho, self.work, made.primal
+        )
         self.history.records.append(record)
         show(record)
         stop = self.callback is not None and self.callback(Snapshot(record, self.problem, at))
@@ -222,16 +243,16 @@ class _Run:
             self._offer(snapped, slack=max(slack, 0.0))
 
 
-def _spacing(problem, method) -> int:
-    """Epochs between certificates, so that they cost a small share of the run.
+def _spent(state) -> int:
+    """Passes over the data so far."""
+    return getattr(state, "passes", state.epoch)
 
-    From a model in nanoseconds (measured once, see benchmarks/engine.py) and not from the clock, so that
-    the same seed always takes the same way.
-    """
+
+def _spacing(problem, method) -> int:
+    """Epochs between certificates, so that they cost a small share of the run (by a model, not by the clock)."""
     work = problem.data.stored * problem.layout[0]
     sparse = problem.data.sparse
-    rows = (6 * work + 40 * problem.visits) if sparse else 0.9 * work
-    epoch = 5e4 + rows + method.blocks * (1500 + 9 * problem.d + 3 * problem.size)
+    epoch = epoch_nanoseconds(problem, method.blocks)
     product = 2 * work if sparse else 0.35 * work
     certificate = 7e5 + product + 45 * problem.visits + 60 * problem.d
     certificate += product  # Z x afresh

@@ -16,10 +16,11 @@ import numpy as np
 import scipy.sparse as sp
 
 from .. import datasets
-from ..files import read_data, read_edges
+from ..files import read_data
 from ..losses import Loss, SmoothedHinge
 from ..model import encode_labels
 from ..problem import Problem
+from ..structure_files import read_edges
 from .settings import GRAPH_C, TEST_ROWS, TRAIN_ROWS, DataSet
 
 KNOWN = ("20news", "a9a")

@@ -196,8 +196,8 @@ def _draw_bars(axes, studies, name, title, quantity, key):
         axes.bar(
             places, heights, 0.92 * width, color=color, label=group or None, yerr=spread, ecolor=_GREY, capsize=2.5
         )
-        for x, height in zip(places, heights, strict=True):
-            axes.annotate(f"{height:,.0f}", (x, height), xytext=(0, 4), textcoords="offset points", ha="center",
+        for x, height, reach in zip(places, heights, spread, strict=True):
+            axes.annotate(f"{height:,.0f}", (x, height + reach), xytext=(0, 4), textcoords="offset points", ha="center",
                           fontsize=9, color=_INK)  # fmt: skip
     axes.set_xticks(range(len(labels)), labels)
     axes.margins(y=0.15)
@@ -208,7 +208,7 @@ def _draw_bars(axes, studies, name, title, quantity, key):
 
 def _finish_study(axes, title, what):
     axes.set_title(title, loc="left", fontsize=11.5, color=_INK, fontweight="bold")
-    axes.set_title(what, loc="right", fontsize=10.5, color=_GREY)
+    axes.set_ylabel(what, fontsize=10)
     _tidy(axes, "y")
 
 

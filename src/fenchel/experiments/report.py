@@ -2,34 +2,16 @@
 
 from __future__ import annotations
 
-import base64
 import html
 import json
 import math
 
+from ..report import embed, page
 from .claims import Claim
 from .settings import LABELS, Settings
 from .traces import Traces, median, reach
 
 _LEVELS = (1e-1, 1e-2, 1e-3, 1e-4, 1e-6, 1e-9)
-_STYLE = """
-:root { color-scheme: light; }
-body { font: 16px/1.5 system-ui, sans-serif; color: #1c2733; max-width: 72rem; margin: 2rem auto; padding: 0 1.2rem; }
-h1 { font-size: 1.7rem; margin: 0 0 .2rem; } h2 { font-size: 1.2rem; margin: 2.2rem 0 .6rem; }
-p.lead { color: #55606a; margin: 0 0 1.2rem; } p.note { color: #55606a; font-size: .9rem; }
-table { border-collapse: collapse; width: 100%; font-size: .92rem; }
-caption { text-align: left; font-weight: 600; padding: .4rem 0; }
-th, td { text-align: left; padding: .35rem .6rem; border-bottom: 1px solid #e6e8ea; vertical-align: top; }
-th { color: #55606a; font-weight: 600; }
-td.n { text-align: right; font-variant-numeric: tabular-nums; white-space: nowrap; }
-.yes, .no, .na { display: inline-block; padding: .05rem .55rem; border-radius: 1rem; font-size: .85rem; }
-.yes, .no, .na { white-space: nowrap; color: #fff; }
-.yes { background: #1b7a4b; } .no { background: #b03a2e; } .na { background: #7f8c8d; }
-img { width: 100%; height: auto; } figure { margin: 0 0 1.2rem; } figcaption { color: #55606a; font-size: .9rem; }
-details { margin: .6rem 0; } summary { cursor: pointer; font-weight: 600; }
-pre { background: #f6f7f8; padding: .8rem; overflow: auto; font-size: .82rem; }
-.wide { overflow-x: auto; }
-"""
 
 
 def make(settings: Settings, traces: Traces, claims: list[Claim], tuned: dict, left_out: list, abouts: dict,
@@ -55,12 +37,7 @@ def make(settings: Settings, traces: Traces, claims: list[Claim], tuned: dict, l
         "<h2>Settings</h2>",
         _settings(settings, left_out, machine),
     ]
-    return (
-        f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>SDCA-ADMM, rerun: {title}</title>'
-        f'<meta name="viewport" content="width=device-width"><style>{_STYLE}</style></head><body>\n'
-        + "\n".join(parts)
-        + "\n</body></html>\n"
-    )
+    return page(f"SDCA-ADMM, rerun: {title}", parts)
 
 
 def _lead(settings, abouts) -> str:
@@ -94,11 +71,7 @@ def _figures(settings, pictures):
     for name, content in pictures.items():
         if name.endswith(".png"):
             kind = name.rsplit("-", 1)[1].removesuffix(".png")
-            source = base64.b64encode(content).decode()
-            yield (
-                f'<figure><img alt="{html.escape(captions[kind])}" src="data:image/png;base64,{source}">'
-                f"<figcaption>{html.escape(captions[kind])}</figcaption></figure>"
-            )
+            yield embed(content, "png", captions[kind])
 
 
 def _times(settings, traces) -> str:

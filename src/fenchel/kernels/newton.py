@@ -17,7 +17,7 @@ import numpy as np
 from numba import njit
 
 from .prox import apply_adjoint, apply_map, block_prox
-from .rows import FAST
+from .rows import FAST, locate, row_add, row_dot
 
 _AHEAD = 1.6  # over-relaxation
 
@@ -77,3 +77,59 @@ def sparse_curvature(data, indices, indptr, layout, bend, out):
                 line[np.uint64(column[b])] += weight * value[b]
             ones[np.uint64(column[a])] += weight
         ones[slot] += bend[i]
+
+
+@njit(fastmath=FAST, cache=True, nogil=True)
+def curvature_product(rows, layout, listed, bend, v, out):
+    """out += the sum over the listed visits of bend_i z_i z_i'v, in one pass over their rows."""
+    slot = layout[3]
+    for i in listed:
+        row, start = locate(i, layout)
+        pull = bend[i] * (row_dot(rows, row, v, start) + v[start + slot])
+        row_add(rows, row, pull, out, start)
+        out[start + slot] += pull
+
+
+@njit(fastmath=FAST, cache=True, nogil=True)
+def reduce_dense(X, first, feature, column, side, out):
+    """out[r] = N'z for the dense rows from `first` on; feature j stands in column[j] with the sign side[j]."""
+    for r in range(out.shape[0]):
+        row, line = X[first + r], out[r]
+        for j in range(feature.size):
+            line[column[j]] += side[j] * row[feature[j]]
+
+
+@njit(fastmath=FAST, cache=True, nogil=True)
+def reduce_sparse(data, indices, indptr, first, column, side, out):
+    """The same for CSR rows; column[j] is negative where feature j plays no part."""
+    for r in range(out.shape[0]):
+        line = out[r]
+        for k in range(indptr[first + r], indptr[first + r + 1]):
+            j = indices[k]
+            if column[j] >= 0:
+                line[column[j]] += side[j] * data[k]
+
+
+@njit(fastmath=FAST, cache=True, nogil=True)
+def reduced_sparse_curvature(data, indices, indptr, bend, column, side, ones, out):
+    """out += the sum of bend_i N'z_i z_i'N for CSR rows; `ones` is the intercept's column, or negative."""
+    widest = 0
+    for i in range(bend.size):
+        widest = max(widest, indptr[i + 1] - indptr[i])
+    where, value = np.empty(widest + 1, np.int64), np.empty(widest + 1)
+    for i in range(bend.size):
+        if bend[i] == 0.0:
+            continue
+        count = 0
+        for k in range(indptr[i], indptr[i + 1]):
+            j = indices[k]
+            if column[j] >= 0:
+                where[count], value[count] = column[j], side[j] * data[k]
+                count += 1
+        if ones >= 0:
+            where[count], value[count] = ones, 1.0
+            count += 1
+        for a in range(count):
+            line, pull = out[where[a]], bend[i] * value[a]
+            for b in range(count):
+                line[where[b]] += pull * value[b]

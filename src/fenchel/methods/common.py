@@ -196,6 +196,7 @@ class Method:
     name = ""
     OPTIONS: tuple[str, ...] = ()
     averages = False
+    snaps = False  # whether the structure of the penalty's point is made exact before a certificate
     State = State
 
     def __init__(self, block_size=50, order="random"):
@@ -208,6 +209,10 @@ class Method:
 
     def alternative(self, state: State):
         """No second point worth a certificate."""
+        return None
+
+    def proposal(self, state: State, tol: float):
+        """No point from elsewhere."""
         return None
 
     def start(self, problem: Problem, rng: np.random.Generator, warm: dict | None = None) -> State:

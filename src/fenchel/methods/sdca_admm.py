@@ -33,22 +33,26 @@ taken half of the run), as in restarted primal-dual methods for linear programs 
 from __future__ import annotations
 
 import dataclasses
+import math
 import numbers
 import types
 
 import numpy as np
 import scipy.sparse as sp
 
+from ..manifold import Finisher, applies
 from ..maps import row_width, spectral_norm
 from ..penalties import compiled_prox
 from ..problem import Problem
-from .blocks import block_norms, epoch_parts
+from .blocks import block_norms, epoch_nanoseconds, epoch_parts
 
 _REACH = 30.0  # how far rho may move from |w| / |x|
 _AVERAGED = ("x", "y", "w", "zx", "by")
 
 
-_NUMBERS = ("rho", "epoch", "caution", "reach_w", "reach_x", "summed", "restart_gap")
+_NUMBERS = ("rho", "epoch", "caution", "reach_w", "reach_x", "summed", "restart_gap", "newton_passes", "newton_due",
+            "gap")  # fmt: skip
+_NEWTON = 1e7  # nanoseconds of epochs before Newton's method is tried, which takes about as long at the least
 
 
 @dataclasses.dataclass
@@ -70,6 +74,14 @@ class State:
     mean: dict = dataclasses.field(default_factory=dict)  # sums of w, x, y, zx, by since the last restart
     summed: int = 0
     restart_gap: float = np.inf
+    newton_passes: float = 0.0  # over the data, by Newton's method
+    newton_due: int = 4  # epoch of the next attempt
+    gap: float = np.inf  # at the last certificate on schedule
+
+    @property
+    def passes(self) -> int:
+        """Passes over the data, of all kinds."""
+        return self.epoch + math.ceil(self.newton_passes)
 
     def as_dict(self) -> dict:
         out = {key: getattr(self, key) for key in ("x", "y", "w", "zx", "by", "u")}
@@ -110,13 +122,17 @@ class SDCAADMM:
         Rows of a block one after another, or all at once as in the paper.
     column_power : float
         Columns are scaled by (mean square)^(-power); 0 switches the metric off.
+    newton : bool
+        Try Newton's method on the structure of the iterate (see :mod:`fenchel.manifold`) after some epochs and again
+        after twice as many, where loss and penalty allow it. The default preset does.
     """
 
     name = "sdca-admm"
-    OPTIONS = ("preset", "rho", "gamma", "eta_z", "eta_b", "block_size", "order", "within", "column_power")
+    OPTIONS = ("preset", "rho", "gamma", "eta_z", "eta_b", "block_size", "order", "within", "column_power",
+               "newton")  # fmt: skip
 
     def __init__(self, preset="default", rho=None, gamma=None, eta_z=None, eta_b=None, block_size=None,
-                 order=None, within=None, column_power=None):  # fmt: skip
+                 order=None, within=None, column_power=None, newton=None):  # fmt: skip
         if preset not in ("default", "paper", "theory"):
             raise ValueError(f"preset is {preset!r}; it must be 'default', 'paper' or 'theory'")
         for name, value in (("rho", rho), ("gamma", gamma), ("eta_z", eta_z), ("eta_b", eta_b)):
@@ -131,7 +147,11 @@ class SDCAADMM:
             raise ValueError(f"within is {within!r}; it must be 'sequential' or 'joint'")
         if column_power is not None and not 0 <= column_power <= 0.5:
             raise ValueError(f"column_power is {column_power!r}; it must lie between 0 and 0.5")
+        if newton not in (None, True, False):
+            raise ValueError(f"newton is {newton!r}; it must be True or False")
         plain = preset == "default"
+        self.newton = plain if newton is None else newton
+        self.snaps = plain
         self.preset = preset
         self.adapts = plain and rho is None
         self.rho = rho if rho is not None else None if plain else 0.1
@@ -152,11 +172,13 @@ class SDCAADMM:
         self.problem = problem
         self._prepare_rows(problem)
         self._prepare_penalty(problem)
+        self.finisher = Finisher(problem) if self.newton and applies(problem) else None
         if warm is None:
             zeros = np.zeros
             rho = self.rho or self._first_rho()
             return State(zeros(problem.visits), zeros(problem.d), zeros(problem.size), zeros(problem.size),
-                         zeros(problem.size), zeros(problem.d), float(rho), 0, rng)  # fmt: skip
+                         zeros(problem.size), zeros(problem.d), float(rho), 0, rng,
+                         newton_due=self._first_newton())  # fmt: skip
         if "x" not in warm or "rho" not in warm:
             raise ValueError("warm_start comes from a method without dual variables; sdca-admm cannot continue it")
         for key, length in (("x", problem.visits), ("y", problem.d), ("w", problem.size)):
@@ -170,6 +192,7 @@ class SDCAADMM:
             state.zx, state.by = problem.combine(state.x), problem.adjoint @ state.y
             state.epoch, state.reach_w, state.reach_x, state.caution = 0, 0.0, 0.0, 1.0
             state.mean, state.summed, state.restart_gap = {}, 0, np.inf
+            state.newton_passes, state.newton_due, state.gap = 0.0, self._first_newton(), np.inf
         if self.rho is not None:
             state.rho = float(self.rho)
         return state
@@ -316,6 +339,27 @@ class SDCAADMM:
             for key in _AVERAGED:
                 state.mean[key] = state.mean.get(key, 0.0) + getattr(state, key)
             state.summed += 1
+
+    # -- Newton's method on the structure found ------------------------------------------------------
+
+    def _first_newton(self):
+        return int(np.clip(_NEWTON / epoch_nanoseconds(self.problem, self.blocks), 4, 64))
+
+    def proposal(self, state: State, tol: float):
+        """A point that Newton's method finds from here, now and then; otherwise None."""
+        if self.finisher is None or state.epoch < state.newton_due:
+            return None
+        state.newton_due = 2 * state.epoch
+        point = self.finisher.run(state.w, state.u, state.y, tol=tol, budget=0.5 * state.epoch + 16)
+        if point is not None:
+            state.newton_passes += point.passes
+        return point
+
+    def adopt(self, state: State, point) -> None:
+        """Go on from a point that was proposed."""
+        for key in ("w", "x", "y", "zx", "u"):
+            getattr(state, key)[:] = getattr(point, key)
+        state.by[:] = self.problem.adjoint @ state.y
 
     # -- averages of a run that goes in circles -------------------------------------------------------
 

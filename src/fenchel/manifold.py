@@ -1,0 +1,513 @@
+r"""Newton's method on the structure that an iterate shows.
+
+Once the zeros, ties and groups of the answer are known, what is left is smooth: w moves in the linear set
+:math:`w = N z` on which the zeros of :math:`u = B^\top w` stay zero, and there the loss and the other parts of the
+penalty have curvature. A few Newton steps find the best z to rounding, where epochs would still be gaining half a digit
+each. The dual variables follow: x is the slope of the loss at the answer, y the slope of the penalty where it has one,
+and where it has none y is moved to :math:`Zx + By = 0` inside the ball that the penalty leaves it.
+
+Nothing here is believed: the point goes through the problem's certificate like any other. If the structure was wrong,
+the certificate says so, and the epochs go on from a better point.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+import scipy.linalg
+import scipy.sparse as sp
+
+from .maps import Gram
+from .problem import Problem, tied_features
+
+_TURNS, _STEPS = 12, 15  # faces, and steps on each
+_LEAN = 1e-10  # how far a unit that was set free is thought to be from zero
+_DIFFERENCE = 1e-5  # in the scores, for the second derivative of the loss
+_LIFT = 1e-10  # of the mean diagonal of the curvature: makes it definite
+_MOST_DIRECT = 2000  # coefficients up to which the curvature may be a matrix
+_DENSE = 1 << 18  # entries up to which B'N is a plain array
+_KEPT = 0.1  # of the data's numbers that may be kept beside it
+_ROUNDS = 300  # of projections for y
+
+
+@dataclasses.dataclass
+class Point:
+    """Where Newton's method ended: w with its scores' x, the y found for it, and the cost in passes over the data."""
+
+    w: np.ndarray
+    x: np.ndarray
+    y: np.ndarray
+    zx: np.ndarray
+    u: np.ndarray
+    primal: float
+    passes: float = 0.0
+
+
+def applies(problem: Problem) -> bool:
+    """Whether loss and penalty are smooth once the structure is fixed."""
+    zeros = np.zeros
+    return not problem.loss.kinked and all(block.function.local(zeros(block.d)) is not None for block in problem.blocks)
+
+
+class Finisher:
+    """Newton's method for one problem; see :meth:`run`."""
+
+    def __init__(self, problem: Problem):
+        self.problem = problem
+        units, last = [], 0
+        for block in problem.blocks:
+            own = np.asarray(block.function.units(block.d), dtype=np.int64)
+            own = np.unique(own, return_inverse=True)[1] if own.size else own
+            units.append(last + own)
+            last += int(own.max(initial=-1)) + 1
+        self.units = np.concatenate(units or [np.zeros(0, dtype=np.int64)])
+        self.unit_count = last
+        self.starts = np.flatnonzero(np.diff(self.units, prepend=-1))
+        entries = problem.map_slots
+        self.entries = np.repeat(np.arange(problem.d), np.diff(entries.indptr)), entries.indices, entries.data
+
+    def run(self, w, u, y, *, tol: float, budget: float = np.inf) -> Point | None:
+        """Newton steps from w within the structure of u = prox(...); None where that structure is not of the kind.
+
+        `budget` is what the steps may be expected to cost, in passes over the data; otherwise None, too.
+
+        Where the dual variables that result ask for more than their ball allows, the units they belong to are set
+        free, and the steps go on, as long as the objective falls.
+        """
+        self.budget = budget
+        self.goal, self.passes, self.first_slope = max((0.1 * tol) ** 2, 1e-26), 1.0, 0.0
+        face = self._face(u == 0)
+        best = None
+        for _ in range(_TURNS):
+            if face is None:
+                break
+            point, face = self._descend(face, w, y)
+            if point is None or (
+                best is not None and not point.primal < best.primal * (1 - 1e-13 * np.sign(best.primal))
+            ):
+                break
+            best, w, y = point, point.w, point.y
+            outside = self._outside(point)
+            if not outside.any():
+                break
+            face = self._face(face.zero & ~outside[self.units], np.where(outside[self.units], y, 0.0))
+        if best is not None:
+            best.passes = self.passes
+        return best
+
+    def _descend(self, face, w, y):
+        """The best point of a face (it may lose dimensions on the way), and the face it ended on."""
+        problem = self.problem
+        z = face.inside(w)
+        scores = face.data.scores(z)
+        value = self._value(scores, face, z)
+        if not np.isfinite(value):
+            return None, face
+        for turn in range(_STEPS):
+            bent = self._penalty(self._leaning(face, face.map @ z))
+            if bent is None:
+                return None, face
+            slope = face.data.gradient(problem._gradient(scores)) / problem.n + face.map.T @ bent.slope
+            self.passes += 2 * face.data.cost
+            if not z.size:
+                break
+            if turn == 0 and self.passes + self._expected(face, scores) > self.budget:
+                return None, face
+            move = self._direction(face, scores, bent, slope, self.goal * abs(value))
+            gain = -float(slope @ move)
+            if not gain > self.goal * abs(value):
+                break
+            taken = self._search(face, z, move, scores, value, gain)
+            if taken is None:
+                break
+            face, z, scores, new = taken
+            stuck = value - new < 1e-3 * gain and gain < 1e-9 * abs(value)
+            value = new
+            if stuck:
+                break
+        w = face.lift(z)
+        x = problem._gradient(scores)
+        zx = problem.gradient_sum(x)
+        self.passes += 0.5
+        y = self._complete(face.map @ z, zx, y)
+        return Point(w, x, y, zx, problem.map_slots @ w, value), face
+
+    def _outside(self, point):
+        """Units at zero whose dual variables are outside their ball: the worst of them, by unit."""
+        zero = np.bincount(self.units, point.u * point.u, self.unit_count) == 0
+        beyond = point.y - self._inside(point.y)
+        size = np.bincount(self.units, point.y**2, self.unit_count)
+        far = np.sqrt(np.bincount(self.units, beyond**2, self.unit_count) / np.maximum(size, 1e-300))
+        far[~zero] = 0.0
+        most = max(20, int(np.count_nonzero(~zero)))
+        limit = 1e-9 if np.count_nonzero(far > 1e-9) <= most else np.partition(far, -most)[-most]
+        return far > max(limit, 1e-9) if limit <= 1e-9 else far >= limit
+
+    @staticmethod
+    def _leaning(face, at):
+        """B'w where units that were just set free lean the way their dual variables point."""
+        return at if face.lean is None else np.where(at == 0, face.lean, at)
+
+    # -- the structure ------------------------------------------------------------------------------
+
+    def _face(self, zero, lean=None):
+        """The linear set on which these coordinates of B'w are zero; None where they ask for more than zeros and ties."""
+        problem = self.problem
+        matrix, counts = problem.map, np.diff(problem.map.indptr)
+        if np.any(counts[zero] > 2):
+            return None
+        start = matrix.indptr[:-1]
+        pairs = start[np.flatnonzero(zero & (counts == 2))]
+        left, right = matrix.data[pairs], matrix.data[pairs + 1]
+        if np.any(np.abs(left) != np.abs(right)):
+            return None
+        label, side, torn = tied_features(
+            matrix.indices[pairs], matrix.indices[pairs + 1], -np.sign(left * right), matrix.shape[1]
+        )
+        dead = np.zeros(label.max(initial=-1) + 1, dtype=bool)
+        dead[label[torn]] = True
+        dead[label[matrix.indices[start[zero & (counts == 1)]]]] = True
+        alive = np.flatnonzero(~dead[label])
+        slots, columns = problem.feature_slots[alive], np.unique(label[alive], return_inverse=True)[1]
+        signs, count = side[alive], int(columns.max(initial=-1)) + 1
+        if problem.fit_intercept:
+            own = problem.intercept_slots
+            slots, columns = np.append(slots, own), np.append(columns, count + np.arange(own.size))
+            signs, count = np.append(signs, np.ones(own.size)), count + own.size
+        if lean is not None:
+            lean = _LEAN * lean / max(np.abs(lean).max(initial=0.0), 1e-300)
+        return _Face(problem, zero, slots, columns, signs, count, self.entries, lean)
+
+    def _value(self, scores, face, z):
+        return self.problem.mean_loss(scores) + self.problem.penalty_value(face.map @ z)
+
+    def _penalty(self, at):
+        """Slope and curvature of the penalty where it has them."""
+        problem, size = self.problem, at.size
+        slope, diagonal, direction = np.zeros(size), np.zeros(size), np.zeros(size)
+        strength = np.zeros(self.unit_count)
+        for block, first, last in problem._parts():
+            found = block.function.local(at[first:last])
+            if found is None:
+                return None
+            own_slope, own_diagonal, own_direction = found
+            slope[first:last] = block.scale * own_slope + block.ridge * at[first:last]
+            diagonal[first:last] = block.scale * own_diagonal
+            strength[self.units[first:last]] = diagonal[first:last]
+            diagonal[first:last] += block.ridge
+            direction[first:last] = own_direction
+        return _Bent(slope, diagonal, direction, strength)
+
+    # -- one step -----------------------------------------------------------------------------------
+
+    def _direction(self, face, scores, bent, slope, goal):
+        """The Newton direction in z."""
+        problem = self.problem
+        bend = self._bend(scores)
+        free = np.flatnonzero(bend)
+        own = _Curvature(face.map, bent.diagonal, self._across(face, bent), bent.strength)
+        if self._direct(face, free.size):
+            matrix = own.matrix() + face.data.curvature(bend)
+            matrix[np.diag_indices_from(matrix)] += _LIFT * np.trace(matrix) / len(matrix) + 1e-300
+            try:
+                self.passes += face.data.cost * free.size / problem.visits
+                return scipy.linalg.solve(matrix, -slope, assume_a="pos")
+            except np.linalg.LinAlgError:
+                pass
+        return self._conjugate_gradients(face, bend, free, own, slope, goal)
+
+    def _across(self, face, bent):
+        """The direction of every unit, seen from z; None where no unit has one."""
+        if not bent.direction.any():
+            return None
+        if sp.issparse(face.map):
+            d = bent.direction.size
+            turned = sp.csr_array((bent.direction, (self.units, np.arange(d))), shape=(self.unit_count, d))
+            return sp.csr_array(turned @ face.map)
+        return np.add.reduceat(bent.direction[:, None] * face.map, self.starts, axis=0)
+
+    def _bend(self, scores):
+        """The second derivative of the loss, divided by n, for every visit."""
+        problem, h = self.problem, _DIFFERENCE
+        slope = problem.loss.gradient
+        bend = (slope(scores + h, problem.target) - slope(scores - h, problem.target)) / (2 * h * problem.n)
+        return np.maximum(problem._weights() * bend, 0.0)
+
+    def _prices(self, face, rows):
+        """Nanoseconds, by a model, for the curvature as a matrix with its factor, and for one product with it."""
+        problem, k = self.problem, face.count
+        width = problem.data.stored / problem.n
+        sparse = problem.data.sparse
+        matrix = rows * (2.0 * width**2 if face.data.scattered else 0.06 * k * k) + 0.03 * k**3
+        if face.data.kept is not None:
+            return matrix, 0.8 * problem.n * k
+        return matrix, rows * width * (4.0 if sparse else 0.4)
+
+    def _direct(self, face, rows):
+        """Whether to form the curvature as a matrix: where that is cheaper than some thirty products with it."""
+        matrix, product = self._prices(face, rows)
+        return face.count <= _MOST_DIRECT and self.problem.single and matrix <= 30 * product + 1e6
+
+    def _expected(self, face, scores):
+        """Passes over the data that the steps from here may take: some six matrices, or a hundred products."""
+        rows = np.count_nonzero(self._bend(scores))
+        matrix, product = self._prices(face, rows)
+        work = 6 * matrix if self._direct(face, rows) else 110 * product
+        whole = self.problem.data.stored * self.problem.layout[0] * (8.0 if self.problem.data.sparse else 0.8)
+        return work / (whole + 5e4)
+
+    def _conjugate_gradients(self, face, bend, free, own, slope, goal):
+        """An inexact Newton direction: the residual is brought down by a factor that falls with the gradient."""
+        problem = self.problem
+        squares = np.zeros(problem.size)
+        squares[problem.feature_slots] = np.tile(problem.data.mean_squares, problem.vectors)
+        squares[problem.intercept_slots] = 1.0
+        diagonal = np.bincount(face.columns, (bend.sum() / problem.vectors * squares)[face.slots], face.count)
+        diagonal += own.diagonal()
+        diagonal = np.maximum(diagonal, 1e-12 * diagonal.max())
+        move, left = np.zeros(slope.size), -slope
+        scaled = left / diagonal
+        size = before = float(left @ scaled)
+        if not before > 0:
+            return move
+        self.first_slope = max(self.first_slope, before)
+        stop = max(min(0.01, np.sqrt(before / self.first_slope)) * before, goal)
+        along = scaled
+        for k in range(1, 251):
+            bent = face.data.product(along, bend, free) + own.product(along)
+            curvature = float(along @ bent)
+            if not curvature > 0:
+                break
+            move = move + size / curvature * along
+            left = left - size / curvature * bent
+            scaled = left / diagonal
+            size, last = float(left @ scaled), size
+            if size <= stop:
+                break
+            along = scaled + size / last * along
+        self.passes += face.data.cost * k * free.size / problem.visits
+        return move
+
+    def _search(self, face, z, move, scores, value, gain):
+        """The first of z + move, z + move/2, ... that lowers the objective; what turns its sign on the way is zero."""
+        problem = self.problem
+        at, ahead = self._leaning(face, face.map @ z), face.map @ move
+        along = face.data.scores(move)
+        step = 1.0
+        while step > 1e-5:
+            new = at + step * ahead
+            turned = (np.bincount(self.units, at * new, self.unit_count) <= 0) & (
+                np.bincount(self.units, at * at, self.unit_count) > 0
+            )
+            if turned.any():
+                smaller = self._face(face.zero | turned[self.units], face.lean)
+                point = None if smaller is None else smaller.inside(face.lift(z + step * move))
+                if point is not None:
+                    there = smaller.data.scores(point)
+                    reached = self._value(there, smaller, point)
+                    if reached <= value:
+                        return smaller, point, there, reached
+            else:
+                there, point = scores + step * along, z + step * move
+                reached = self._value(there, face, point)
+                if reached <= value - 1e-4 * step * gain + 1e-15 * abs(value):
+                    return face, point, there, reached
+            step *= 0.5
+        return None
+
+    # -- the dual variables of the penalty ----------------------------------------------------------
+
+    def _complete(self, at, zx, y):
+        """y at an answer: the penalty's slope where it has one, elsewhere what Zx + By = 0 asks for."""
+        problem = self.problem
+        some = (np.bincount(self.units, at * at, self.unit_count) > 0)[self.units]
+        y = np.where(some, problem.n * self._penalty(at).slope, y)
+        rest = np.flatnonzero(~some)
+        if not rest.size:
+            return y
+        matrix = sp.csr_array(problem.map[rest])
+        gram = Gram(matrix)
+        need = -(zx + problem.adjoint @ np.where(some, y, 0.0))[problem.feature_slots]
+
+        def balanced(part):
+            return part - matrix @ gram.solve(matrix.T @ part - need)
+
+        # Douglas and Rachford's way between the balance and the ball, as long as it leads somewhere
+        middle, before = y[rest], np.inf
+        for turn in range(_ROUNDS):
+            last = y[rest]
+            y[rest] = balanced(middle)
+            inside = self._inside(y)[rest]
+            size, far = np.abs(inside).max(initial=0.0), np.abs(inside - y[rest]).max(initial=0.0)
+            if far <= 1e-13 * size or (turn == 0 and far > 0.5 * size):
+                break
+            if turn and np.abs(last - y[rest]).max() <= 1e-3 * far:
+                break  # there is one balanced y only
+            if turn % 10 == 9:
+                if far > 0.7 * before:
+                    break
+                before = far
+            mirrored = y.copy()
+            mirrored[rest] = 2 * y[rest] - middle
+            middle = middle + self._inside(mirrored)[rest] - y[rest]
+        return y
+
+    def _inside(self, y):
+        """y brought to where the conjugate of the penalty (without its quadratic) is finite."""
+        out = np.empty_like(y)
+        for block, first, last in self.problem._parts():
+            part = y[first:last] / self.problem.n
+            out[first:last] = self.problem.n * (part - block.prox(part, np.full(part.size, block.scale)))
+        return out
+
+
+class _Face:
+    """{N z}: slot `slots[i]` of w is signs[i] z[columns[i]], the others are zero. `map` is B'N.
+
+    `zero` coordinates of B'w vanish on it. `lean` says on which side of zero units are that were just set free.
+    """
+
+    def __init__(self, problem, zero, slots, columns, signs, count, entries, lean):
+        self.zero, self.slots, self.columns, self.signs, self.count = zero, slots, columns, signs, count
+        self.size, self.lean = problem.size, lean
+        self.shares = np.maximum(np.bincount(columns, minlength=count), 1)
+        column, sign = np.full(problem.size, -1), np.zeros(problem.size)
+        column[slots], sign[slots] = columns, signs
+        row, slot, value = entries
+        some = column[slot] >= 0
+        row, column, value = row[some], column[slot[some]], value[some] * sign[slot[some]]
+        if problem.d * count <= _DENSE:
+            self.map = np.zeros((problem.d, count))
+            np.add.at(self.map, (row, column), value)
+        else:
+            self.map = sp.csr_array((value, (row, column)), shape=(problem.d, count))
+        self.data = _View(problem, self)
+
+    def lift(self, z):
+        """w = N z."""
+        w = np.zeros(self.size)
+        w[self.slots] = self.signs * z[self.columns]
+        return w
+
+    def pull(self, v):
+        """N'v."""
+        return np.bincount(self.columns, self.signs * v[self.slots], self.count)
+
+    def inside(self, w):
+        """z of the point closest to w."""
+        return self.pull(w) / self.shares
+
+
+class _View:
+    """The rows as z sees them, N'z_i: kept where they are few numbers, read from the data where they are not."""
+
+    def __init__(self, problem, face):
+        self.problem, self.face = problem, face
+        k = face.count
+        self.ones = k - 1 if problem.fit_intercept and problem.single else -1
+        small = problem.visits * k <= max(_KEPT * problem.data.stored, 1 << 20)
+        self.kept = self._reduced(0, problem.n) if problem.single and small else None
+        # sparse rows with few entries are better added to the curvature one by one
+        width = problem.data.stored / problem.n
+        self.scattered = problem.data.sparse and (self.kept is None or 2.0 * width**2 < 0.06 * k * k)
+        self.cost = 0.5 if self.kept is None else 0.5 * k * problem.n / max(problem.data.stored, 1)
+
+    def _reduced(self, first, last):
+        from .kernels.newton import reduce_dense, reduce_sparse
+
+        problem, face = self.problem, self.face
+        out = np.zeros((last - first, face.count))
+        if problem.data.sparse:
+            reduce_sparse(*problem.data.arrays, first, *self._lookup(), out)
+        else:
+            some = face.slots < problem.p  # of one vector the features come first
+            reduce_dense(
+                problem.data.arrays[0], first, face.slots[some], face.columns[some], face.signs[some], out
+            )  # fmt: skip
+        if self.ones >= 0:
+            out[:, self.ones] = 1.0
+        return out
+
+    def _lookup(self):
+        """The column of z and the sign of every feature; -1 where it plays no part."""
+        column, sign = np.full(self.face.size, -1), np.zeros(self.face.size)
+        column[self.face.slots], sign[self.face.slots] = self.face.columns, self.face.signs
+        return column[self.problem.feature_slots], sign[self.problem.feature_slots]
+
+    def scores(self, z):
+        return self.problem.scores(self.face.lift(z)) if self.kept is None else self.kept @ z
+
+    def gradient(self, x):
+        return self.face.pull(self.problem.gradient_sum(x)) if self.kept is None else self.kept.T @ x
+
+    def product(self, v, bend, free):
+        """sum of bend_i (N'z_i)(N'z_i)'v over the free rows."""
+        from .kernels.newton import curvature_product
+
+        if self.kept is not None:
+            return self.kept.T @ (bend * (self.kept @ v))
+        out = np.zeros(self.problem.size)
+        curvature_product(self.problem.data.arrays, self.problem.layout, free, bend, self.face.lift(v), out)
+        return self.face.pull(out)
+
+    def curvature(self, bend):
+        """sum of bend_i (N'z_i)(N'z_i)', as a matrix."""
+        from .kernels.newton import reduced_sparse_curvature
+
+        problem, k = self.problem, self.face.count
+        out = np.zeros((k, k))
+        if self.scattered:
+            reduced_sparse_curvature(*problem.data.arrays, bend, *self._lookup(), self.ones, out)
+            return out
+        chunk = max(64, (1 << 20) // max(k, 1))
+        for first in range(0, problem.n, chunk):
+            last = min(first + chunk, problem.n)
+            part = self._reduced(first, last) if self.kept is None else self.kept[first:last]
+            some = np.flatnonzero(bend[first:last])
+            part = part[some] * np.sqrt(bend[first:last][some])[:, None]
+            out += part.T @ part
+        return out
+
+
+@dataclasses.dataclass
+class _Bent:
+    """A penalty near a point: its slope, and its curvature, a diagonal less strength * direction direction' per unit."""
+
+    slope: np.ndarray
+    diagonal: np.ndarray
+    direction: np.ndarray
+    strength: np.ndarray
+
+
+@dataclasses.dataclass
+class _Curvature:
+    """The penalty's curvature in z: C' D C - A' S A, with D and S diagonal; A may be missing."""
+
+    C: np.ndarray | sp.csr_array
+    D: np.ndarray
+    A: np.ndarray | sp.csr_array | None
+    S: np.ndarray
+
+    def product(self, v):
+        out = self.C.T @ (self.D * (self.C @ v))
+        return out if self.A is None else out - self.A.T @ (self.S * (self.A @ v))
+
+    def matrix(self):
+        out = _gram(self.C, self.D)
+        return out if self.A is None else out - _gram(self.A, self.S)
+
+    def diagonal(self):
+        out = _squares(self.C).T @ self.D
+        return out if self.A is None else out - _squares(self.A).T @ self.S
+
+
+def _gram(matrix, weights):
+    if sp.issparse(matrix):
+        return (matrix.T @ sp.diags_array(weights) @ matrix).toarray()
+    some = weights != 0
+    return (matrix[some] * weights[some, None]).T @ matrix[some]
+
+
+def _squares(matrix):
+    return matrix.power(2) if sp.issparse(matrix) else matrix**2
