@@ -70,12 +70,13 @@ class Finisher:
     def run(self, w, u, y, *, tol: float, budget: float = np.inf) -> Point | None:
         """Newton steps from w within the structure of u = prox(...); None where that structure is not of the kind.
 
-        `budget` is what the steps may be expected to cost, in passes over the data; otherwise None, too.
+        `budget` is what the steps may be expected to cost, in nanoseconds; otherwise None, too, and `expected` holds
+        what it would have been.
 
         Where the dual variables that result ask for more than their ball allows, the units they belong to are set
         free, and the steps go on, as long as the objective falls.
         """
-        self.budget = budget
+        self.budget, self.expected = budget, 0.0
         self.goal, self.passes, self.first_slope = max((0.1 * tol) ** 2, 1e-26), 1.0, 0.0
         face = self._face(u == 0)
         best = None
@@ -112,8 +113,10 @@ class Finisher:
             self.passes += 2 * face.data.cost
             if not z.size:
                 break
-            if turn == 0 and self.passes + self._expected(face, scores) > self.budget:
-                return None, face
+            if turn == 0:
+                self.expected += self._foresee(face, scores)
+                if self.expected > self.budget:
+                    return None, face
             move = self._direction(face, scores, bent, slope, self.goal * abs(value))
             gain = -float(slope @ move)
             if not gain > self.goal * abs(value):
@@ -152,7 +155,7 @@ class Finisher:
     # -- the structure ------------------------------------------------------------------------------
 
     def _face(self, zero, lean=None):
-        """The linear set on which these coordinates of B'w are zero; None where they ask for more than zeros and ties."""
+        """The linear set on which these coordinates of B'w are zero; None where that is more than zeros and ties."""
         problem = self.problem
         matrix, counts = problem.map, np.diff(problem.map.indptr)
         if np.any(counts[zero] > 2):
@@ -239,7 +242,7 @@ class Finisher:
         problem, k = self.problem, face.count
         width = problem.data.stored / problem.n
         sparse = problem.data.sparse
-        matrix = rows * (2.0 * width**2 if face.data.scattered else 0.06 * k * k) + 0.03 * k**3
+        matrix = rows * (5.0 * width**2 if face.data.scattered else 0.06 * k * k) + 0.03 * k**3
         if face.data.kept is not None:
             return matrix, 0.8 * problem.n * k
         return matrix, rows * width * (4.0 if sparse else 0.4)
@@ -249,13 +252,14 @@ class Finisher:
         matrix, product = self._prices(face, rows)
         return face.count <= _MOST_DIRECT and self.problem.single and matrix <= 30 * product + 1e6
 
-    def _expected(self, face, scores):
-        """Passes over the data that the steps from here may take: some six matrices, or a hundred products."""
+    def _foresee(self, face, scores):
+        """Nanoseconds that the steps from here may take: some six matrices, or a hundred products."""
+        problem = self.problem
         rows = np.count_nonzero(self._bend(scores))
         matrix, product = self._prices(face, rows)
-        work = 6 * matrix if self._direct(face, rows) else 110 * product
-        whole = self.problem.data.stored * self.problem.layout[0] * (8.0 if self.problem.data.sparse else 0.8)
-        return work / (whole + 5e4)
+        steps = 6 * matrix if self._direct(face, rows) else 110 * product
+        looks = 12 * (0.8 * problem.n * face.count if face.data.kept is not None else self._prices(face, problem.n)[1])
+        return steps + looks + 300 * problem.visits
 
     def _conjugate_gradients(self, face, bend, free, own, slope, goal):
         """An inexact Newton direction: the residual is brought down by a factor that falls with the gradient."""
@@ -274,8 +278,9 @@ class Finisher:
         self.first_slope = max(self.first_slope, before)
         stop = max(min(0.01, np.sqrt(before / self.first_slope)) * before, goal)
         along = scaled
-        for k in range(1, 251):
+        for _ in range(250):
             bent = face.data.product(along, bend, free) + own.product(along)
+            self.passes += face.data.cost * free.size / problem.visits
             curvature = float(along @ bent)
             if not curvature > 0:
                 break
@@ -286,12 +291,10 @@ class Finisher:
             if size <= stop:
                 break
             along = scaled + size / last * along
-        self.passes += face.data.cost * k * free.size / problem.visits
         return move
 
     def _search(self, face, z, move, scores, value, gain):
         """The first of z + move, z + move/2, ... that lowers the objective; what turns its sign on the way is zero."""
-        problem = self.problem
         at, ahead = self._leaning(face, face.map @ z), face.map @ move
         along = face.data.scores(move)
         step = 1.0
@@ -406,11 +409,12 @@ class _View:
         self.problem, self.face = problem, face
         k = face.count
         self.ones = k - 1 if problem.fit_intercept and problem.single else -1
+        width = problem.data.stored / problem.n
         small = problem.visits * k <= max(_KEPT * problem.data.stored, 1 << 20)
+        small = small and not (problem.data.sparse and k > 4 * width)  # where that saves time, too
         self.kept = self._reduced(0, problem.n) if problem.single and small else None
         # sparse rows with few entries are better added to the curvature one by one
-        width = problem.data.stored / problem.n
-        self.scattered = problem.data.sparse and (self.kept is None or 2.0 * width**2 < 0.06 * k * k)
+        self.scattered = problem.data.sparse and (self.kept is None or 5.0 * width**2 < 0.06 * k * k)
         self.cost = 0.5 if self.kept is None else 0.5 * k * problem.n / max(problem.data.stored, 1)
 
     def _reduced(self, first, last):
@@ -472,7 +476,7 @@ class _View:
 
 @dataclasses.dataclass
 class _Bent:
-    """A penalty near a point: its slope, and its curvature, a diagonal less strength * direction direction' per unit."""
+    """A penalty near a point: its slope, and its curvature, a diagonal less strength direction direction' per unit."""
 
     slope: np.ndarray
     diagonal: np.ndarray

@@ -129,16 +129,13 @@ class _Run:
                     break
                 began = time.perf_counter()
                 self.method.epoch(state)
-                proposal = self.method.proposal(state, self.tol)
                 self.work += time.perf_counter() - began
-                if proposal is not None:
-                    status = self._weigh(show, proposal)
-                    if status is not None:
-                        break
                 out_of_time = self.time_limit is not None and time.perf_counter() - clock >= self.time_limit
                 if state.epoch >= due or _spent(state) >= last or out_of_time:
                     status = self._certify(show, on_schedule=state.epoch >= due)
                     due = next(schedule) if state.epoch >= due else due
+                if status is None and not out_of_time and _spent(state) < last:
+                    status = self._ask(show)
                 if status is None and out_of_time:
                     status = Status.TIME_LIMIT
         except KeyboardInterrupt:
@@ -183,7 +180,7 @@ class _Run:
         at = self.problem.snap(state.w, state.u) if self.method.snaps else state.w.copy()
         made = self.problem.certificate(state, fresh=not on_schedule, primal=self.problem.primal_at(at))
         if on_schedule:
-            state.gap = made.gap
+            self.method.learn(state, made.relative_gap)
         self._take(at, made)
         other = self.method.alternative(state)
         if other is not None:
@@ -193,14 +190,18 @@ class _Run:
                 self.method.consider_restart(state, made.gap, other, second.gap)
         return self._judge(show, made, at)
 
-    def _weigh(self, show, proposal):
+    def _ask(self, show):
         """Certify a point that the method proposes; take it as the new state where it is worth more than the old."""
+        began = time.perf_counter()
+        proposal = self.method.proposal(self.state, self.tol)
+        self.work += time.perf_counter() - began
+        if proposal is None:
+            return None
         made = self.problem.certificate(proposal, fresh=False, primal=proposal.primal)
         self._take(proposal.w, made)
         status = self._judge(show, made, proposal.w)
-        if status is Status.CONVERGED or made.gap < self.state.gap < np.inf:
+        if status is Status.CONVERGED or made.relative_gap < self.state.gap < np.inf:
             self.method.adopt(self.state, proposal)
-            self.state.gap = made.gap
         return status
 
     def _judge(self, show, made, at=None):

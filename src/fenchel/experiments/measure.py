@@ -23,6 +23,7 @@ from .traces import ROUNDING, Optimum
 _ENOUGH = 1e-9  # relative gap of an optimum
 _EVERY = 10  # epochs that are all evaluated
 _STILL = 25  # evaluations without a change, after which a method has nothing left to do
+_NEWTON_TOL = 1e-9  # relative gap that Newton's method aims at, where a method uses it
 _DIVERGED = 1e3  # times the objective at zero
 
 
@@ -53,7 +54,7 @@ def find_optimum(instance: Instance, tol: float) -> Optimum:
 
 
 def advance(problem: Problem, method: str, options: dict, seed: int) -> Iterator[tuple[int, float, np.ndarray]]:
-    """Epoch, CPU seconds of all epochs so far, and w, from the start on and after every epoch.
+    """Passes over the data, CPU seconds of them all, and w, from the start on and after every epoch.
 
     What a method prepares before its first epoch (norms of blocks, factors) is not counted.
     """
@@ -62,10 +63,13 @@ def advance(problem: Problem, method: str, options: dict, seed: int) -> Iterator
     algorithm.epoch(copy.deepcopy(state))  # compiles and loads what is needed
     seconds = 0.0
     while True:
-        yield state.epoch, seconds, state.w
+        yield getattr(state, "passes", state.epoch), seconds, state.w
         began = time.thread_time()
         algorithm.epoch(state)
+        point = algorithm.proposal(state, _NEWTON_TOL)
         seconds += time.thread_time() - began
+        if point is not None and point.primal < problem.primal_at(state.w):  # the solver asks its certificate
+            algorithm.adopt(state, point)
 
 
 def run_method(

@@ -215,6 +215,9 @@ class Method:
         """No point from elsewhere."""
         return None
 
+    def learn(self, state: State, gap: float) -> None:
+        """A certificate on schedule found this relative gap; nothing follows from it."""
+
     def start(self, problem: Problem, rng: np.random.Generator, warm: dict | None = None) -> State:
         """Prepare everything that stays fixed, and the state (zero, or a warm start's)."""
         self.problem = problem

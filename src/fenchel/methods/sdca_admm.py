@@ -51,7 +51,7 @@ _AVERAGED = ("x", "y", "w", "zx", "by")
 
 
 _NUMBERS = ("rho", "epoch", "caution", "reach_w", "reach_x", "summed", "restart_gap", "newton_passes", "newton_due",
-            "gap")  # fmt: skip
+            "gap", "gap_epoch", "rate")  # fmt: skip
 _NEWTON = 1e7  # nanoseconds of epochs before Newton's method is tried, which takes about as long at the least
 
 
@@ -76,7 +76,9 @@ class State:
     restart_gap: float = np.inf
     newton_passes: float = 0.0  # over the data, by Newton's method
     newton_due: int = 4  # epoch of the next attempt
-    gap: float = np.inf  # at the last certificate on schedule
+    gap: float = np.inf  # relative, at the last certificate on schedule
+    gap_epoch: int = 0
+    rate: float = 1e-3  # at which its logarithm fell, per epoch
 
     @property
     def passes(self) -> int:
@@ -192,7 +194,8 @@ class SDCAADMM:
             state.zx, state.by = problem.combine(state.x), problem.adjoint @ state.y
             state.epoch, state.reach_w, state.reach_x, state.caution = 0, 0.0, 0.0, 1.0
             state.mean, state.summed, state.restart_gap = {}, 0, np.inf
-            state.newton_passes, state.newton_due, state.gap = 0.0, self._first_newton(), np.inf
+            state.newton_passes, state.newton_due = 0.0, self._first_newton()
+            state.gap, state.gap_epoch, state.rate = np.inf, 0, 1e-3
         if self.rho is not None:
             state.rho = float(self.rho)
         return state
@@ -349,11 +352,25 @@ class SDCAADMM:
         """A point that Newton's method finds from here, now and then; otherwise None."""
         if self.finisher is None or state.epoch < state.newton_due:
             return None
-        state.newton_due = 2 * state.epoch
-        point = self.finisher.run(state.w, state.u, state.y, tol=tol, budget=0.5 * state.epoch + 16)
+        budget = epoch_nanoseconds(self.problem, self.blocks) * self._left(state, tol)
+        point = self.finisher.run(state.w, state.u, state.y, tol=tol, budget=budget)
+        state.newton_due = 2 * state.epoch if point is not None else math.ceil(1.25 * state.epoch) + 1
         if point is not None:
             state.newton_passes += point.passes
         return point
+
+    def _left(self, state, tol):
+        """Epochs that Newton's method may cost: less than seem to be left, at the rate of the last certificates."""
+        if not state.gap < 1.0:
+            return 0.5 * state.epoch
+        return max(0.25 * state.epoch, 0.7 * math.log(max(state.gap / max(tol, 1e-15), 1.0)) / state.rate)
+
+    def learn(self, state: State, gap: float) -> None:
+        """A certificate on schedule found this relative gap."""
+        before, at = (state.gap, state.gap_epoch) if state.gap < 1.0 else (1.0, 0)
+        epochs = max(state.epoch - at, 1)
+        state.rate = max(math.log(before / max(gap, 1e-300)), 1e-3) / epochs if gap < np.inf else 1e-3
+        state.gap, state.gap_epoch = gap, state.epoch
 
     def adopt(self, state: State, point) -> None:
         """Go on from a point that was proposed."""
