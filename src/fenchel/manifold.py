@@ -13,6 +13,8 @@ the certificate says so, and the epochs go on from a better point.
 from __future__ import annotations
 
 import dataclasses
+import math
+import time
 
 import numpy as np
 import scipy.linalg
@@ -20,15 +22,20 @@ import scipy.sparse as sp
 
 from .maps import Gram
 from .problem import Problem, tied_features
+from .result import History, Record, Result, Status
 
 _TURNS, _STEPS = 12, 15  # faces, and steps on each
+_STEP, _FACE = 3e5, 1e6  # nanoseconds, at the least
+_GRACE = 2e7  # nanoseconds that an attempt may take beyond its budget
+_ROUGH = 1e-9  # relative gain of a step at which a face is left, until the structure seems to be right
+_WORST = 0.01  # of the largest violation, what else is set free with it
 _LEAN = 1e-10  # how far a unit that was set free is thought to be from zero
 _DIFFERENCE = 1e-5  # in the scores, for the second derivative of the loss
 _LIFT = 1e-10  # of the mean diagonal of the curvature: makes it definite
 _MOST_DIRECT = 2000  # coefficients up to which the curvature may be a matrix
 _DENSE = 1 << 18  # entries up to which B'N is a plain array
-_KEPT = 0.1  # of the data's numbers that may be kept beside it
-_ROUNDS = 300  # of projections for y
+_KEPT, _KEPT_ENTRIES = 0.1, 1 << 22  # numbers that may be kept beside the data: a share of it, and some at any rate
+_ROUNDS = 100  # of projections for y
 
 
 @dataclasses.dataclass
@@ -48,6 +55,29 @@ def applies(problem: Problem) -> bool:
     """Whether loss and penalty are smooth once the structure is fixed."""
     zeros = np.zeros
     return not problem.loss.kinked and all(block.function.local(zeros(block.d)) is not None for block in problem.blocks)
+
+
+def correct(problem: Problem, w, u, y, *, tol: float) -> Result | None:
+    """Newton's method from a point near the answer, with its certificate; None where it does not apply.
+
+    The status is CONVERGED where the relative gap is at most tol, otherwise EPOCH_LIMIT. The state has what a warm
+    start needs but the step of SDCA-ADMM.
+    """
+    clock = time.perf_counter()
+    if not applies(problem):
+        return None
+    point = Finisher(problem).run(w, u, y, tol=tol)
+    if point is None:
+        return None
+    made = problem.certificate(point, fresh=False, primal=point.primal)
+    trace = 1e-10 * abs(problem.mean_loss(np.zeros(problem.visits)))  # stands in for an optimum of zero, as in `solve`
+    done = made.certified and made.gap <= tol * max(abs(made.primal), trace, 1e-300)
+    coef, intercept = problem.unpack(point.w)
+    epochs, seconds = math.ceil(point.passes), time.perf_counter() - clock
+    state = {key: getattr(point, key) for key in ("w", "x", "y", "zx", "u")} | {"by": problem.adjoint @ point.y}
+    history = History([Record(epochs, seconds, made.primal, made.dual, made.residual, current=made.primal)])
+    status = Status.CONVERGED if done else Status.EPOCH_LIMIT
+    return Result(coef + 0.0, intercept, made.primal, made.dual, status, history, epochs, seconds, state, made.reason)
 
 
 class Finisher:
@@ -70,20 +100,23 @@ class Finisher:
     def run(self, w, u, y, *, tol: float, budget: float = np.inf) -> Point | None:
         """Newton steps from w within the structure of u = prox(...); None where that structure is not of the kind.
 
-        `budget` is what the steps may be expected to cost, in nanoseconds; otherwise None, too, and `expected` holds
-        what it would have been.
+        `budget` is what the steps may be expected to cost, in nanoseconds by a model; otherwise None, too.
 
         Where the dual variables that result ask for more than their ball allows, the units they belong to are set
         free, and the steps go on, as long as the objective falls.
         """
-        self.budget, self.expected = budget, 0.0
-        self.goal, self.passes, self.first_slope = max((0.1 * tol) ** 2, 1e-26), 1.0, 0.0
+        self.budget, self.spent, self.fresh, self.rough = budget, 0.0, True, _ROUGH
+        self.goal, self.passes, self.first_slope = max((0.01 * tol) ** 2, 1e-28), 1.0, 0.0
         face = self._face(u == 0)
         best = None
         for _ in range(_TURNS):
-            if face is None:
+            self.spent += 3 * _FACE
+            if face is None or self.spent > 2 * self.budget + _GRACE:
                 break
             point, face = self._descend(face, w, y)
+            if point is not None and self.rough > self.goal and not self._outside(point).any():
+                self.rough = 0.0  # the structure seems to be right: now all digits
+                point, face = self._descend(face, point.w, point.y)
             if point is None or (
                 best is not None and not point.primal < best.primal * (1 - 1e-13 * np.sign(best.primal))
             ):
@@ -105,7 +138,8 @@ class Finisher:
         value = self._value(scores, face, z)
         if not np.isfinite(value):
             return None, face
-        for turn in range(_STEPS):
+        last_gain = np.inf
+        for _ in range(_STEPS):
             bent = self._penalty(self._leaning(face, face.map @ z))
             if bent is None:
                 return None, face
@@ -113,20 +147,21 @@ class Finisher:
             self.passes += 2 * face.data.cost
             if not z.size:
                 break
-            if turn == 0:
-                self.expected += self._foresee(face, scores)
-                if self.expected > self.budget:
-                    return None, face
+            if self.fresh and self._foresee(face, scores) > self.budget:
+                return None, face
+            self.fresh = False
+            if self.spent > 2 * self.budget + _GRACE:
+                break
             move = self._direction(face, scores, bent, slope, self.goal * abs(value))
             gain = -float(slope @ move)
-            if not gain > self.goal * abs(value):
+            if not gain > max(self.goal, self.rough) * abs(value):
                 break
             taken = self._search(face, z, move, scores, value, gain)
             if taken is None:
                 break
             face, z, scores, new = taken
-            stuck = value - new < 1e-3 * gain and gain < 1e-9 * abs(value)
-            value = new
+            stuck = gain > 0.5 * last_gain and gain < 1e-13 * abs(value)  # rounding
+            value, last_gain = new, gain
             if stuck:
                 break
         w = face.lift(z)
@@ -137,15 +172,13 @@ class Finisher:
         return Point(w, x, y, zx, problem.map_slots @ w, value), face
 
     def _outside(self, point):
-        """Units at zero whose dual variables are outside their ball: the worst of them, by unit."""
+        """Units at zero whose dual variables are outside their ball, by unit."""
         zero = np.bincount(self.units, point.u * point.u, self.unit_count) == 0
         beyond = point.y - self._inside(point.y)
         size = np.bincount(self.units, point.y**2, self.unit_count)
         far = np.sqrt(np.bincount(self.units, beyond**2, self.unit_count) / np.maximum(size, 1e-300))
         far[~zero] = 0.0
-        most = max(20, int(np.count_nonzero(~zero)))
-        limit = 1e-9 if np.count_nonzero(far > 1e-9) <= most else np.partition(far, -most)[-most]
-        return far > max(limit, 1e-9) if limit <= 1e-9 else far >= limit
+        return far > max(1e-9, _WORST * far.max(initial=0.0))
 
     @staticmethod
     def _leaning(face, at):
@@ -210,7 +243,10 @@ class Finisher:
         bend = self._bend(scores)
         free = np.flatnonzero(bend)
         own = _Curvature(face.map, bent.diagonal, self._across(face, bent), bent.strength)
+        price, product = self._prices(face, free.size)
+        self.spent += _STEP + 2 * product
         if self._direct(face, free.size):
+            self.spent += price
             matrix = own.matrix() + face.data.curvature(bend)
             matrix[np.diag_indices_from(matrix)] += _LIFT * np.trace(matrix) / len(matrix) + 1e-300
             try:
@@ -264,6 +300,7 @@ class Finisher:
     def _conjugate_gradients(self, face, bend, free, own, slope, goal):
         """An inexact Newton direction: the residual is brought down by a factor that falls with the gradient."""
         problem = self.problem
+        product = self._prices(face, free.size)[1]
         squares = np.zeros(problem.size)
         squares[problem.feature_slots] = np.tile(problem.data.mean_squares, problem.vectors)
         squares[problem.intercept_slots] = 1.0
@@ -276,10 +313,11 @@ class Finisher:
         if not before > 0:
             return move
         self.first_slope = max(self.first_slope, before)
-        stop = max(min(0.01, np.sqrt(before / self.first_slope)) * before, goal)
+        stop = max(min(0.01, np.sqrt(before / self.first_slope)) * before, 0.01 * goal)
         along = scaled
         for _ in range(250):
             bent = face.data.product(along, bend, free) + own.product(along)
+            self.spent += product
             self.passes += face.data.cost * free.size / problem.visits
             curvature = float(along @ bent)
             if not curvature > 0:
@@ -294,29 +332,36 @@ class Finisher:
         return move
 
     def _search(self, face, z, move, scores, value, gain):
-        """The first of z + move, z + move/2, ... that lowers the objective; what turns its sign on the way is zero."""
+        """A point on the way from z to z + move where the objective is lower; what turns its sign is zero from then on.
+
+        The whole way and a third of it are tried first; then the place where the first unit turns, and halves of that.
+        """
         at, ahead = self._leaning(face, face.map @ z), face.map @ move
         along = face.data.scores(move)
-        step = 1.0
-        while step > 1e-5:
-            new = at + step * ahead
-            turned = (np.bincount(self.units, at * new, self.unit_count) <= 0) & (
-                np.bincount(self.units, at * at, self.unit_count) > 0
-            )
+        size = np.bincount(self.units, at * at, self.unit_count)
+        slope = np.bincount(self.units, at * ahead, self.unit_count)
+        turn = np.divide(-size, slope, out=np.full(self.unit_count, np.inf), where=(size > 0) & (slope < 0))
+        first = float(turn.min(initial=np.inf))
+        steps = [step for step in (1.0, 0.3) if step >= first]
+        steps += [first] if first <= 1.0 else []
+        steps += list(min(first * 0.999, 1.0) * 0.5 ** np.arange(14))
+        for step in steps:
+            turned = turn <= step
             if turned.any():
+                self.spent += _FACE
                 smaller = self._face(face.zero | turned[self.units], face.lean)
-                point = None if smaller is None else smaller.inside(face.lift(z + step * move))
-                if point is not None:
-                    there = smaller.data.scores(point)
-                    reached = self._value(there, smaller, point)
-                    if reached <= value:
-                        return smaller, point, there, reached
+                if smaller is None:
+                    continue
+                point = smaller.inside(face.lift(z + step * move))
+                there = smaller.data.scores(point)
+                reached = self._value(there, smaller, point)
+                if reached <= value:
+                    return smaller, point, there, reached
             else:
                 there, point = scores + step * along, z + step * move
                 reached = self._value(there, face, point)
-                if reached <= value - 1e-4 * step * gain + 1e-15 * abs(value):
+                if reached <= value - 1e-4 * step * gain + 1e-14 * abs(value):
                     return face, point, there, reached
-            step *= 0.5
         return None
 
     # -- the dual variables of the penalty ----------------------------------------------------------
@@ -336,21 +381,16 @@ class Finisher:
         def balanced(part):
             return part - matrix @ gram.solve(matrix.T @ part - need)
 
-        # Douglas and Rachford's way between the balance and the ball, as long as it leads somewhere
-        middle, before = y[rest], np.inf
-        for turn in range(_ROUNDS):
+        # Douglas and Rachford's way between the balance and the ball. If they meet, it ends there; if they do not, y ends
+        # where they are closest, and what keeps them apart shows which units are wrongly held at zero
+        middle = y[rest]
+        for _ in range(_ROUNDS):
             last = y[rest]
             y[rest] = balanced(middle)
             inside = self._inside(y)[rest]
-            size, far = np.abs(inside).max(initial=0.0), np.abs(inside - y[rest]).max(initial=0.0)
-            if far <= 1e-13 * size or (turn == 0 and far > 0.5 * size):
+            far = np.abs(inside - y[rest]).max(initial=0.0)
+            if far <= 1e-13 * np.abs(inside).max(initial=0.0) or np.abs(last - y[rest]).max() <= 1e-4 * far:
                 break
-            if turn and np.abs(last - y[rest]).max() <= 1e-3 * far:
-                break  # there is one balanced y only
-            if turn % 10 == 9:
-                if far > 0.7 * before:
-                    break
-                before = far
             mirrored = y.copy()
             mirrored[rest] = 2 * y[rest] - middle
             middle = middle + self._inside(mirrored)[rest] - y[rest]
@@ -410,12 +450,12 @@ class _View:
         k = face.count
         self.ones = k - 1 if problem.fit_intercept and problem.single else -1
         width = problem.data.stored / problem.n
-        small = problem.visits * k <= max(_KEPT * problem.data.stored, 1 << 20)
-        small = small and not (problem.data.sparse and k > 4 * width)  # where that saves time, too
+        small = problem.visits * k <= max(_KEPT * problem.data.stored, _KEPT_ENTRIES)
+        small = small and not (problem.data.sparse and k > 8 * width)  # where that saves time, too
         self.kept = self._reduced(0, problem.n) if problem.single and small else None
         # sparse rows with few entries are better added to the curvature one by one
         self.scattered = problem.data.sparse and (self.kept is None or 5.0 * width**2 < 0.06 * k * k)
-        self.cost = 0.5 if self.kept is None else 0.5 * k * problem.n / max(problem.data.stored, 1)
+        self.cost = 0.5 if self.kept is None else min(0.5, 0.5 * k / max(width * (10 if problem.data.sparse else 1), 1))
 
     def _reduced(self, first, last):
         from .kernels.newton import reduce_dense, reduce_sparse

@@ -24,6 +24,7 @@ import numpy as np
 import scipy.linalg
 import scipy.sparse as sp
 
+from .manifold import Point
 from .penalties import Separable
 from .problem import Certificate, Problem
 from .proximal import CompiledPenalty
@@ -33,11 +34,10 @@ _ACCURACY = 1e-3  # of the model's answer, relative to the length of the step
 _TURNS, _ROUNDS = 16, 25  # of ADMM on one model, and rounds in a turn
 _BET = 100.0  # factor on the step of ADMM for what is zero, and its inverse for what is not
 _STALE = 0.1  # share of the gradient's change that H may miss
-_WORTH = 20.0  # epochs that a step may cost
+_WORTH = 3.0  # epochs that a step may cost
 _DIFFERENCE = 1e-4  # in the scores, for the second derivative of the loss
 _LEAST = 1e-3  # of the mean curvature of a row: every row counts for that much, so that steps are bounded
 _LIFT = 1e-9  # of the diagonal of H: makes it definite
-_SMALL = 50_000  # entries of the data up to which an answer is polished
 
 
 def worthwhile(problem: Problem) -> bool:
@@ -55,25 +55,7 @@ def worthwhile(problem: Problem) -> bool:
         epoch = outputs * 0.9 * stored
         curvature = 0.15 * problem.vectors * stored * problem.p
     model = 0.5 * size**3 + 150 * (0.2 * size**2 + 10 * problem.d)
-    return size <= 2000 and 0.3 * curvature + model <= _WORTH * epoch + 2e6
-
-
-def polish(problem: Problem, result: Result) -> Result:
-    """The result with its last digits, on data so small that this costs some milliseconds; otherwise as it is.
-
-    Afterwards the answer no longer depends on the order of the rows or on the seed, up to rounding.
-    """
-    small = problem.data.stored * problem.layout[0] <= _SMALL and problem.size <= 300
-    if result.status is not Status.CONVERGED or not small or not worthwhile(problem):
-        return result
-    w = problem.pack(result.coef, result.intercept)
-    better = Newton().correct(problem, w, result.state.get("y", np.zeros(problem.d)), tol=1e-15)
-    if not better.gap < result.gap:
-        return result
-    return dataclasses.replace(
-        result, coef=better.coef, intercept=better.intercept, primal=better.primal, dual=better.dual,
-        seconds=result.seconds + better.seconds, state=result.state | better.state,
-    )  # fmt: skip
+    return size <= 2000 and 0.3 * curvature + model <= _WORTH * epoch
 
 
 class Newton:
@@ -82,6 +64,12 @@ class Newton:
     def __init__(self):
         self.problem = self.curvature = None
         self.pace = 1.0  # of ADMM, in units of the curvature that a coordinate sees
+
+    def propose(self, problem: Problem, w, u, y, *, tol: float, steps: int) -> Point:
+        """Where the steps lead, for a method that has been to w."""
+        state = (result := self.correct(problem, w, y, tol=tol, steps=steps)).state
+        return Point(**{key: state[key] for key in ("w", "x", "y", "zx", "u")}, primal=problem.primal_at(state["w"]),
+                     passes=result.epochs)  # fmt: skip
 
     def correct(self, problem: Problem, w, y, *, tol: float, steps: int = 20) -> Result:
         """Up to `steps` steps from w with the dual variables y, a certificate after each.

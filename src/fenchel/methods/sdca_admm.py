@@ -42,6 +42,7 @@ import scipy.sparse as sp
 
 from ..manifold import Finisher, applies
 from ..maps import row_width, spectral_norm
+from ..newton import Newton, worthwhile
 from ..penalties import compiled_prox
 from ..problem import Problem
 from .blocks import block_norms, epoch_nanoseconds, epoch_parts
@@ -125,8 +126,9 @@ class SDCAADMM:
     column_power : float
         Columns are scaled by (mean square)^(-power); 0 switches the metric off.
     newton : bool
-        Try Newton's method on the structure of the iterate (see :mod:`fenchel.manifold`) after some epochs and again
-        after twice as many, where loss and penalty allow it. The default preset does.
+        Try Newton's method from the iterate after some epochs, and again after twice as many, where loss and penalty
+        allow it: proximal (:mod:`fenchel.newton`) where there are few coefficients and many rows, otherwise on the
+        structure that the iterate shows (:mod:`fenchel.manifold`). The default preset does.
     """
 
     name = "sdca-admm"
@@ -174,6 +176,7 @@ class SDCAADMM:
         self.problem = problem
         self._prepare_rows(problem)
         self._prepare_penalty(problem)
+        self.prox_newton = Newton() if self.newton and worthwhile(problem) else None
         self.finisher = Finisher(problem) if self.newton and applies(problem) else None
         if warm is None:
             zeros = np.zeros
@@ -350,10 +353,14 @@ class SDCAADMM:
 
     def proposal(self, state: State, tol: float):
         """A point that Newton's method finds from here, now and then; otherwise None."""
-        if self.finisher is None or state.epoch < state.newton_due:
+        if state.epoch < state.newton_due:
             return None
-        budget = epoch_nanoseconds(self.problem, self.blocks) * self._left(state, tol)
-        point = self.finisher.run(state.w, state.u, state.y, tol=tol, budget=budget)
+        left, point = self._left(state, tol), None
+        if self.prox_newton is not None:
+            point = self.prox_newton.propose(self.problem, state.w, state.u, state.y, tol=tol, steps=int(max(8, left)))
+        elif self.finisher is not None:
+            budget = epoch_nanoseconds(self.problem, self.blocks) * left
+            point = self.finisher.run(state.w, state.u, state.y, tol=tol, budget=budget)
         state.newton_due = 2 * state.epoch if point is not None else math.ceil(1.25 * state.epoch) + 1
         if point is not None:
             state.newton_passes += point.passes
