@@ -1,5 +1,6 @@
 """The command line as a user meets it: real files, real processes, and one clear line for every error."""
 
+import contextlib
 import io
 import json
 import os
@@ -15,6 +16,8 @@ from sklearn.linear_model import Lasso
 
 import fenchel as fl
 from fenchel import cli
+from fenchel.catalogue import CATALOGUE
+from fenchel.cli_penalty import PENALTIES, SHORT
 from fenchel.model import Model, encode_labels
 
 testing = pytest.importorskip("typer.testing", reason="the command line needs typer (fenchel[cli])")
@@ -149,7 +152,7 @@ def test_ctrl_c_before_the_solver_writes_nothing(folder, monkeypatch):
     def interrupt(*args, **kwargs):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("fenchel.files.read_data", interrupt)
+    monkeypatch.setattr("fenchel.cli_problem.read_data", interrupt)
     result = run("fit", "train.csv")
     assert result.exit_code == 130 and "nothing was written" in result.stderr
     assert not os.path.exists("model.json")
@@ -167,63 +170,298 @@ def test_lasso_agrees_with_scikit_learn(folder):
     assert model["loss"] == {"name": "squared", "params": {}} and model["classes"] is None
 
 
-PENALTIES = {
-    "l1": [],
-    "ridge": ["--alpha", "0.1"],
-    "elastic-net": ["--ridge", "0.5"],
-    "group": ["--groups", "groups.json"],
-    "group-linf": ["--groups", "groups.csv"],
-    "graph": ["--edges", "edges.csv", "--l1", "0.5"],
-    "fused": [],
-    "trend": ["--order", "2", "--alpha", "0.01"],
-    "tv": ["--shape", "3x4"],
-    "trace": ["--shape", "3x4"],
-    "non-negative": ["--ridge", "0.1", "--alpha", "1"],
-    "box": ["--lower", "-0.3", "--upper", "0.4"],
-}
+GROUPS = {"first": [0, 1, 2, 3], "overlap": [3, 4, 5], "rest": [6, 7, 8, 9]}
+APART = {"a": [0, 1, 2, 3], "b": [4, 5, 6, 7], "c": [8, 9, 10, 11]}
+EDGES = [(0, 1, -1.0), (1, 2, 0.5), (3, 4, 2.0)]
+KIN = {**{f"f{j}": "low" if j < 5 else "high" for j in range(12)}, "low": "all", "high": "all"}
+BY_FEATURE = np.linspace(0.5, 2, 12)
+# options, and the penalty that they mean
+CASES = {
+    "lasso": (["--feature-weights", "w.csv"], lambda: fl.Lasso(BY_FEATURE)),
+    "elastic-net": (["--l1-ratio", "0.7"], lambda: fl.ElasticNet(0.7)),
+    "ridge": (["--alpha", "0.1"], lambda: fl.Ridge()),
+    "group-lasso": (["--groups", "groups.json", "--group-weights", "gw.json"],
+                    lambda: fl.GroupLasso(fl.Groups(GROUPS, p=12), weights={"overlap": 0.5})),
+    "latent-group-lasso": (["--groups", "groups.json", "--complete-groups"],
+                           lambda: fl.LatentGroupLasso(fl.Groups(GROUPS, p=12).complete())),
+    "sparse-group-lasso": (["--groups", "apart.csv", "--l1-ratio", "0.3", "--feature-weights", "w.txt"],
+                           lambda: fl.SparseGroupLasso(APART, 0.3, feature_weights=BY_FEATURE)),
+    "tree-groups": (["--tree", "tree.csv"], lambda: fl.TreeGroups(fl.Tree(KIN, NAMES))),
+    "group-max": (["--groups", "apart.csv"], lambda: fl.GroupMax(APART)),
+    "exclusive-lasso": (["--groups", "apart.csv", "--alpha", "0.05"], lambda: fl.ExclusiveLasso(APART)),
+    "fused-lasso": (["--l1-ratio", "0.4", "--order", "2", "--term-weights", "ten.txt"],
+                    lambda: fl.FusedLasso(0.4, 2, difference_weights=np.arange(1.0, 11))),
+    "trend-filter": (["--order", "3", "--alpha", "0.01"], lambda: fl.TrendFilter(3)),
+    "total-variation": (["--shape", "3x4", "--anisotropic", "--l1-ratio", "0.2"],
+                        lambda: fl.TotalVariation((3, 4), False, 0.2)),
+    "graph-fused": (["--edges", "edges.csv", "--l1-ratio", "0.3"], lambda: fl.GraphFused(fl.Graph(EDGES, 12), 0.3)),
+    "low-rank": (["--shape", "3x4"], lambda: fl.LowRank((3, 4))),
+    "tensor-trace-norm": (["--shape", "2x3x2", "--term-weights", "three.txt"],
+                          lambda: fl.TensorTraceNorm((2, 3, 2), [1.0, 2.0, 3.0])),
+    "multi-task-lasso": ([], lambda: fl.MultiTaskLasso(1)),
+    "multi-task-low-rank": ([], lambda: fl.MultiTaskLowRank(1)),
+    "slope": (["--q", "0.2"], lambda: fl.Slope(q=0.2)),
+    "oscar": (["--a", "0.5", "--b", "0.2"], lambda: fl.Oscar(0.5, 0.2)),
+    "monotone": (["--decreasing", "--ridge", "0.1", "--alpha", "1"], lambda: fl.Monotone(False) + 0.1 * fl.Ridge()),
+    "non-negative": (["--ridge", "0.1", "--alpha", "1"], lambda: fl.NonNegative() + 0.1 * fl.Ridge()),
+    "box": (["--lower", "-0.3", "--upper", "0.4"], lambda: fl.Box(-0.3, 0.4)),
+}  # fmt: skip
 
 
-def test_every_penalty_is_tried():
-    assert set(PENALTIES) == set(cli._PENALTIES)
+@pytest.fixture
+def structured(folder):
+    """Files of everything that can be said about features."""
+    (folder / "groups.json").write_text(json.dumps({name: [f"f{j}" for j in group] for name, group in GROUPS.items()}))
+    lines = [f"{name},f{j}" for name, group in APART.items() for j in group]
+    (folder / "apart.csv").write_text("\n".join(["group,feature", *lines]))
+    (folder / "edges.csv").write_text("i,j,weight\n" + "\n".join(f"f{i},{j},{w}" for i, j, w in EDGES))
+    (folder / "tree.csv").write_text("child,parent\n" + "\n".join(f"{a},{b}" for a, b in KIN.items()))
+    (folder / "gw.json").write_text('{"overlap": 0.5}')
+    (folder / "w.csv").write_text(
+        "feature,weight\n" + "\n".join(f"f{j},{w!r}" for j, w in enumerate(BY_FEATURE.tolist()))
+    )
+    (folder / "w.txt").write_text("\n".join(map(repr, BY_FEATURE.tolist())))
+    (folder / "ten.txt").write_text("\n".join(map(str, range(1, 11))))
+    (folder / "three.txt").write_text("1\n2\n3\n")
+    return folder
 
 
-@pytest.mark.parametrize("name", PENALTIES)
-def test_every_penalty_is_certified(folder, name):
-    (folder / "groups.json").write_text('{"first": ["f0", "f1", "f2", 3], "overlap": [3, 4, 5], "rest": [6, 7, 8, 9]}')
-    (folder / "groups.csv").write_text("group,feature\na,f0\na,f1\nb,f1\nb,f2\nc,3\n")
-    (folder / "edges.csv").write_text("i,j,weight\nf0,f1,-1\nf1,f2,0.5\n3,4,2\n")
-    result = run("fit", "train.csv", "--penalty", name, "--tol", "1e-5", *PENALTIES[name])
+def test_every_penalty_of_the_catalogue_is_reached():
+    assert set(CASES) == set(PENALTIES)
+    assert set(CATALOGUE) - set(PENALTIES) == {"per-output", "unpenalised"}  # several targets, and --unpenalised
+    assert set(SHORT.values()) <= set(PENALTIES) and not set(SHORT) & set(PENALTIES)
+
+
+def proven(model, X, y, penalty, loss="logistic", **more):
+    """The certificate in the file is about these very numbers and this very penalty."""
+    problem = fl.Problem(X, y, loss=loss, penalty=penalty, alpha=model["alpha"], fit_intercept=True, **more)
+    objective = problem.primal(np.array(model["coef"]), model["intercept"])
+    assert objective == pytest.approx(model["certificate"]["primal"], rel=1e-10)
+    assert model["certificate"]["certified"]
+    assert model["certificate"]["relative_gap"] <= model["certificate"]["tol"]
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_every_penalty_is_the_library_one_and_certified(structured, name):
+    options, penalty = CASES[name]
+    result = run("fit", "train.csv", "--penalty", name, "--tol", "1e-5", *options)
     assert result.exit_code == 0, result.stderr
-    model = loaded()
-    assert model["certificate"]["certified"] and model["certificate"]["relative_gap"] <= 1e-5, result.stdout
-    if name == "box":
-        assert min(model["coef"]) == pytest.approx(-0.3) and max(model["coef"]) == pytest.approx(0.4)
-    if name == "non-negative":
-        assert min(model["coef"]) >= 0
+    proven(loaded(), X, np.where(LABELS == "yes", 1.0, -1.0), penalty())
 
 
-def test_group_penalty_is_the_library_one(folder):
-    (folder / "g.json").write_text('{"a": ["f0", "f1"], "b": ["f1", 2]}')
-    args = ("--penalty", "group", "--groups", "g.json", "--l1", "0.3", "--ridge", "0.1", "--alpha", "0.05")
-    assert run("fit", "numbers.csv", *args).exit_code == 0
+@pytest.mark.parametrize("short", SHORT)
+def test_short_names(structured, short):
+    options, _ = CASES[SHORT[short]]
+    models = []
+    for name in (short, SHORT[short]):
+        assert (
+            run(
+                "fit",
+                "train.csv",
+                "--penalty",
+                name,
+                "--alpha",
+                "0.02",
+                *options[: 0 if "--alpha" in options else None],
+            ).exit_code
+            == 0
+        )
+        models.append(loaded()["coef"])
+    assert models[0] == models[1]
+
+
+def test_terms_and_bounds_beside_a_penalty(structured):
+    args = ("--penalty", "group", "--groups", "groups.json", "--l1", "0.3", "--ridge", "0.1", "--upper", "0.9")
+    assert run("fit", "numbers.csv", *args, "--alpha", "0.05").exit_code == 0
     model = loaded()
-    penalty = fl.GroupL2([[0, 1], [1, 2]]) + 0.3 * fl.L1() + 0.1 * fl.Ridge()
-    problem = fl.Problem(X, SCORE, loss="squared", penalty=penalty, alpha=0.05, fit_intercept=True)
-    assert problem.primal(model["coef"], model["intercept"]) == pytest.approx(model["certificate"]["primal"], rel=1e-12)
+    penalty = fl.GroupLasso(fl.Groups(GROUPS, p=12)) + 0.3 * fl.L1() + 0.1 * fl.Ridge() + fl.Box(-np.inf, 0.9)
+    proven(model, X, SCORE, penalty, "squared")
+    assert max(model["coef"]) == pytest.approx(0.9)
+
+
+# -- structure --------------------------------------------------------------------------------------
+
+
+def test_groups_from_prefixes_and_gmt(folder):
+    names = [f"{'ab'[j % 2]}_{j}" for j in range(11)] + ["age"]
+    pd.DataFrame(X, columns=names).assign(y=SCORE).to_csv("d.csv", index=False)
+    (folder / "paths.gmt").write_text(
+        "even\tx\t" + "\t".join(names[:11:2]) + "\tunknown\nodd\tx\t" + "\t".join(names[1:11:2])
+    )
+    expected = fl.GroupLasso([range(0, 11, 2), range(1, 11, 2), [11]])
+    for options in (["--groups-by", "_"], ["--groups", "paths.gmt", "--complete-groups"]):
+        assert run("fit", "d.csv", "--penalty", "group-lasso", *options).exit_code == 0
+        proven(loaded(), X, SCORE, expected, "squared")
+    result = run("fit", "d.csv", "--penalty", "group-lasso", "--groups", "paths.gmt")
+    assert "1 features, which carry no penalty" in " ".join(result.stdout.split())
+
+
+def test_a_graph_from_the_data(folder):
+    twin = X.copy()
+    twin[:, 1] = twin[:, 0] + 0.1 * twin[:, 1]
+    pd.DataFrame(twin, columns=NAMES).assign(y=SCORE).to_csv("twin.csv", index=False)
+    assert run("fit", "twin.csv", "--penalty", "graph", "--edges", "correlation:0.9").exit_code == 0
+    proven(loaded(), twin, SCORE, fl.GraphFused(fl.Graph([(0, 1)], 12)), "squared")
+    refused(run("fit", "numbers.csv", "--penalty", "graph", "--edges", "correlation:0.99"), "joins no features")
+    refused(run("fit", "numbers.csv", "--penalty", "graph", "--edges", "correlation:x"), "write it as correlation:0.5")
+
+
+@pytest.mark.parametrize("kind", ["text", "npy"])
+def test_a_mask(folder, kind):
+    mask = np.ones((4, 4), dtype=bool)
+    mask[[0, 0, 3, 3], [0, 3, 0, 3]] = False
+    if kind == "npy":
+        np.save("mask.npy", mask)
+    else:
+        np.savetxt("mask.txt", mask, "%d")
+    name = "mask.npy" if kind == "npy" else "mask.txt"
+    assert run("fit", "numbers.csv", "--penalty", "tv", "--shape", "4x4", "--mask", name).exit_code == 0
+    proven(loaded(), X, SCORE, fl.TotalVariation(fl.Grid((4, 4), mask)), "squared")
+
+
+def test_unpenalised_columns_leave_every_structure(structured):
+    free = ["--unpenalised", "f3", "--unpenalised", "11"]
+    kept = [j for j in range(12) if j not in (3, 11)]
+    apart = [[kept.index(j) for j in group if j in kept] for group in APART.values()]
+    graph = fl.Graph([(0, 1, -1.0), (1, 2, 0.5)], 10)  # the edge to f3 is gone
+    tree = fl.Tree(KIN, [NAMES[j] for j in kept])
+    for options, inner in (
+        (["--penalty", "lasso", "--feature-weights", "w.txt"], fl.Lasso(BY_FEATURE[kept])),
+        (["--penalty", "group-lasso", "--groups", "apart.csv"], fl.GroupLasso(apart)),
+        (["--penalty", "graph-fused", "--edges", "edges.csv"], fl.GraphFused(graph)),
+        (["--penalty", "tree-groups", "--tree", "tree.csv"], fl.TreeGroups(tree)),
+        (["--penalty", "total-variation", "--shape", "2x5"], fl.TotalVariation((2, 5))),
+    ):
+        result = run("fit", "numbers.csv", "--alpha-ratio", "1.001", *options, *free)
+        assert result.exit_code == 0, result.stderr
+        model = loaded()
+        proven(model, X, SCORE, fl.Unpenalised(inner, [3, 11]), "squared")
+        assert np.all(np.array(model["coef"])[[3, 11]] != 0)
+
+
+# -- several classes, targets, tasks ----------------------------------------------------------------
+
+KINDS = np.array(["low", "mid", "top"])[np.digitize(SCORE, np.quantile(SCORE, [0.33, 0.66]))]
+ONE_AGAINST_REST = np.where(KINDS[:, None] == np.array(["low", "mid", "top"]), 1.0, -1.0)
 
 
 @pytest.mark.parametrize(
-    ("isotropic", "penalty"),
+    ("options", "penalty"),
     [
-        ("--isotropic", lambda g: fl.GroupL2(g.cells, weights=np.ones(len(g.cells))) @ g),
-        ("--anisotropic", lambda g: fl.L1() @ g),
+        (["--penalty", "multi-task-lasso"], fl.MultiTaskLasso(3)),
+        (["--penalty", "multi-task-low-rank"], fl.MultiTaskLowRank(3)),
+        (["--penalty", "fused-lasso"], fl.PerOutput(fl.FusedLasso(), 3)),
+        (["--penalty", "multi-task-lasso", "--groups", "g.json"], fl.MultiTaskLasso(3, [[1, 10, 11], [0, 2]])),
+        (["--penalty", "multi-task-lasso", "--unpenalised", "f0"], fl.Unpenalised(fl.MultiTaskLasso(3), [0, 12, 24])),
     ],
-)
-def test_total_variation_is_the_library_one(folder, isotropic, penalty):
-    assert run("fit", "numbers.csv", "--penalty", "tv", "--shape", "3x4", isotropic, "--alpha", "0.1").exit_code == 0
+)  # fmt: skip
+def test_several_classes_are_one_problem(folder, options, penalty):
+    pd.DataFrame(X, columns=NAMES).assign(kind=KINDS).to_csv("kinds.csv", index=False)
+    (folder / "g.json").write_text('{"a": ["f1", "f10", "f11"], "b": ["f0", 2]}')
+    result = run("fit", "kinds.csv", *options)
+    assert result.exit_code == 0, result.stderr
     model = loaded()
-    problem = fl.Problem(X, SCORE, loss="squared", penalty=penalty(fl.Gradient((3, 4))), alpha=0.1, fit_intercept=True)
-    assert problem.primal(model["coef"], model["intercept"]) == pytest.approx(model["certificate"]["primal"], rel=1e-12)
+    assert np.shape(model["coef"]) == (3, 12) and model["classes"] == ["low", "mid", "top"]
+    proven(model, X, ONE_AGAINST_REST, penalty)
+    scores = X @ np.array(model["coef"]).T + model["intercept"]
+    result = run("predict", "model.json", "kinds.csv", "--decision", "--probability")
+    table = pd.read_csv(io.StringIO(result.stdout))
+    assert table.prediction.tolist() == np.array(model["classes"])[scores.argmax(axis=1)].tolist()
+    assert np.allclose(table[["decision_low", "decision_mid", "decision_top"]], scores)
+    assert np.allclose(table.filter(like="probability").sum(axis=1), 1)
+    assert f"accuracy {np.mean(table.prediction == KINDS):.6g}" in result.stderr
+
+
+def test_several_targets(folder):
+    Y = np.column_stack([SCORE, -2 * SCORE + X[:, 5]])
+    pd.DataFrame(X, columns=NAMES).assign(one=Y[:, 0], two=Y[:, 1]).to_csv("two.csv", index=False)
+    args = ("--target", "one", "--target", "two", "--penalty", "multi-task-lasso")
+    assert run("fit", "two.csv", *args, "-q").exit_code == 0
+    model = loaded()
+    assert model["target"] == ["one", "two"]
+    proven(model, X, Y, fl.MultiTaskLasso(2), "squared")
+    result = run("predict", "model.json", "two.csv")
+    table = pd.read_csv(io.StringIO(result.stdout))
+    expected = X @ np.array(model["coef"]).T + model["intercept"]
+    assert np.allclose(table[["prediction_one", "prediction_two"]], expected)
+    from sklearn.metrics import r2_score
+
+    assert f"R^2 {r2_score(Y, expected):.6g}" in result.stderr
+    np.savez("two.npz", X=X, y=Y)
+    assert run("fit", "two.npz", "--penalty", "multi-task-lasso", "-q").exit_code == 0
+    assert np.allclose(loaded()["coef"], model["coef"], atol=1e-5)
+    refused(run("fit", "two.csv", *args, "--loss", "logistic"), "several targets need a loss for numbers")
+
+
+def test_tasks(folder):
+    site = np.array(["Lima", "Oslo", "Rome"])[np.arange(120) % 3]
+    frame = pd.DataFrame(X, columns=NAMES).assign(site=site, y=SCORE)
+    frame.to_csv("sites.csv", index=False)
+    assert run("fit", "sites.csv", "--task", "site", "--penalty", "multi-task-lasso", "-q").exit_code == 0
+    model = loaded()
+    assert model["tasks"] == ["Lima", "Oslo", "Rome"] and model["task"] == "site"
+    codes = np.arange(120) % 3
+    proven(model, X, SCORE, fl.MultiTaskLasso(3), "squared", task=codes)
+    result = run("predict", "model.json", "sites.csv")
+    table = pd.read_csv(io.StringIO(result.stdout))
+    own = np.array(model["coef"])[codes], np.array(model["intercept"])[codes]
+    assert np.allclose(table.prediction, (X * own[0]).sum(axis=1) + own[1])
+    frame.assign(site="Bonn").to_csv("other.csv", index=False)
+    refused(run("predict", "model.json", "other.csv"), "task 'Bonn' is not among the 3 tasks")
+    frame.drop(columns="site").to_csv("none.csv", index=False)
+    refused(run("predict", "model.json", "none.csv"), "task is 'site', which is neither a column")
+
+
+@pytest.mark.parametrize("options", [["balanced"], ["yes=3", "no=1"], ["yes=3"]])
+def test_class_weights_are_weights_of_rows(folder, options):
+    args = [word for option in options for word in ("--class-weight", option)]
+    assert run("fit", "train.csv", "--alpha", "0.05", "--tol", "1e-9", *args).exit_code == 0
+    weighted = loaded()["coef"]
+    share = 120 / 2 / np.array([np.count_nonzero(label == LABELS) for label in ("no", "yes")])
+    no, yes = share if options == ["balanced"] else (1.0, 3.0)
+    np.savetxt("w.txt", np.where(LABELS == "yes", yes, no), "%.17g")
+    assert run("fit", "train.csv", "--alpha", "0.05", "--tol", "1e-9", "--weights", "w.txt").exit_code == 0
+    assert np.allclose(weighted, loaded()["coef"], atol=1e-6)
+
+
+# -- standardised columns ---------------------------------------------------------------------------
+
+
+def stretched():
+    return X * 10.0 ** np.arange(-3, 9, 1)[:12] + 5.0
+
+
+def test_a_standardised_model_takes_the_data_as_it_stands(folder):
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import StandardScaler
+
+    wild = stretched()
+    pd.DataFrame(wild, columns=NAMES).assign(y=SCORE).to_csv("wild.csv", index=False)
+    assert run("fit", "wild.csv", "--standardize", "--alpha", "0.1", "--tol", "1e-10").exit_code == 0
+    reference = make_pipeline(StandardScaler(), Lasso(alpha=0.1, tol=1e-12, max_iter=100_000)).fit(wild, SCORE)
+    table = pd.read_csv(io.StringIO(run("predict", "model.json", "wild.csv").stdout))
+    assert np.allclose(table.prediction, reference.predict(wild), atol=1e-5)
+    coef = np.array(loaded()["coef"])
+    assert np.array_equal(coef == 0, reference[-1].coef_ == 0)
+    # what is certified is the standardised problem, which the file lets one rebuild
+    scaling = loaded()["scaling"]
+    scaled = (wild - scaling["center"]) / scaling["scale"]
+    problem = fl.Problem(scaled, SCORE, loss="squared", penalty=fl.L1(), alpha=0.1, fit_intercept=True)
+    intercept = loaded()["intercept"] + np.dot(coef, scaling["center"])
+    objective = problem.primal(coef * scaling["scale"], intercept)
+    assert objective == pytest.approx(loaded()["certificate"]["primal"], rel=1e-8)
+
+
+def test_standardised_sparse_data_stays_sparse(folder):
+    sparse = np.where(np.abs(X) > 1, X, 0.0) * 1000
+    dump_svmlight_file(sparse, np.where(LABELS == "yes", 1, -1), "s.svm", zero_based=False)
+    np.savez("s.npz", X=sparse, y=np.where(LABELS == "yes", 1, -1))
+    answers = []
+    for name in ("s.svm", "s.npz"):
+        assert run("fit", name, "--standardize", "--alpha", "0.05", "--tol", "1e-9").exit_code == 0
+        answers.append(loaded())
+    assert np.allclose(answers[0]["coef"], answers[1]["coef"], atol=1e-7)  # an intercept takes up the means
+    assert answers[0]["scaling"]["center"] is None and answers[1]["scaling"]["center"] is not None
 
 
 @pytest.mark.parametrize(
@@ -330,20 +568,49 @@ def test_a_time_limit_is_kept(folder):
         (["nope.csv"], "nope.csv does not exist"),
         (["train.csv", "--target", "lable"], "did you mean 'label'"),
         (["train.csv", "--target", "99"], "columns 0 to 12"),
-        (["train.csv", "--penalty", "lasso"], "--penalty is 'lasso'; it must be one of l1, ridge"),
-        (["train.csv", "--penalty", "fuse"], "did you mean 'fused'"),
+        (["train.csv", "--penalty", "xyz"], "--penalty is 'xyz'; it must be one of lasso, elastic-net"),
+        (["train.csv", "--penalty", "fused-laso"], "did you mean 'fused-lasso'"),
         (["train.csv", "--loss", "logit"], "--loss is 'logit'"),
         (["train.csv", "--loss", "squared"], "the target holds '(yes|no)'; the loss 'squared' takes numbers"),
         (["train.csv", "--loss", "huber", "--delta", "-1"], "delta is -1"),
         (["train.csv", "--delta", "1"], "--delta does not go with the loss 'logistic'"),
-        (["numbers.csv", "--loss", "hinge"], "120 different values"),
+        (["numbers.csv", "--loss", "hinge"], "120 different values.*--loss squared"),
+        (["three.csv"], "one class only \\(3\\).*--loss squared"),
+        (["train.csv", "--class-weight", "yes:2"], "write balanced, or label=weight such as no=2"),
+        (["train.csv", "--class-weight", "yep=2"], "--class-weight names 'yep'; did you mean 'yes'"),
+        (["numbers.csv", "--class-weight", "balanced"], "goes with a loss for labels"),
         (["train.csv", "--penalty", "group"], "this penalty needs --groups"),
         (["train.csv", "--penalty", "group", "--groups", "nope.json"], "nope.json does not exist"),
         (["train.csv", "--penalty", "group", "--groups", "far.json"], "feature 12 does not exist.*0 to 11"),
-        (["train.csv", "--groups", "far.json"], "--groups goes with the penalty group or group-linf"),
-        (["train.csv", "--penalty", "tv", "--shape", "12"], "write it as HxW"),
+        (["train.csv", "--groups", "far.json"], "--groups goes with the penalty group-lasso or latent-group-lasso or"),
+        (["train.csv", "--penalty", "group", "--groups", "far.json", "--groups-by", "_"], "not both"),
+        (["train.csv", "--penalty", "graph"], "this penalty needs --edges"),
+        (["train.csv", "--penalty", "tree-groups"], "this penalty needs --tree"),
+        (
+            ["train.csv", "--penalty", "tree-groups", "--tree", "circle.csv"],
+            "circle.csv: the tree goes round in a circle",
+        ),
+        (["train.csv", "--penalty", "tree-groups", "--tree", "small.csv"], "feature 'f1' is not a node of the tree"),
+        (["train.csv", "--penalty", "tv", "--shape", "3x"], "write it as HxW"),
+        (["train.csv", "--penalty", "tv", "--shape", "4x4", "--mask", "mask.txt"], "mask.txt has 3 cells"),
+        (
+            [
+                "train.csv",
+                "--penalty",
+                "low-rank",
+                "--shape",
+                "12",
+            ],
+            "shape is",
+        ),
+        (["train.csv", "--isotropic"], "--isotropic goes with the penalty total-variation"),
+        (["train.csv", "--l1-ratio", "2", "--penalty", "elastic-net"], "l1_ratio is 2"),
+        (["train.csv", "--feature-weights", "three.txt"], "three.txt holds 3 weights, but the data has 12 features"),
+        (["train.csv", "--feature-weights", "stray.csv"], "a weight to 'f99'"),
+        (["train.csv", "--unpenalised", "g"], "--unpenalised: 'g' is neither a feature's name nor its number"),
+        (["train.csv", "--l1", "-1"], "--l1 is -1"),
         (["train.csv", "--penalty", "tv", "--shape", "5x5"], "25 features, but the data has 12"),
-        (["train.csv", "--penalty", "trend", "--order", "12"], "--order is 12"),
+        (["train.csv", "--penalty", "trend", "--order", "12"], "order is 12"),
         (["train.csv", "--penalty", "box"], "needs --lower, --upper or both"),
         (["train.csv", "--penalty", "ridge"], "alpha_max is inf .* give --alpha"),
         (["train.csv", "--alpha", "1", "--alpha-ratio", "1"], "not both"),
@@ -351,7 +618,23 @@ def test_a_time_limit_is_kept(folder):
         (["train.csv", "--alpha-ratio", "nan"], "--alpha-ratio is nan"),
         (["train.csv", "--tol", "-1"], "tol is -1"),
         (["train.csv", "--weights", "nothing"], "neither a column of train.csv nor a file"),
-        (["train.csv", "--weights", "three.txt"], "sample_weight has 3 entries, but X has 120 rows"),
+        (
+            ["train.csv", "--weights", "three.txt"],
+            "three.txt ends at line 3 with 3 weights, but train.csv has 120 rows",
+        ),
+        (["train.csv", "--weights", "minus.txt"], "minus.txt, line 2: the weight -1 is negative"),
+        (
+            ["train.csv", "--weights", "f0"],
+            "train.csv, line [0-9]+: column 'f0' holds -.*a weight must not be negative",
+        ),
+        (["train.csv", "--task", "nothing"], "task is 'nothing', which is neither a column of train.csv nor a file"),
+        (["train.csv", "--seed", "-1"], "'--seed'.*greater than or equal to 0|'--seed'.*not in the range"),
+        (["train.csv", "--bogus"], "No such option: --bogus.*see fenchel fit --help"),
+        (["train.csv", "--tol", "small"], "'--tol'"),
+        ([], "Missing argument"),
+        (["train.csv", "--report", "no/such/r.html"], "--report is 'no/such/r.html', but the folder"),
+        (["train.csv", "--picture", "p.xyz"], "--picture is 'p.xyz'; its extension must be one of"),
+        (["train.csv", "--report", "model.json"], "--output and --report are both 'model.json'"),
         (["train.csv", "--output", "no/such/model.json"], "no/such does not exist"),
         (["train.csv", "--output", "."], "is not a regular file"),
         (["train.csv", "--output", os.devnull], "is not a regular file"),
@@ -364,7 +647,13 @@ def test_a_time_limit_is_kept(folder):
 def test_a_bad_fit_is_one_line_and_leaves_the_old_model(folder, args, match):
     (folder / "far.json").write_text('{"a": [0, 12]}')
     (folder / "three.txt").write_text("1\n2\n3\n")
+    (folder / "minus.txt").write_text("1\n-1\n3\n")
     (folder / "one.csv").write_text("a,y\n1,yes\n2,yes\n")
+    (folder / "three.csv").write_text("a,y\n1,3\n2,3\n")
+    (folder / "circle.csv").write_text("f0,a\na,b\nb,a\n")
+    (folder / "small.csv").write_text("f0,a\n")
+    (folder / "mask.txt").write_text("1 1 1 0\n0 0 0 0\n0 0 0 0\n0 0 0 0\n")
+    (folder / "stray.csv").write_text("f0,1\nf99,2\n")
     (folder / "gap.csv").write_text("a,y\n1,yes\n,no\n")
     (folder / "empty.csv").write_text("a,y\n")
     (folder / "bad.svm").write_text("1 1:2\n-1 1:x\n")
@@ -374,8 +663,15 @@ def test_a_bad_fit_is_one_line_and_leaves_the_old_model(folder, args, match):
     assert not [name for name in os.listdir() if name.startswith(".fenchel")]
 
 
-def test_an_unknown_option_is_a_usage_error():
-    assert run("fit", "x.csv", "--bogus").exit_code == 2
+@pytest.mark.parametrize("args", [["nope"], ["--bogus"], ["predict"], ["path"], ["cv", "x.csv", "--folds", "1"]])
+def test_usage_errors_are_one_line(args):
+    refused(run(*args), "see fenchel")
+    refused(process(*args), "see fenchel")
+
+
+def test_without_a_command_there_is_help():
+    done = process()
+    assert done.returncode == 2 and "reproduce" in done.stdout + done.stderr
 
 
 # -- predict ----------------------------------------------------------------------------------------
@@ -463,7 +759,8 @@ def test_a_model_round_trips_exactly(tmp_path):
     ("change", "match"),
     [
         ({"coef": [1.0, None]}, "broken"),
-        ({"coef": [[1.0]]}, "finite numbers"),
+        ({"coef": [[[1.0]]]}, "finite numbers"),
+        ({"coef": [[1.0]]}, "coefficients of shape"),
         ({"features": ["a"]}, "12 coefficients, but 1 feature names"),
         ({"loss": {"name": "zero-one", "params": {}}}, "its loss is 'zero-one'"),
         ({"classes": None}, "do not go with the loss"),
@@ -509,3 +806,287 @@ def test_demo_takes_presets_and_limits(folder):
     assert result.exit_code == 0 and "not converged (epoch limit)" in result.stderr and os.path.getsize("d.svg")
     refused(run(*args, "fast"), "preset is 'fast'")
     refused(run("demo", "--output", "d.xyz"), "its extension must be one of")
+
+
+# -- npy --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("target", ["last", "y.npy", "y.txt"])
+def test_npy_files(folder, target):
+    np.save("new.npy", X)
+    if target == "last":
+        np.save("X.npy", np.column_stack([X, SCORE]))
+        options = []
+    else:
+        np.save("X.npy", X)
+        np.save("y.npy", SCORE)
+        np.savetxt("y.txt", SCORE, "%.17g")
+        options = ["--target", target]
+    assert run("fit", "X.npy", "--alpha", "0.1", *options).exit_code == 0
+    model = loaded()
+    proven(model, X, SCORE, fl.L1(), "squared")
+    result = run("predict", "model.json", "X.npy", *options)
+    assert result.exit_code == 0 and "R^2" in result.stderr
+    assert run("predict", "model.json", "new.npy").stdout == result.stdout
+
+
+@pytest.mark.parametrize(
+    ("args", "match"),
+    [
+        (["flat.npy"], "must be a numeric matrix"),
+        (["words.npy"], "words.npy has dtype"),
+        (["X.npy", "--target", "y.npy"], "y.npy is 'y.npy'|neither a file nor a column"),
+        (["X.npy", "--target", "99"], "columns 0 to 11"),
+        (["X.npy", "--target", "short.npy"], "short.npy holds 3 targets, but X.npy has 120 rows"),
+        (["broken.npy"], "broken.npy is not an npy file"),
+        (["hole.npy"], r"hole.npy: X\[2, 1\] is not a finite number"),
+    ],
+)
+def test_bad_npy_files(folder, args, match):
+    np.save("X.npy", X)
+    np.save("flat.npy", SCORE)
+    np.save("words.npy", LABELS)
+    np.save("short.npy", SCORE[:3])
+    hole = X.copy()
+    hole[2, 1] = np.nan
+    np.save("hole.npy", hole)
+    (folder / "broken.npy").write_bytes(b"\x93NUMPY not really")
+    refused(run("fit", *args), match)
+
+
+# -- path -------------------------------------------------------------------------------------------
+
+
+def test_path_writes_what_the_library_finds(structured):
+    pytest.importorskip("matplotlib", reason="the pictures need matplotlib (fenchel[plot])")
+    args = ("--penalty", "group-lasso", "--groups", "apart.csv", "--n-alphas", "12", "--eps", "0.01")
+    done = process("path", "numbers.csv", *args, "--coefficients", "c.csv", "--picture", "p.png", "--report", "r.html")
+    assert done.returncode == 0, done.stderr
+    expected = fl.path(
+        X, SCORE, loss="squared", penalty=fl.GroupLasso(APART), fit_intercept=True, n_alphas=12, eps=0.01
+    )
+    table = pd.read_csv("path.csv", float_precision="round_trip")
+    assert table.columns[:5].tolist() == ["alpha", "objective", "lower_bound", "relative_gap", "nonzeros"]
+    assert np.allclose(table.alpha, expected.alphas) and np.allclose(table.objective, expected.primals, rtol=2e-6)
+    assert table.relative_gap.max() <= 1e-6 and set(table.status) == {"converged"}
+    assert table.nonzeros.tolist() == expected.nonzeros.tolist()
+    assert table.active_groups.tolist() == [sum(bool(w[g].any()) for g in APART.values()) for w in expected.coefs]
+    coefs = pd.read_csv("c.csv", float_precision="round_trip")
+    assert coefs.columns.tolist() == ["alpha", "(intercept)", *NAMES]
+    problem = fl.Problem(X, SCORE, loss="squared", penalty=fl.GroupLasso(APART), fit_intercept=True)
+    for (_, row), objective in zip(coefs.iterrows(), table.objective, strict=True):
+        at = problem.with_alpha(row.iloc[0]).primal(row.iloc[2:].to_numpy(), row.iloc[1])
+        assert at == pytest.approx(objective, rel=1e-12)
+    assert os.path.getsize("p.png") > 5000 and "<img" in (structured / "r.html").read_text()
+
+
+def test_path_of_several_outputs_as_npz(folder):
+    pd.DataFrame(stretched(), columns=NAMES).assign(kind=KINDS).to_csv("kinds.csv", index=False)
+    args = ("--penalty", "multi-task-lasso", "--standardize", "--n-alphas", "5", "-q", "--coefficients", "c.npz")
+    assert run("path", "kinds.csv", *args).exit_code == 0
+    with np.load("c.npz") as file:
+        assert file["coef"].shape == (5, 3, 12) and file["intercept"].shape == (5, 3)
+        assert file["outputs"].tolist() == ["low", "mid", "top"] and file["features"].tolist() == NAMES
+        alpha, coef = file["alphas"][-1], file["coef"][-1]
+    assert run("fit", "kinds.csv", "--penalty", "multi-task-lasso", "--standardize", "--alpha", alpha).exit_code == 0
+    assert np.allclose(np.array(loaded()["coef"]) / coef, 1, atol=0.02)
+
+
+@pytest.mark.parametrize(
+    ("args", "match"),
+    [
+        (["--penalty", "ridge"], "alpha_max is inf .* give --alphas instead"),
+        (["--penalty", "box", "--lower", "0"], "has no strength to vary; use fenchel fit"),
+        (["--alphas", "1,x"], "write numbers separated by commas"),
+        (["--alphas", "-1"], "must be finite and not negative"),
+        (["--eps", "2"], "--eps is 2"),
+        (["--coefficients", "c.txt"], "extension must be .csv or .npz"),
+        (["--coefficients", "path.csv"], "both 'path.csv'"),
+    ],
+)
+def test_a_bad_path_is_one_line(folder, args, match):
+    refused(run("path", "train.csv", *args), match)
+    assert not os.path.exists("path.csv")
+
+
+def test_alphas_as_given_and_points_that_do_not_converge(folder):
+    limits = ("--max-epochs", "2", "--tol", "1e-15")
+    result = run("path", "train.csv", "--loss", "hinge", "--alphas", "0.001, 0.1,0.01", *limits)
+    assert result.exit_code == 0 and "points not converged: largest relative gap" in result.stderr
+    assert pd.read_csv("path.csv").alpha.tolist() == [0.1, 0.01, 0.001]
+
+
+def test_ctrl_c_keeps_the_points_of_a_path(folder, monkeypatch):
+    @contextlib.contextmanager
+    def interrupted_at_three(total, wanted):
+        points = []
+
+        def show(alpha, result):
+            points.append(alpha)
+            if len(points) == 3:
+                raise KeyboardInterrupt
+
+        yield show
+
+    monkeypatch.setattr("fenchel.cli_path.counting_bar", interrupted_at_three)
+    result = run("path", "train.csv", "--n-alphas", "9", "--coefficients", "c.csv")
+    assert result.exit_code == 130 and "interrupted after 3 of 9 alphas" in result.stderr
+    assert len(pd.read_csv("path.csv")) == len(pd.read_csv("c.csv")) == 3
+    result = run("cv", "train.csv", "--n-alphas", "9")
+    assert result.exit_code == 130 and "nothing was written" in result.stderr and not os.path.exists("model.json")
+
+
+def test_a_terminal_gets_a_bar_that_counts(folder):
+    environment = os.environ | {"FORCE_COLOR": "1", "TERM": "xterm", "COLUMNS": "200"}
+    done = process("cv", "train.csv", "--n-alphas", "4", "--folds", "3", "--jobs", "2", env=environment)
+    assert done.returncode == 0 and re.search(r"\d+ of 12  alpha", done.stderr)
+    assert process("path", "train.csv", "--n-alphas", "4", "--quiet", env=environment).stderr == ""
+
+
+# -- cv ---------------------------------------------------------------------------------------------
+
+
+def test_cv_writes_the_chosen_model(structured):
+    pytest.importorskip("matplotlib", reason="the pictures need matplotlib (fenchel[plot])")
+    args = [
+        "cv",
+        "train.csv",
+        "--penalty",
+        "group-lasso",
+        "--groups",
+        "apart.csv",
+        "--n-alphas",
+        "15",
+        "--table",
+        "t.csv",
+    ]
+    chosen = {}
+    for rule in ("min", "1se"):
+        done = process(*args, "--rule", rule, "--jobs", "2", "--picture", "p.svg", "--report", "r.html")
+        assert done.returncode == 0, done.stderr
+        chosen[rule] = loaded()
+    table = pd.read_csv("t.csv")
+    losses = table.filter(like="fold_")
+    assert losses.shape == (15, 5) and np.allclose(losses.mean(axis=1), table.mean_loss)
+    assert np.allclose(losses.std(axis=1, ddof=1) / np.sqrt(5), table.standard_error)
+    assert table.relative_gap.max() <= 1e-6
+    best = table.mean_loss.idxmin()
+    within = table.mean_loss <= table.mean_loss[best] + table.standard_error[best]
+    assert chosen["min"]["alpha"] == pytest.approx(table.alpha[best])
+    assert chosen["1se"]["alpha"] == pytest.approx(table.alpha[within].max())
+    for model in chosen.values():
+        proven(model, X, np.where(LABELS == "yes", 1.0, -1.0), fl.GroupLasso(APART))
+    assert os.path.getsize("p.svg") > 5000 and "Cross-validation" in (structured / "r.html").read_text()
+
+
+def test_cv_tells_when_the_grid_is_too_short(folder):
+    result = run("cv", "numbers.csv", "--n-alphas", "3", "--eps", "0.5", "-q")
+    assert result.exit_code == 0 and "try a smaller --eps" in result.stderr
+
+
+def test_cv_does_not_depend_on_jobs_and_shuffles_by_seed(folder):
+    order = np.argsort(SCORE)  # rows in the order of their target: the worst case for folds of neighbours
+    pd.DataFrame(X[order], columns=NAMES).assign(y=SCORE[order]).to_csv("sorted.csv", index=False)
+    tables = []
+    for options in (["--jobs", "1"], ["--jobs", "2"], ["--seed", "1"], ["--no-shuffle"]):
+        assert (
+            run("cv", "sorted.csv", "--n-alphas", "6", "--folds", "4", "--table", "t.csv", "-q", *options).exit_code
+            == 0
+        )
+        tables.append(pd.read_csv("t.csv"))
+    assert tables[0].equals(tables[1])
+    assert not tables[0].fold_0.equals(tables[2].fold_0)
+    rows = np.arange(30, 120)
+    alone = fl.path(X[order][rows], SCORE[order][rows], loss="squared", penalty=fl.L1(), fit_intercept=True,
+                    alphas=tables[3].alpha.to_numpy(), tol=1e-8)  # fmt: skip
+    held = [
+        np.mean((X[order][:30] @ w + b - SCORE[order][:30]) ** 2) / 2
+        for w, b in zip(alone.coefs, alone.intercepts, strict=True)
+    ]
+    assert np.allclose(tables[3].fold_0, held, rtol=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("args", "match"),
+    [
+        (["--rule", "best"], "--rule is 'best'; it must be min or 1se"),
+        (["--folds", "121"], "--folds is 121, but train.csv has 120 rows|only [0-9]+ rows have the label"),
+        (["--folds", "100"], "only [0-9]+ rows have the label"),
+    ],
+)
+def test_a_bad_cv_is_one_line(folder, args, match):
+    refused(run("cv", "train.csv", *args), match)
+    assert not os.path.exists("model.json")
+
+
+# -- the documentation ------------------------------------------------------------------------------
+
+PAGE = os.path.join(os.path.dirname(__file__), "..", "docs", "command-line.md")
+
+
+def options_of(command):
+    found = testing.CliRunner().invoke(
+        cli.make_app(), [command, "--help"], env={"COLUMNS": "200", "TERMINAL_WIDTH": "200"}
+    )
+    assert found.exit_code == 0
+    return set(re.findall(r"(?<![\w-])--?[a-z][\w-]*", found.stdout))
+
+
+def test_the_page_names_options_that_exist():
+    with open(PAGE, encoding="utf-8") as file:
+        page = file.read()
+    known = {command: options_of(command) for command in ("demo", "fit", "path", "cv", "predict", "reproduce")}
+    for option in set(re.findall(r"(?<![\w-])--[a-z][\w-]*", page)):
+        assert any(option in options for options in known.values()), option
+    for name in PENALTIES:
+        assert f"`{name}`" in page, name
+
+
+def test_the_examples_of_the_page_run(folder):
+    """Every `fenchel` line of the page, on small files of the names that it uses."""
+    pytest.importorskip("matplotlib", reason="the pictures need matplotlib (fenchel[plot])")
+    write_examples(folder)
+    with open(PAGE, encoding="utf-8") as file:
+        blocks = re.findall(r"^```bash\n(.*?)^```", file.read(), re.S | re.M)
+    lines = [
+        line for block in blocks for line in block.replace("\\\n", " ").splitlines() if line.startswith("fenchel ")
+    ]
+    assert len(lines) >= 12
+    import shlex
+
+    for line in lines:
+        words = shlex.split(line, comments=True)[1:]
+        if words[0] in ("demo", "reproduce"):
+            continue  # they have tests of their own
+        result = run(*words)
+        assert result.exit_code == 0, f"{line}\n{result.stderr}"
+
+
+def write_examples(folder):
+    rng = np.random.default_rng(5)
+    columns = ["age", "income", "job_baker", "job_nurse", "town_Ulm", "town_Bern", "town_Graz", "height"]
+    people = pd.DataFrame(rng.standard_normal((90, 8)), columns=columns)
+    score = people.age - people.job_nurse + 0.3 * rng.standard_normal(90)
+    site = np.array(["Oslo", "Rome", "Lima"])[np.arange(90) % 3]
+    people.assign(bought=np.where(score > 0, "yes", "no")).to_csv("people.csv", index=False)
+    people.assign(bought="no").to_csv("new.csv", index=False)
+    people.assign(site=site, price=score, rent=2 * score).to_csv("houses.csv", index=False)
+    images = pd.DataFrame(rng.standard_normal((90, 48)))
+    digit = np.array(["three", "eight", "nine"])[np.arange(90) % 3]
+    images.assign(digit=digit).to_csv("images.csv", index=False)
+    mask = np.ones((8, 8), dtype=int)
+    mask[:2] = 0
+    np.savetxt("mask.txt", mask, "%d")
+    genes = [f"G{j}" for j in range(20)]
+    pd.DataFrame(rng.standard_normal((60, 20)), columns=genes).assign(y=rng.standard_normal(60)).to_csv(
+        "genes.csv", index=False
+    )
+    (folder / "pathways.gmt").write_text(
+        "one\tx\t" + "\t".join(genes[:9]) + "\ntwo\tx\t" + "\t".join(genes[6:15]) + "\n"
+    )
+    (folder / "groups.json").write_text("[[0, 1, 2], [3, 4, 5, 6, 7]]")
+    (folder / "edges.csv").write_text("\n".join(f"G{j},G{j + 1}" for j in range(19)))
+    (folder / "tree.csv").write_text(
+        "child,parent\n" + "\n".join(f"G{j},{'left' if j < 9 else 'right'}" for j in range(20))
+    )
+    dump_svmlight_file(people.to_numpy(), np.where(score > 0, 1, -1), "data.svm", zero_based=False)

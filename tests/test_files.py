@@ -8,7 +8,8 @@ import pytest
 import scipy.sparse as sp
 from sklearn.datasets import dump_svmlight_file
 
-from fenchel.files import read_data, read_edges, read_groups, read_like, read_vector
+from fenchel.files import read_data, read_like, read_vector
+from fenchel.structure_files import read_edges, read_groups, read_mask, read_tree, read_weights
 
 pd = pytest.importorskip("pandas", reason="reading CSV and Parquet needs pandas (fenchel[io])")
 
@@ -373,3 +374,157 @@ def test_a_bad_weight_is_placed(tmp_path):
 def test_json_from_python_works(tmp_path):
     path = write(tmp_path / "g.json", json.dumps({"a": np.arange(3).tolist()}))
     assert read_groups(path, 3)[0][0].tolist() == [0, 1, 2]
+
+
+# -- several targets, tasks, weights ----------------------------------------------------------------
+
+
+def test_several_targets_and_tasks(tmp_path):
+    path = write(tmp_path / "d.csv", "a,t,u,who\n1,2,3,x\n4,5,6,y\n")
+    data = read_data(path, target=["u", "t"], task="who")
+    assert data.target == ["u", "t"] and data.y.tolist() == [[3, 2], [6, 5]] and data.features == ["a"]
+    assert data.task.tolist() == ["x", "y"]
+    fails("target names 't' twice", read_data, path, target=["t", 1])
+    fails("task names 't', which is the target", read_data, path, target="t", task="t", drop=["who", "u"])
+    like = read_like(path, n_features=1, features=["a"], target=["u", "t"], task="who")
+    assert like.y.tolist() == data.y.tolist() and like.task.tolist() == ["x", "y"]
+    assert read_like(write(tmp_path / "n.csv", "a\n1\n"), n_features=1, features=["a"], target=["u", "t"]).y is None
+
+
+def test_tasks_from_files_and_arrays(tmp_path):
+    np.savez(tmp_path / "d.npz", X=X, y=np.column_stack([Y, Y]), who=["a", "b", "a"])
+    data = read_data(tmp_path / "d.npz", task="who")
+    assert data.task.tolist() == ["a", "b", "a"] and data.y.shape == (3, 2)
+    names = str(write(tmp_path / "who.txt", "p\nq\np\n\n"))
+    assert read_data(tmp_path / "d.npz", task=names).task.tolist() == ["p", "q", "p"]
+    fails("who.txt names 2 tasks, but .* has 3 rows", read_data, tmp_path / "d.npz",
+          task=str(write(tmp_path / "who.txt", "p\nq\n")))  # fmt: skip
+    fails("line 2: the task has no name", read_data, tmp_path / "d.npz",
+          task=str(write(tmp_path / "who.txt", "p\n\nq\n")))  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("text", "match"),
+    [
+        ("1\n2\n", "w.txt ends at line 2 with 2 weights, but .* has 3 rows"),
+        ("1\n-2\n3\n", "w.txt, line 2: the weight -2 is negative"),
+        ("1\nx\n3\n", "w.txt, line 2: expected one finite number"),
+        ("0\n0\n0\n", "w.txt: all weights are 0"),
+    ],
+)
+def test_bad_weights_name_file_and_line(tmp_path, text, match):
+    weights = str(write(tmp_path / "w.txt", text))
+    fails(match, read_data, make(tmp_path, "d.csv"), weights=weights)
+
+
+def test_bad_weights_in_a_column_or_an_array(tmp_path):
+    path = write(tmp_path / "d.csv", "a,w,y\n1,1,0\n2,-3,1\n")
+    fails("d.csv, line 3: column 'w' holds -3; a weight must not be negative", read_data, path, weights="w")
+    np.savez(tmp_path / "d.npz", X=X, y=Y, w=[1, np.nan, 2], v=[1, 2])
+    fails(r"d.npz: w\[1\] is nan; a weight must be finite", read_data, tmp_path / "d.npz", weights="w")
+    fails("it must hold a weight for each of 3 rows", read_data, tmp_path / "d.npz", weights="v")
+
+
+def test_pandas_counts_are_a_header(tmp_path):
+    data = read_data(write(tmp_path / "d.csv", "0,1,2,kind\n5,6,7,x\n8,9,10,y\n"))
+    assert data.named and data.target == "kind" and data.X.shape == (2, 3)
+
+
+# -- npy --------------------------------------------------------------------------------------------
+
+
+def test_npy_stays_on_disk(tmp_path):
+    np.save(tmp_path / "X.npy", X)
+    np.save(tmp_path / "y.npy", Y)
+    data = read_data(tmp_path / "X.npy", target=str(tmp_path / "y.npy"))
+    assert np.array_equal(data.X, X) and data.y.tolist() == Y.tolist()
+    assert isinstance(data.X.base, np.memmap) or isinstance(data.X, np.memmap)
+    assert not data.X.flags.writeable
+
+
+def test_npy_columns_as_targets(tmp_path):
+    np.save(tmp_path / "d.npy", np.column_stack([X, Y]))
+    assert read_data(tmp_path / "d.npy").y.tolist() == Y.tolist()
+    data = read_data(tmp_path / "d.npy", target=["0", "-1"])
+    assert data.target == ["0", "3"] and np.array_equal(data.X, X[:, 1:])
+    np.save(tmp_path / "f.npy", X.astype(np.float32))
+    assert read_data(tmp_path / "f.npy").X.dtype == np.float32
+    np.save(tmp_path / "new.npy", X)
+    assert read_like(tmp_path / "new.npy", n_features=3, target="3").y is None
+    assert read_like(tmp_path / "d.npy", n_features=3, target="3").y.tolist() == Y.tolist()
+    fails("d.npy has 4 columns, but the model has 7 features", read_like, tmp_path / "d.npy", n_features=7)
+
+
+# -- trees, masks, weights of features --------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [("t.json", '{"cat": "mammal", "mammal": null}'), ("t.csv", "child,parent\ncat,mammal\nmammal,\n")],
+)
+def test_trees(tmp_path, name, text):
+    assert read_tree(write(tmp_path / name, text)) == {"cat": "mammal", "mammal": None}
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "match"),
+    [
+        ("t.json", "[1]", 'must hold {"child": "parent", ...}'),
+        ("t.json", '{"a": ["b"]}', "node 'a': expected its parent"),
+        ("t.json", "{}", "holds no nodes"),
+        ("t.csv", "a,b,c\n", "line 1: expected child,parent, found 3 cells"),
+        ("t.csv", "a,b\na,c\n", "line 2: 'a' has a second parent, 'c'"),
+    ],
+)
+def test_bad_trees(tmp_path, name, text, match):
+    fails(match, read_tree, write(tmp_path / name, text))
+
+
+def test_masks(tmp_path):
+    mask = np.array([[True, False, True], [False, True, True]])
+    np.save(tmp_path / "m.npy", mask.astype(int))
+    for path in (
+        tmp_path / "m.npy",
+        write(tmp_path / "m.txt", "1 0 1\n0 1 1\n"),
+        write(tmp_path / "m.csv", "true,false,true\nfalse,true,true\n"),
+        write(tmp_path / "column.txt", "1\n0\n1\n0\n1\n1\n"),
+    ):
+        assert np.array_equal(read_mask(path, (2, 3)), mask)
+    fails("has 6 cells, but the shape 3x3 has 9", read_mask, tmp_path / "m.txt", (3, 3))
+    fails("line 2: '7' is neither 0 nor 1", read_mask, write(tmp_path / "m.txt", "1 0 1\n0 7 1\n"), (2, 3))
+    np.save(tmp_path / "m.npy", np.array(["a"]))
+    fails("a mask holds 0 and 1", read_mask, tmp_path / "m.npy", (1,))
+
+
+def test_weights_of_features(tmp_path):
+    assert read_weights(write(tmp_path / "w.txt", "1\n0\n2.5\n")).tolist() == [1, 0, 2.5]
+    assert read_weights(write(tmp_path / "w.json", "[1, 0, 2.5]")).tolist() == [1, 0, 2.5]
+    for path in (
+        write(tmp_path / "w.json", '{"a": 1, "b": 0}'),
+        write(tmp_path / "w.csv", "name,weight\na,1\nb,0\n"),
+    ):
+        assert read_weights(path, ["a", "b", "c"]) == {"a": 1.0, "b": 0.0}
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "match"),
+    [
+        ("w.txt", "1\n-2\n", "line 2: the weight -2 is negative"),
+        ("w.csv", "a,1\nb,x\n", "line 2: the weight 'x' is not a finite number"),
+        ("w.csv", "a,1\na,2\n", "line 2: 'a' has a second weight"),
+        ("w.csv", "a,1\nb,2,3\n", "line 2: expected name,weight, found 3 cells"),
+        ("w.csv", "apha,1\n", "to 'apha', which does not exist; did you mean 'alpha'"),
+        ("w.json", '"a"', "or a list of weights"),
+        ("w.json", "{}", "holds no weights"),
+    ],
+)
+def test_bad_weights_of_features(tmp_path, name, text, match):
+    fails(match, read_weights, write(tmp_path / name, text), ["alpha", "a", "b"])
+
+
+def test_gmt_groups(tmp_path):
+    path = write(tmp_path / "p.gmt", "one\tx\tb\ta\tz\ntwo\tx\tc\n")
+    groups, names = read_groups(path, 3, ["a", "b", "c"])
+    assert [group.tolist() for group in groups] == [[1, 0], [2]] and names == ["one", "two"]
+    fails("the data has no named columns", read_groups, path, 3)
+    fails("p.gmt: line 1 of the GMT file has 1 fields", read_groups, write(path, "one\n"), 3, ["a", "b", "c"])

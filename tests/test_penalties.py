@@ -620,3 +620,41 @@ def test_default_group_weights_follow_the_groups():
     assert penalty.weights == pytest.approx([2.0])
     fixed = fl.GroupL2([[0, 1], [2]], weights=[3.0, 1.0])
     assert fixed.get_params()["weights"] == pytest.approx([3.0, 1.0])
+
+
+# -- many groups, and many alphas -------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", [fl.GroupL2, fl.GroupLinf])
+def test_groups_from_a_matrix_lists_and_arrays_are_the_same(kind):
+    table = np.random.default_rng(0).permutation(300).reshape(100, 3)
+    u = np.random.default_rng(1).standard_normal(300)
+    (first,) = compile_penalty(kind(table), 300, 0.7)
+    for groups in (table.tolist(), list(table), [tuple(row) for row in table.astype(np.uint16)]):
+        (other,) = compile_penalty(kind(groups), 300, 0.7)
+        assert (first.matrix != other.matrix).nnz == 0
+        assert other.value(other.matrix @ u) == first.value(first.matrix @ u)
+        np.testing.assert_array_equal(other.function.index, first.function.index)
+    assert [group.tolist() for group in kind(table).groups] == table.tolist()
+
+
+@pytest.mark.parametrize(
+    ("groups", "message"),
+    [
+        ([[0, 1]] * 5000 + [[2, 2]], r"groups\[5000\] names feature 2 twice"),
+        ([[0, 1]] * 5000 + [[2, -3]], r"groups\[5000\] holds -3"),
+        ([[0, 1]] * 5000 + [[]], r"groups\[5000\] is empty"),
+        ([[0, 1]] * 5000 + [[0.5]], r"groups\[5000\] has dtype float64"),
+        (np.ones((2, 2)), "dtype float64"),
+        (np.zeros((0, 2), dtype=int), "groups is empty"),
+        (np.zeros((2, 0), dtype=int), r"groups\[0\] is empty"),
+    ],
+)
+def test_one_wrong_group_among_many_is_named(groups, message):
+    with pytest.raises(ValueError, match=message):
+        fl.GroupL2(groups)
+
+
+def test_a_group_beyond_the_features_is_named():
+    with pytest.raises(ValueError, match=r"groups\[5000\]\[1\] is 9; features are numbered 0 to 7"):
+        compile_penalty(fl.GroupL2([[0, 1]] * 5000 + [[2, 9]]), 8, 1.0)

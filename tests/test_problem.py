@@ -130,6 +130,43 @@ def test_residual_vanishes_at_the_optimum():
     assert np.linalg.norm(r) <= 1e-5 * np.linalg.norm(problem.combine(result.state["x"]))
 
 
+# -- other alphas -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("penalty_name", list(cases.penalties()))
+def test_another_alpha_is_the_same_as_a_new_problem(penalty_name):
+    """Bit for bit, whatever the alpha it came from; 0 takes the penalty away, and back."""
+    loss = fl.Squared()
+    X, y, weight = cases.data(loss, weighted=True)
+    penalty, _ = cases.penalties()[penalty_name]
+
+    def build(alpha):
+        return fl.Problem(X, y, loss=loss, penalty=penalty, alpha=alpha, sample_weight=weight, fit_intercept=True)
+
+    for start in (0.3, 0.0):
+        moved = build(start)
+        moved.gram, moved.fingerprint, moved.zero_certificate()  # what is remembered must not be carried over wrongly
+        for alpha in (0.07, 0.0, 1 / 3, 1e-310):
+            moved, new = moved.with_alpha(alpha), build(alpha)
+            assert moved.fingerprint == new.fingerprint
+            assert moved.alpha == new.alpha
+            w = np.linspace(-1, 1, moved.size)
+            assert moved.primal_at(w) == new.primal_at(w)
+            assert vars(moved.zero_certificate()) == vars(new.zero_certificate())
+            np.testing.assert_array_equal(moved.gram.diagonal, new.gram.diagonal)
+
+
+def test_another_alpha_shares_the_map_and_its_factor():
+    X, y, _ = cases.data(fl.Squared())
+    problem = fl.Problem(X, y, loss="squared", penalty=cases.penalties()["graph"][0], alpha=0.1)
+    other = problem.with_alpha(0.2)
+    assert other.map is problem.map
+    assert problem.with_alpha(0.3).gram is not None
+    problem.gram.solve(np.ones(cases.P))
+    assert problem.with_alpha(0.4).gram is problem.gram
+    assert problem.with_alpha(0.0).map is not problem.map
+
+
 # -- alpha_max --------------------------------------------------------------------------------------
 
 

@@ -472,3 +472,49 @@ def test_prints_copies_and_pickles(text):
     for one in (structure, copy.deepcopy(structure), pickle.loads(pickle.dumps(structure))):
         assert repr(one) == text
         assert one.checked(structure.p) is one
+
+
+# -- many groups ------------------------------------------------------------------------------------
+
+
+def test_many_groups_are_checked_at_once():
+    """As each for itself: who is wrong is still named."""
+    many = [[3 * k, 3 * k + 1, 3 * k + 2] for k in range(20_000)]
+    groups = Groups(many)
+    assert len(groups) == 20_000
+    np.testing.assert_array_equal(groups.members[777], many[777])
+    np.testing.assert_array_equal(Groups(np.arange(60_000) // 3).members[777], many[777])
+    many[12_345] = [7, 8, 7]
+    with pytest.raises(ValueError, match=r"group 'group 12345' holds feature 7 twice"):
+        Groups(many)
+    many[12_345] = [7, -8, 9]
+    with pytest.raises(ValueError, match=r"group 'group 12345' holds feature -8"):
+        Groups(many)
+    many[12_345] = [7, 8, 60_000]
+    with pytest.raises(ValueError, match=r"group 'group 12345' holds feature 60000; .* from 0 to 59999"):
+        Groups(many, p=60_000)
+    with pytest.raises(ValueError, match=r"group 'group 12345' holds feature 60000; .* from 0 to 59999"):
+        Groups(many).checked(60_000)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_tree_knows_what_is_below_each_node(seed):
+    rng = np.random.default_rng(seed)
+    parents = np.array([rng.integers(-1, node) for node in range(60)])
+    order = rng.permutation(60)
+    shuffled = np.empty(60, dtype=int)
+    shuffled[order] = np.where(parents >= 0, order[parents], -1)
+    tree = Tree(shuffled, features="all")
+
+    def below(node):
+        return {node}.union(*(below(child) for child in np.flatnonzero(shuffled == node)))
+
+    def depth(node):
+        return 1 if shuffled[node] < 0 else 1 + depth(shuffled[node])
+
+    for node, name in enumerate(tree.names):
+        assert set(tree[name]) == below(int(name)), node
+    assert tree.depth == max(map(depth, range(60)))
+    leaves = Tree(shuffled)
+    assert leaves.p == np.setdiff1d(np.arange(60), shuffled).size
+    assert sum(len(group) for group in leaves if len(group) == 1) >= leaves.p

@@ -34,7 +34,7 @@ _HOME = {
     ],
 }  # fmt: skip
 _MODULES = ("losses", "penalties", "maps", "data", "problem", "result", "methods", "theory", "testing", "datasets",
-            "structure", "catalogue")  # fmt: skip
+            "structure", "catalogue", "plotting")  # fmt: skip
 _NAMES = {name: module for module, names in _HOME.items() for name in names}
 
 __all__ = [*sorted(_NAMES), "theory", "testing"]

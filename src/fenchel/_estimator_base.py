@@ -15,8 +15,7 @@ from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from . import _estimator_data as helpers
-from .newton import polish
-from .paths import cross_validate_path, path, warm_from
+from .paths import cross_validate_path, path, polish, warm_from
 from .problem import Problem
 from .result import Status
 from .solver import solve

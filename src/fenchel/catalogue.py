@@ -10,6 +10,7 @@ feature that stands in no group, means no penalty. `Unpenalised` frees features 
 
 from __future__ import annotations
 
+import functools
 import inspect
 import numbers
 
@@ -239,9 +240,10 @@ class LatentGroupLasso(_Grouped):
     def build(self, p):
         groups = as_groups(self.groups, p)
         weights = _group_weights(self.weights, groups)
-        free = [group for group, weight in zip(groups, weights, strict=True) if weight == 0]
-        free = np.unique(np.concatenate([np.zeros(0, dtype=np.int64), *free]))
-        members = [np.setdiff1d(group, free) for group in groups]
+        members = groups.members
+        if not np.all(weights):
+            free = np.unique(np.concatenate([members[k] for k in np.flatnonzero(weights == 0)]))
+            members = [np.setdiff1d(group, free) for group in members]
         alive = [k for k, group in enumerate(members) if group.size]
         if not alive:
             return 0.0 * L1()
@@ -254,8 +256,7 @@ def _latent(members, weights, p):
     table = sp.csr_array((np.ones(holders.size), (holders, np.concatenate(members))), shape=(len(members), p))
     parts, label = sp.csgraph.connected_components(table @ table.T, directed=False)
     part = np.full(p, parts)
-    for group, own in zip(members, label, strict=True):
-        part[group] = own
+    part[np.concatenate(members)] = label[holders]
     features = np.argsort(part, kind="stable")[: np.count_nonzero(part < parts)]
     place = np.empty(p, dtype=np.int64)
     place[features] = np.arange(features.size)
@@ -301,8 +302,9 @@ class SparseGroupLasso(Shorthand):
         weights = (1 - self.l1_ratio) * _group_weights(self.weights, groups)
         if groups.overlap:
             return L1(single) + GroupL2(groups.members, weights)
-        names = [*groups.names, *(f"feature {j}" for j in range(p))]
-        return _nested([*groups.members, *np.arange(p)[:, None]], np.concatenate([weights, single]), names, p)
+        # single features are nested in anything, so that only groups are ever named
+        members, sizes = np.concatenate([*groups.members, np.arange(p)]), np.append(groups.sizes, np.ones(p, dtype=int))
+        return _nested(members, sizes, np.concatenate([weights, single]), groups.names, p)
 
 
 class TreeGroups(Shorthand):
@@ -327,46 +329,75 @@ class TreeGroups(Shorthand):
     def build(self, p):
         groups = as_groups(self.tree, p)
         p = _known(p or groups.p, "TreeGroups")
-        return _nested(groups.members, _group_weights(self.weights, groups), groups.names, p)
+        weights = _group_weights(self.weights, groups)
+        return _nested(np.concatenate(groups.members), groups.sizes, weights, groups.names, p)
 
 
-def _nested(members, weights, names, p):
-    """The sum of Euclidean norms of nested groups, its features ordered so that every group is a range."""
-    kept = [k for k in np.argsort([-len(group) for group in members], kind="stable") if weights[k] > 0]
-    if not kept:
+def _nested(members, sizes, weights, names, p):
+    """The sum of Euclidean norms of nested groups, its features ordered so that every group is a range.
+
+    The groups stand one after another in `members`.
+    """
+    kept = np.argsort(-sizes, kind="stable")
+    kept = kept[weights[kept] > 0]
+    if not kept.size:
         return 0.0 * L1()
-    owner, parent = np.full(p, -1), np.empty(len(kept), dtype=np.int64)
-    for place, k in enumerate(kept):  # from large to small
-        above = owner[members[k]]
-        if np.any(above != above[0]):
-            a, b = names[k], names[kept[above.max()]]
-            raise ValueError(f"groups {a!r} and {b!r} overlap, and neither holds the other; they must be nested")
-        parent[place] = above[0]
-        owner[members[k]] = place
-    inner: list[list[int]] = [[] for _ in kept]
-    for place, above in enumerate(parent):
-        if above >= 0:
-            inner[above].append(place)
-    features = np.argsort(owner, kind="stable")
-    own = np.split(features, np.searchsorted(owner[features], np.arange(len(kept))))[1:]
-    order, stack = [], [place for place in range(len(kept)) if parent[place] < 0]
-    while stack:
-        order.append(stack.pop())
-        stack += inner[order[-1]]
-    first = np.empty(len(kept), dtype=np.int64)
-    first[order] = np.cumsum([0, *(own[place].size for place in order)])[:-1]
-    # outer groups come before inner ones in `order`; the prox goes the other way
-    order = np.array(order[::-1])
-    number = np.empty(len(kept), dtype=np.int64)
-    number[order] = np.arange(len(kept))
-    size = np.array([len(members[k]) for k in kept])
+    count, size = len(kept), sizes[kept]
+    rank = np.full(len(sizes), -1)
+    rank[kept] = np.arange(count)
+    # every feature with the groups that hold it, from large to small: the one before is what holds the group itself
+    holder = np.repeat(rank, sizes)
+    feature, holder = members[holder >= 0], holder[holder >= 0]
+    order = np.lexsort((holder, feature))
+    holder, feature = holder[order], feature[order]
+    again = np.append(False, feature[1:] == feature[:-1])
+    before = np.where(again, np.append(-1, holder[:-1]), -1)
+    by_group = np.argsort(holder, kind="stable")
+    starts = np.append(0, np.cumsum(size)[:-1])
+    parent = np.minimum.reduceat(before[by_group], starts)
+    highest = np.maximum.reduceat(before[by_group], starts)
+    torn = np.flatnonzero(parent != highest)
+    if torn.size:
+        a, b = names[kept[torn[0]]], names[kept[highest[torn[0]]]]
+        raise ValueError(f"groups {a!r} and {b!r} overlap, and neither holds the other; they must be nested")
+    place = _outer_first(parent)
+    last = np.append(~again[1:], True)  # the smallest group of a feature
+    features = feature[last][np.argsort(place[holder[last]], kind="stable")]
+    own = np.bincount(place[holder[last]], minlength=count)
+    first = (np.cumsum(own) - own)[place]
+    # the prox goes from inner to outer groups
+    number = count - 1 - place
+    order = np.argsort(number)
     leaf = NestedL2(
         first[order],
         (first + size)[order],
         np.where(parent >= 0, number[parent], -1)[order],
-        np.asarray(weights)[kept][order],
+        weights[kept][order],
     )
-    return leaf @ Selection(np.concatenate([own[place] for place in order[::-1]]), p)
+    return leaf @ Selection(features, p)
+
+
+def _outer_first(parent):
+    """Places of the nodes of a forest, each before those below it and these all together; a level at a time."""
+    levels, nodes = [], np.flatnonzero(parent < 0)
+    children = np.argsort(parent, kind="stable")
+    begin = np.searchsorted(parent[children], np.arange(len(parent) + 1))
+    while nodes.size:
+        levels.append(nodes)
+        counts = begin[nodes + 1] - begin[nodes]
+        within = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
+        nodes = children[np.repeat(begin[nodes], counts) + within]
+    below = np.ones(len(parent), dtype=np.int64)
+    for nodes in levels[:0:-1]:
+        np.add.at(below, parent[nodes], below[nodes])
+    place = np.empty(len(parent), dtype=np.int64)
+    for nodes in levels:  # children of one node stand together in their level
+        total = np.cumsum(below[nodes]) - below[nodes]
+        same = np.append(0, np.flatnonzero(np.diff(parent[nodes])) + 1) if nodes is not levels[0] else np.zeros(1, int)
+        runs = np.diff(np.append(same, nodes.size))
+        start = 0 if nodes is levels[0] else place[parent[nodes]] + 1
+        place[nodes] = start + total - np.repeat(total[same], runs)
+    return place
 
 
 class ExclusiveLasso(_Grouped):
@@ -624,6 +655,10 @@ class MultiTaskLasso(Shorthand):
 
     def build(self, p):
         features = _features_of(p, self.n_outputs, "MultiTaskLasso")
+        if self.groups is None and not isinstance(self.weights, dict):
+            members = np.arange(p).reshape(self.n_outputs, features).T
+            weights = np.ones(features) if self.weights is None else self.weights
+            return GroupL2(members, finite_vector("weights", weights, features, minimum=0))
         groups = as_groups(np.arange(features) if self.groups is None else self.groups, features)
         first = features * np.arange(self.n_outputs)
         members = [np.add.outer(first, group).ravel() for group in groups]
@@ -900,14 +935,18 @@ class LatentL2(_Norm):
     def params(self):
         return self.weights
 
-    @property
+    @functools.cached_property
     def _bounds(self):
         return np.concatenate([[0], np.cumsum([len(group) for group in self.members])]).astype(np.int64)
 
-    @property
+    @functools.cached_property
+    def _flat(self):
+        return np.concatenate(self.members)
+
+    @functools.cached_property
     def index(self):
         sizes = [len(self.in_groups) - 1, len(self.members), self._bounds[-1]]
-        return np.concatenate([sizes, self.in_groups, self.in_features, self._bounds, *self.members]).astype(np.int64)
+        return np.concatenate([sizes, self.in_groups, self.in_features, self._bounds, self._flat]).astype(np.int64)
 
     def size(self):
         return int(self.in_features[-1])
@@ -922,7 +961,7 @@ class LatentL2(_Norm):
         return float(latent_value(u, self.weights, self.index))
 
     def gauge(self, y):
-        squares = np.asarray(y, dtype=float)[np.concatenate(self.members)] ** 2
+        squares = np.asarray(y, dtype=float)[self._flat] ** 2
         return float(np.max(np.sqrt(np.add.reduceat(squares, self._bounds[:-1])) / self.weights))
 
 

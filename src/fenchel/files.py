@@ -1,8 +1,8 @@
-"""Reading data, groups, edges and weights from files.
+"""Reading data from files, and what is known about its rows: targets, weights, tasks.
 
-Data: LIBSVM (``.svm``, ``.libsvm``, ``.txt`` or no extension), CSV (``.csv``, ``.tsv``), Parquet and npz.
-Groups and edges: JSON or CSV. A file that does not parse raises a ValueError that names the file and the
-first place that is wrong.
+Formats: LIBSVM (``.svm``, ``.libsvm``, ``.txt`` or no extension), CSV (``.csv``, ``.tsv``), Parquet, npz and npy. A
+file that does not parse raises a ValueError that names the file and the first place that is wrong.
+:mod:`fenchel.structure_files` reads groups, edges, trees, masks and weights of features.
 
 Features are numbered from 0, the target not counted; where the columns have names, a name wins over a
 number.
@@ -14,7 +14,6 @@ import csv
 import dataclasses
 import difflib
 import itertools
-import json
 import os
 import zipfile
 from collections.abc import Callable, Iterator
@@ -25,11 +24,9 @@ import scipy.sparse as sp
 
 _KINDS = {
     ".svm": "libsvm", ".libsvm": "libsvm", ".svmlight": "libsvm", ".csv": "csv", ".tsv": "csv",
-    ".parquet": "parquet", ".pq": "parquet", ".npz": "npz",
+    ".parquet": "parquet", ".pq": "parquet", ".npz": "npz", ".npy": "npy",
 }  # fmt: skip
 _MISSING = {"na", "n/a", "null", "none", "?"}
-_GROUP_HEADERS = {"feature", "features", "column", "name", "variable", "index"}
-_EDGE_HEADERS = {"i", "j", "source", "target", "from", "to", "a", "b", "feature", "feature1", "feature2"}
 
 
 @dataclasses.dataclass
@@ -39,37 +36,42 @@ class Data:
     Attributes
     ----------
     X : array or CSR array (n, p)
-    y : array of n labels or numbers, or None
+    y : array of n labels or numbers, (n, targets) for several, or None
     features : names of the columns of X, or None where the format has none
     named : whether those names come from the file (without a header they are positions)
-    target : name of the target column, or None
+    target : name of the target column, a list for several, or None
     weights : array of n sample weights, or None
     first_index : 1 or 0, where a LIBSVM file begins to count; None for other formats
+    task : array of n task names, or None
     """
 
     X: np.ndarray | sp.csr_array
     y: np.ndarray | None
     features: list[str] | None = None
     named: bool = False
-    target: str | None = None
+    target: str | list[str] | None = None
     weights: np.ndarray | None = None
     first_index: int | None = None
+    task: np.ndarray | None = None
 
 
-def read_data(path, *, target=None, weights=None, drop=(), header: bool | None = None) -> Data:
+def read_data(path, *, target=None, weights=None, drop=(), header: bool | None = None, task=None) -> Data:
     """Read rows and their target.
 
     Parameters
     ----------
-    path : path of a LIBSVM, CSV, Parquet or npz file
-    target : str or int, optional
-        Name or position of the target column, the last by default; in an npz the name of its array ("y").
+    path : path of a LIBSVM, CSV, Parquet, npz or npy file
+    target : str or int, or list of them, optional
+        Name or position of the target column, the last by default; in an npz the name of its array ("y"); for an npy
+        file also a file with the targets.
     weights : str, optional
         A column (or npz array) with sample weights, else a file with one number per line.
     drop : sequence of str or int
         Columns to leave out.
     header : bool, optional
         Whether a CSV begins with a line of names; by default that is seen from its first two lines.
+    task : str, optional
+        A column (or npz array) with the task of every row, else a file with one name per line.
 
     Returns
     -------
@@ -77,23 +79,33 @@ def read_data(path, *, target=None, weights=None, drop=(), header: bool | None =
     """
     path = _existing(path)
     kind = _kind(path)
+    targets = [] if target is None else list(target) if isinstance(target, (list, tuple)) else [target]
     if kind in ("csv", "parquet"):
-        data = _from_frame(_read_frame(path, kind, header), target, weights, drop)
+        data = _from_frame(_read_frame(path, kind, header), targets, weights, drop, task)
     else:
         if drop:
             raise ValueError(f"{path} has no named columns; drop is for CSV and Parquet files")
-        data = _read_npz(path, target, weights) if kind == "npz" else _read_libsvm(path, target)
+        if len(targets) > 1 and kind != "npy":
+            raise ValueError(
+                f"{len(targets)} targets are named, but {path} has no columns for them; an npz file may hold y with "
+                "several columns"
+            )
+        one = targets[0] if targets else None
+        if kind == "npz":
+            data = _read_npz(path, one, weights, task)
+        else:
+            data = _read_npy(path, targets) if kind == "npy" else _read_libsvm(path, one)
         if data.y is None:
-            raise ValueError(f"{path} has no array {target or 'y'!r}; it needs one with the targets")
+            raise ValueError(f"{path} has no array {one or 'y'!r}; it needs one with the targets")
     if weights is not None and data.weights is None:
-        if not os.path.isfile(weights):
-            raise ValueError(f"weights is {weights!r}, which is neither a column of {path} nor a file")
-        data.weights = read_vector(weights)
+        data.weights = _weights_file(weights, path, data.X.shape[0])
+    if task is not None and data.task is None:
+        data.task = _tasks_file(task, path, data.X.shape[0])
     return data
 
 
 def read_like(path, *, n_features: int, features=None, target=None, first_index=None, must_have_target=False,
-              header: bool | None = None) -> Data:  # fmt: skip
+              header: bool | None = None, task=None) -> Data:  # fmt: skip
     """Read rows for a model of `n_features` features; a target is optional.
 
     Named columns are matched by name, in any order; others by position. A LIBSVM file may end before
@@ -103,24 +115,63 @@ def read_like(path, *, n_features: int, features=None, target=None, first_index=
     ----------
     path : path of a data file
     n_features, features : the model's number of features, and their names if it has them
-    target : name of the target column
+    target : name of the target column, a list for several
     first_index : where the model's LIBSVM file began to count
     must_have_target : bool
         Raise if the file has no such column.
-    header : bool, optional
-        As in `read_data`.
+    header, task : as in `read_data`
     """
     path = _existing(path)
     kind = _kind(path)
+    targets = [] if target is None else [target] if isinstance(target, str) else list(target)
     if kind in ("csv", "parquet"):
-        frame = _read_frame(path, kind, header)
-        return _match(frame, n_features, features, target, must_have_target)
-    data = _read_npz(path, target, None) if kind == "npz" else _read_libsvm(path, None, first_index, n_features)
+        data = _match(_read_frame(path, kind, header), n_features, features, targets, must_have_target, task)
+    elif kind == "npy":
+        data = _npy_like(path, n_features, targets, must_have_target)
+    elif kind == "npz":
+        data = _read_npz(path, targets[0] if targets else None, None, task)
+    else:
+        data = _read_libsvm(path, None, first_index, n_features)
     if must_have_target and data.y is None:
-        raise ValueError(f"{path} has no array {target!r}")
+        raise ValueError(f"{path} has no array {targets[0]!r}")
     if data.X.shape[1] != n_features:
         raise ValueError(f"{path} has {data.X.shape[1]} features, but the model has {n_features}")
+    if task is not None and data.task is None:
+        data.task = _tasks_file(task, path, data.X.shape[0])
     return data
+
+
+def _weights_file(weights, path, rows):
+    if not os.path.isfile(weights):
+        raise ValueError(f"weights is {weights!r}, which is neither a column of {path} nor a file")
+    values, line = [], 0
+    for line, value in _numbered(weights):
+        if value < 0:
+            raise ValueError(f"{weights}, line {line}: the weight {value:g} is negative")
+        values.append(value)
+    if len(values) != rows:
+        raise ValueError(f"{weights} ends at line {line} with {len(values)} weights, but {path} has {rows} rows")
+    return _some_weight(np.array(values), weights)
+
+
+def _some_weight(weights, where):
+    if not weights.any():
+        raise ValueError(f"{where}: all weights are 0")
+    return weights
+
+
+def _tasks_file(task, path, rows):
+    if not os.path.isfile(task):
+        raise ValueError(f"task is {task!r}, which is neither a column of {path} nor a file")
+    with open(task, encoding="utf-8-sig") as file:
+        names = [line.strip() for line in file]
+    while names and not names[-1]:
+        names.pop()
+    if "" in names:
+        raise ValueError(f"{task}, line {names.index('') + 1}: the task has no name")
+    if len(names) != rows:
+        raise ValueError(f"{task} names {len(names)} tasks, but {path} has {rows} rows")
+    return np.array(names)
 
 
 def _existing(path) -> str:
@@ -143,6 +194,8 @@ def _kind(path) -> str:
         return "parquet"
     if start.startswith(b"PK\x03\x04"):
         return "npz"
+    if start.startswith(b"\x93NUMPY"):
+        return "npy"
     if start.startswith((b"\x1f\x8b", b"BZh", b"\xfd7zXZ")):
         raise ValueError(f"{path} is compressed; unpack it first")
     line = next((line for line in start.split(b"\n") if line.split(b"#")[0].strip()), b"")
@@ -300,13 +353,14 @@ def _separator(path) -> str:
 
 
 def _looks_like_header(first, second) -> bool:
-    """The first line has a word where the second has a number, or has words only."""
+    """The first line has a word where the second has a number, or has words only, or counts as pandas does: 0, 1, 2."""
     words = [not (_is_number(cell) or cell.lower() in _MISSING) for cell in first]
     if second is not None and any(
         word and (_is_number(below) or not below) for word, below in zip(words, second, strict=False)
     ):
         return True
-    return all(words)
+    counted = [cell for cell, word in zip(first, words, strict=True) if not word]
+    return all(words) or (len(counted) > 2 and counted == [str(j) for j in range(len(counted))])
 
 
 def _is_number(cell) -> bool:
@@ -331,39 +385,64 @@ def _header_names(path, line, names) -> list[str]:
     return names
 
 
-def _from_frame(frame, target, weights, drop) -> Data:
-    place = frame.position(-1 if target is None else target, "target")
+def _from_frame(frame, targets, weights, drop, task) -> Data:
+    places = [frame.position(target, "target") for target in targets or [-1]]
+    twice = next((k for k in places if places.count(k) > 1), None)
+    if twice is not None:
+        raise ValueError(f"target names {frame.names[twice]!r} twice")
     dropped = {frame.position(name, "drop") for name in drop}
-    if place in dropped:
-        raise ValueError(f"drop names {frame.names[place]!r}, which is the target; name another with target")
-    left_out = {place, *dropped}
-    sample_weight = None
+    both = dropped & set(places)
+    if both:
+        raise ValueError(f"drop names {frame.names[both.pop()]!r}, which is the target; name another with target")
+    left_out = {*places, *dropped}
+    sample_weight = tasks = None
     if weights is not None and weights in frame.names:
         column = frame.names.index(weights)
         left_out.add(column)
         sample_weight = frame.numbers(column)
+        if np.any(sample_weight < 0):
+            row = int(np.flatnonzero(sample_weight < 0)[0])
+            raise frame.fault(row, column, f"holds {sample_weight[row]:g}; a weight must not be negative")
+        _some_weight(sample_weight, f"{frame.path}, column {weights!r}")
+    if task is not None and task in frame.names:
+        column = frame.names.index(task)
+        if column in places:
+            raise ValueError(f"task names {task!r}, which is the target")
+        left_out.add(column)
+        tasks = frame.labels(column)
     columns = [j for j in range(len(frame.names)) if j not in left_out]
     if not columns:
-        raise ValueError(f"{frame.path} has no feature columns besides the target {frame.names[place]!r}")
+        raise ValueError(f"{frame.path} has no feature columns besides the target {frame.names[places[0]]!r}")
     names = [frame.names[j] for j in columns]
-    return Data(frame.matrix(columns), frame.labels(place), names, frame.header, frame.names[place], sample_weight)
+    target = [frame.names[j] for j in places]
+    return Data(frame.matrix(columns), _targets(frame, places), names, frame.header,
+                target if len(target) > 1 else target[0], sample_weight, task=tasks)  # fmt: skip
 
 
-def _match(frame, n_features, features, target, must_have_target) -> Data:
-    """The model's features among the columns of a frame, and the target if it is there."""
-    place = None
+def _targets(frame, places):
+    """One column as it stands, or several as numbers; None for none."""
+    if not places:
+        return None
+    return frame.labels(places[0]) if len(places) == 1 else frame.matrix(places)
+
+
+def _match(frame, n_features, features, targets, must_have_target, task) -> Data:
+    """The model's features among the columns of a frame, and the targets if they are there."""
+    places = []
     if must_have_target:
-        place = frame.position(target, "target")
-    elif target is not None and target in frame.names and target not in (features or ()):
-        place = frame.names.index(target)
+        places = [frame.position(target, "target") for target in targets]
+    elif targets and set(targets) <= set(frame.names) and not set(targets) & set(features or ()):
+        places = [frame.names.index(target) for target in targets]
+    task_at = frame.names.index(task) if task is not None and task in frame.names else None
     if features is not None and set(features) <= set(frame.names):
         columns = [frame.names.index(name) for name in features]
     elif features is None or not frame.header:
-        if len(frame.names) == n_features and not must_have_target:
-            place = None
-        columns = [j for j in range(len(frame.names)) if j != place]
-        if features is None and len(columns) == n_features + 1 and place is None:
-            columns, place = columns[:-1], columns[-1]
+        free = [j for j in range(len(frame.names)) if j != task_at]
+        if len(free) == n_features and not must_have_target:
+            places = []
+        columns = [j for j in free if j not in places]
+        if features is None and len(columns) == n_features + 1 and not places:
+            columns, places = columns[:-1], columns[-1:]
         if len(columns) != n_features:
             raise ValueError(f"{frame.path} has {len(columns)} feature columns, but the model has {n_features}")
     else:
@@ -372,11 +451,12 @@ def _match(frame, n_features, features, target, must_have_target) -> Data:
             f"{frame.path} has {n_features - len(missing)} of the model's {n_features} features; "
             f"missing: {_listed(missing)}"
         )
-    y = None if place is None else frame.labels(place)
-    return Data(frame.matrix(columns), y, features, frame.header, target)
+    tasks = None if task_at is None else frame.labels(task_at)
+    return Data(frame.matrix(columns), _targets(frame, places), features, frame.header,
+                targets[0] if len(targets) == 1 else targets or None, task=tasks)  # fmt: skip
 
 
-# -- matrices: LIBSVM and npz -----------------------------------------------------------------------
+# -- matrices: LIBSVM, npz and npy -------------------------------------------------------------------
 
 
 def _read_libsvm(path, target, first_index=None, n_features=0) -> Data:
@@ -403,9 +483,7 @@ def _read_libsvm(path, target, first_index=None, n_features=0) -> Data:
         raise ValueError(f"{path} has a feature 0, but the model was fitted on a file that counts from 1")
     width = max(X.shape[1] - first_index, n_features)
     X = sp.csr_array((X.data, X.indices - first_index, X.indptr), shape=(X.shape[0], width))
-    if np.all(y == np.floor(y)) and np.abs(y).max() < 2**53:
-        y = y.astype(np.int64)  # so that labels print as 1, not 1.0
-    return Data(X, y, first_index=first_index)
+    return Data(X, _whole(y), first_index=first_index)
 
 
 def _libsvm_fault(path) -> tuple[str, str]:
@@ -441,16 +519,15 @@ def _is_finite(word) -> bool:
     return _is_number(word) and bool(np.isfinite(float(word)))
 
 
-def _read_npz(path, target, weights) -> Data:
+def _read_npz(path, target, weights, task) -> Data:
     arrays = _npz_arrays(path)
     X = _npz_matrix(path, arrays)
     name = "y" if target is None else str(target)
     y = arrays.get(name)
-    if y is not None and y.shape != X.shape[:1]:
+    if y is not None and (y.ndim not in (1, 2) or len(y) != X.shape[0]):
         raise ValueError(f"{path}: {name} has shape {y.shape}, but X has {X.shape[0]} rows")
-    if y is not None and np.issubdtype(y.dtype, np.floating) and not np.isfinite(y).all():
-        row = np.flatnonzero(~np.isfinite(y))[0]
-        raise ValueError(f"{path}: {name}[{row}] is {y[row]}; targets must be finite")
+    if y is not None:
+        y = _checked_targets(y, f"{path}: {name}")
     values = X.data if sp.issparse(X) else X
     if not np.isfinite(values).all():
         bad = sp.coo_array(X) if sp.issparse(X) else None
@@ -459,10 +536,114 @@ def _read_npz(path, target, weights) -> Data:
         )
         raise ValueError(f"{path}: X[{row}, {column}] is not a finite number")
     names = arrays.get("feature_names")
+    sample_weight = arrays.get(weights)
+    if sample_weight is not None:
+        sample_weight = _npz_weights(path, weights, sample_weight, X.shape[0])
+    tasks = arrays.get(task)
+    if tasks is not None and tasks.shape != X.shape[:1]:
+        raise ValueError(f"{path}: {task} has shape {tasks.shape}, but X has {X.shape[0]} rows")
     return Data(
         X, y, None if names is None else [str(n) for n in names], names is not None, name,
-        arrays.get(weights),
+        sample_weight, task=tasks,
     )  # fmt: skip
+
+
+def _npz_weights(path, name, weights, rows):
+    if weights.shape != (rows,) or weights.dtype.kind not in "biuf":
+        raise ValueError(
+            f"{path}: {name} has dtype {weights.dtype} and shape {weights.shape}; it must hold a weight for each of "
+            f"{rows} rows"
+        )
+    bad = np.flatnonzero(~(np.isfinite(weights) & (weights >= 0)))
+    if bad.size:
+        raise ValueError(f"{path}: {name}[{bad[0]}] is {weights[bad[0]]}; a weight must be finite and not negative")
+    return _some_weight(weights.astype(float), f"{path}: {name}")
+
+
+def _checked_targets(y, where):
+    if np.issubdtype(y.dtype, np.floating) and not np.isfinite(y).all():
+        at = tuple(np.argwhere(~np.isfinite(y))[0])
+        place = ", ".join(map(str, at))
+        raise ValueError(f"{where}[{place}] is {y[at]}; targets must be finite")
+    return y[:, 0] if y.ndim == 2 and y.shape[1] == 1 else y
+
+
+def _read_npy(path, targets) -> Data:
+    """A matrix; the targets are columns of it (the last by default), or stand in files of their own."""
+    X = _npy_array(path)
+    if X.ndim != 2 or not (np.issubdtype(X.dtype, np.number) or X.dtype == bool):
+        raise ValueError(f"{path} has dtype {X.dtype} and shape {X.shape}; it must be a numeric matrix")
+    if len(targets) == 1 and os.path.isfile(str(targets[0])):
+        return Data(_npy_matrix(path, X), _targets_file(targets[0], path, len(X)), target=str(targets[0]))
+    places = []
+    for target in targets or [-1]:
+        try:
+            number = int(target)
+        except ValueError:
+            raise ValueError(
+                f"target is {target!r}, which is neither a file nor a column's number; {path} has {X.shape[1]} columns"
+            ) from None
+        if not -X.shape[1] <= number < X.shape[1]:
+            raise ValueError(f"target is {number}, but {path} has columns 0 to {X.shape[1] - 1}")
+        places.append(number % X.shape[1])
+    y = _checked_targets(np.array(X[:, places]), f"{path}: the target")
+    names = [str(k) for k in places]
+    return Data(
+        _npy_matrix(path, np.delete(X, places, axis=1)), _whole(y), target=names if len(names) > 1 else names[0]
+    )
+
+
+def _npy_like(path, n_features, targets, must_have_target) -> Data:
+    X = _npy_array(path)
+    width = X.shape[1] if X.ndim == 2 else 0
+    own = [target for target in targets if target.lstrip("-").isdigit()]
+    if width == n_features and not (must_have_target and own):
+        y = _targets_file(targets[0], path, len(X)) if must_have_target and targets else None
+        return Data(_npy_matrix(path, X), y)
+    if width == n_features + len(own):
+        return _read_npy(path, own)
+    raise ValueError(f"{path} has {width} columns, but the model has {n_features} features")
+
+
+def _npy_array(path):
+    try:
+        # large data stays on disk
+        return np.load(path, mmap_mode="r", allow_pickle=False)
+    except (ValueError, OSError, EOFError) as error:
+        raise ValueError(f"{path} is not an npy file of plain numbers ({_first_line(error)})") from error
+
+
+def _npy_matrix(path, X):
+    X = np.ascontiguousarray(X, dtype=X.dtype if X.dtype in (np.float32, np.float64) else float)
+    if not np.isfinite(X.sum()):  # the sum may overflow where the numbers are fine
+        bad = np.argwhere(~np.isfinite(X))
+        if len(bad):
+            raise ValueError(f"{path}: X[{bad[0][0]}, {bad[0][1]}] is not a finite number")
+    return X
+
+
+def _targets_file(target, path, rows):
+    """Targets from an npy file, or one on every line."""
+    target = os.fspath(target)
+    if target.endswith(".npy"):
+        y = np.array(_npy_array(target))
+        if y.ndim not in (1, 2):
+            raise ValueError(f"{target} has shape {y.shape}; it must hold a target for every row")
+        y = _checked_targets(y, target)
+    else:
+        with open(target, encoding="utf-8-sig") as file:
+            words = [line.strip() for line in file if line.strip()]
+        y = np.array(words)
+        if all(map(_is_finite, words)):
+            y = _whole(y.astype(float))
+    if len(y) != rows:
+        raise ValueError(f"{target} holds {len(y)} targets, but {path} has {rows} rows")
+    return y
+
+
+def _whole(y):
+    """Whole numbers as such, so that labels print as 1 and not 1.0."""
+    return y.astype(np.int64) if np.all(y == np.floor(y)) and np.abs(y).max(initial=0) < 2**53 else y
 
 
 def _npz_arrays(path) -> dict[str, np.ndarray]:
@@ -497,183 +678,21 @@ def _npz_matrix(path, arrays):
     )
 
 
-# -- groups, edges, weights -------------------------------------------------------------------------
-
-
-def read_groups(path, p: int, features: list[str] | None = None) -> tuple[list[np.ndarray], list[str]]:
-    """Groups of features.
-
-    Parameters
-    ----------
-    path : JSON ({"name": [features, ...], ...} or a list of lists) or CSV (group,feature on every line)
-    p : int
-        Number of features.
-    features : list of str, optional
-        Their names.
-
-    Returns
-    -------
-    groups : list of index arrays
-    names : list of str
-    """
-    path = _existing(path)
-    find = _Finder(p, features)
-    read = _groups_from_json if Path(path).suffix.lower() == ".json" else _groups_from_csv
-    members = read(path, find)
-    if not members:
-        raise ValueError(f"{path} holds no groups")
-    return [np.array(group, dtype=np.int64) for group in members.values()], list(members)
-
-
-def _groups_from_json(path, find) -> dict[str, list[int]]:
-    content = _read_json(path)
-    if isinstance(content, list):
-        content = {str(k): group for k, group in enumerate(content)}
-    if not isinstance(content, dict):
-        raise ValueError(f'{path} must hold {{"name": [features, ...]}} or a list of lists of features')
-    members = {}
-    for name, group in content.items():
-        where = f"{path}, group {name!r}"
-        if not isinstance(group, list) or not group:
-            raise ValueError(f"{where}: expected a list of features, found {json.dumps(group)[:40]}")
-        members[name] = []
-        for k, feature in enumerate(group):
-            _add(members[name], find(feature, f"{where}, entry {k}"), feature, where)
-    return members
-
-
-def _groups_from_csv(path, find) -> dict[str, list[int]]:
-    members: dict[str, list[int]] = {}
-    for k, (line, cells) in enumerate(_cells(path, _separator(path))):
-        where = f"{path}, line {line}"
-        if len(cells) != 2:
-            raise ValueError(f"{where}: expected group,feature, found {len(cells)} cells")
-        if k == 0 and cells[1].lower() in _GROUP_HEADERS and not find.knows(cells[1]):
-            continue
-        _add(members.setdefault(cells[0], []), find(cells[1], where), cells[1], f"{where}, group {cells[0]!r}")
-    return members
-
-
-def _add(group, index, feature, where):
-    if index in group:
-        raise ValueError(f"{where}: feature {feature} stands in it twice")
-    group.append(index)
-
-
-def read_edges(path, p: int, features: list[str] | None = None) -> tuple[np.ndarray, np.ndarray | None]:
-    """Edges between features, each with or without a weight.
-
-    Parameters
-    ----------
-    path : JSON (a list of [i, j] or [i, j, weight]) or CSV (i,j or i,j,weight on every line)
-    p, features : as in `read_groups`
-
-    Returns
-    -------
-    edges : array (m, 2)
-    weights : array (m,) or None
-    """
-    path = _existing(path)
-    find = _Finder(p, features)
-    edges, weights = [], []
-    for where, cells in _edge_cells(path, find):
-        if len(cells) not in (2, 3):
-            raise ValueError(f"{where}: expected i,j or i,j,weight, found {len(cells)} entries")
-        if edges and (len(cells) == 3) != bool(weights):
-            raise ValueError(f"{where}: either every edge has a weight or none")
-        i, j = (find(cell, where) for cell in cells[:2])
-        if i == j:
-            raise ValueError(f"{where}: the edge joins feature {cells[0]} to itself")
-        edges.append((i, j))
-        weights.extend(_weight(cell, where) for cell in cells[2:])
-    if not edges:
-        raise ValueError(f"{path} holds no edges")
-    return np.array(edges, dtype=np.int64), np.array(weights) if weights else None
-
-
-def _edge_cells(path, find) -> Iterator[tuple[str, list]]:
-    if Path(path).suffix.lower() == ".json":
-        content = _read_json(path)
-        if not isinstance(content, list):
-            raise ValueError(f"{path} must hold a list of [i, j] or [i, j, weight]")
-        for k, edge in enumerate(content):
-            if not isinstance(edge, list):
-                raise ValueError(f"{path}, edge {k}: expected [i, j] or [i, j, weight], found {json.dumps(edge)[:40]}")
-            yield f"{path}, edge {k}", edge
-        return
-    for k, (line, cells) in enumerate(_cells(path, _separator(path))):
-        header = k == 0 and all(cell.lower() in _EDGE_HEADERS and not find.knows(cell) for cell in cells[:2])
-        if not header:
-            yield f"{path}, line {line}", cells
-
-
-def _weight(cell, where) -> float:
-    if isinstance(cell, bool) or not isinstance(cell, (str, int, float)) or not _is_finite(cell):
-        raise ValueError(f"{where}: the weight {cell!r} is not a finite number")
-    return float(cell)
-
-
-class _Finder:
-    """Features by name or number."""
-
-    def __init__(self, p, features):
-        self.p = p
-        self.numbers = {} if features is None else {name: j for j, name in enumerate(features)}
-
-    def knows(self, word) -> bool:
-        return word in self.numbers
-
-    def __call__(self, feature, where) -> int:
-        if isinstance(feature, str) and feature in self.numbers:
-            return self.numbers[feature]
-        if isinstance(feature, bool) or not isinstance(feature, (str, int)) or not _is_whole(feature):
-            close = difflib.get_close_matches(str(feature), self.numbers, 1)
-            hint = f" (did you mean {close[0]!r}?)" if close else ""
-            raise ValueError(f"{where}: {feature!r} is neither a feature's name nor its number{hint}")
-        number = int(feature)
-        if not 0 <= number < self.p:
-            raise ValueError(f"{where}: feature {number} does not exist; features are numbered 0 to {self.p - 1}")
-        return number
-
-
-def _is_whole(feature) -> bool:
-    try:
-        int(feature)
-    except ValueError:
-        return False
-    return True
+# -- small things -----------------------------------------------------------------------------------
 
 
 def read_vector(path) -> np.ndarray:
     """Numbers, one per line."""
+    return np.array([value for _, value in _numbered(path)])
+
+
+def _numbered(path) -> Iterator[tuple[int, float]]:
+    """Line number and number of every line that is not blank."""
     path = _existing(path)
-    values = []
     for line, cells in _cells(path, ","):
         if len(cells) != 1 or not _is_finite(cells[0]):
             raise ValueError(f"{path}, line {line}: expected one finite number, found {','.join(cells)[:40]!r}")
-        values.append(float(cells[0]))
-    return np.array(values)
-
-
-def _read_json(path):
-    def no_repeats(pairs):
-        content = {}
-        for name, value in pairs:
-            if name in content:
-                raise ValueError(f"{path} names {name!r} twice")
-            content[name] = value
-        return content
-
-    try:
-        with open(path, encoding="utf-8-sig") as file:
-            return json.load(file, object_pairs_hook=no_repeats)
-    except json.JSONDecodeError as error:
-        raise ValueError(f"{path}, line {error.lineno}: not JSON ({error.msg})") from error
-    except UnicodeDecodeError as error:
-        raise ValueError(f"{path} is not text in UTF-8") from error
-
-
-# -- small things -----------------------------------------------------------------------------------
+        yield line, float(cells[0])
 
 
 def _pandas(path):

@@ -280,6 +280,11 @@ class Gram:
 
         self.unseen = np.flatnonzero(self.diagonal == 0)
 
+    @property
+    def direct(self) -> bool:
+        """Whether a solve is a quick one: by a factor, not by conjugate gradients."""
+        return self.is_diagonal or self.p <= _DIRECT
+
     @functools.cached_property
     def pattern(self):
         """Which features stand together in a row of B', as ones (each with itself too); None if none do."""
@@ -309,18 +314,15 @@ class Gram:
             return none
         # where the other rows are differences of two features, one pin holds the whole part
         totals = np.asarray(self.matrix.sum(axis=1)).ravel()
-        plain = np.ones(self.p, dtype=bool)
-        for k in np.flatnonzero((counts > 2) | ((counts == 2) & (totals != 0))):
-            plain[self.matrix.indices[self.matrix.indptr[k]]] = False
+        odd = (counts > 2) | ((counts == 2) & (totals != 0))
+        size = np.bincount(self.parts)
+        pins = np.bincount(self.parts, pinned)
+        plain = np.bincount(self.parts[self.matrix.indices[self.matrix.indptr[:-1][odd]]], minlength=size.size) == 0
         columns = []
-        order = np.argsort(self.parts, kind="stable")
-        for part in np.split(order, np.flatnonzero(np.diff(self.parts[order])) + 1):
-            if pinned[part].all():
-                continue
-            if plain[part].all():
-                vectors = [] if pinned[part].any() else [np.full(part.size, part.size**-0.5)]
-            else:
-                vectors = _null_of_part(sp.csr_array(self.matrix[:, part]))
+        order, ends = np.argsort(self.parts, kind="stable"), np.cumsum(size)
+        for k in np.flatnonzero((pins < size) & ~(plain & (pins > 0))):
+            part = order[ends[k] - size[k] : ends[k]]
+            vectors = [np.full(part.size, part.size**-0.5)] if plain[k] else _null_of_part(self.matrix[:, part])
             for vector in vectors:
                 column = np.zeros(self.p)
                 column[part] = vector
@@ -352,7 +354,7 @@ class Gram:
             _, _, pivot = qr(self.blind.T, mode="economic", pivoting=True)
             ground[pivot[: self.blind.shape[1]]] = self.diagonal.max()
         gram = self._gram + sp.diags_array(ground)
-        if self.p <= _DIRECT:
+        if self.direct:
             return _sparse_solve(gram)
         scale = 1.0 / gram.diagonal()
         precondition = sla.LinearOperator(gram.shape, lambda r: scale * np.ravel(r))
@@ -390,6 +392,7 @@ def _null_of_part(matrix):
     Rows are brought to length 1, which leaves the null space as it is and makes weak rows count; and it is
     the singular values of B' that are looked at, since the eigenvalues of B B' lose half the digits.
     """
+    matrix = sp.csr_array(matrix)
     length = np.sqrt(np.asarray(matrix.multiply(matrix).sum(axis=1)).ravel())
     rows = np.flatnonzero(length)
     matrix = sp.csr_array(sp.diags_array(1.0 / length[rows]) @ matrix[rows])
@@ -498,6 +501,15 @@ def index_array(name, values, p):
         place = ", ".join(str(i) for i in np.unravel_index(bad[0], values.shape))
         raise ValueError(f"{name}[{place}] is {values.flat[bad[0]]}; features are numbered 0 to {p - 1}")
     return values
+
+
+def repeated(flat, bounds):
+    """The first group (range of `flat` between bounds) that holds a number twice, and that number; or None."""
+    owner = np.repeat(np.arange(len(bounds) - 1), np.diff(bounds))
+    order = np.lexsort((flat, owner))
+    owner, flat = owner[order], flat[order]
+    twice = np.flatnonzero((owner[1:] == owner[:-1]) & (flat[1:] == flat[:-1]))
+    return (int(owner[twice[0]]), flat[twice[0]]) if twice.size else None
 
 
 MAPS = {

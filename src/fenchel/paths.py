@@ -1,8 +1,8 @@
 """Regularisation paths, each point warm-started from the last and certified; cross-validation over them.
 
 A path goes from the largest alpha to the smallest. The start of each point is predicted from the two before it (between
-kinks the answer is nearly linear in alpha). Where there are few coefficients and the loss is smooth, proximal Newton
-steps carry the prediction to the answer (see :mod:`fenchel.newton`); otherwise, and where these do not get there,
+kinks the answer is nearly linear in alpha). Where the loss is smooth, Newton's method carries the prediction to the
+answer (see :mod:`fenchel.newton` and :mod:`fenchel.manifold`); otherwise, and where it does not get there,
 :func:`fenchel.solve` does. Either way the point is accepted by the problem's certificate alone.
 """
 
@@ -10,15 +10,20 @@ from __future__ import annotations
 
 import dataclasses
 import sys
+import time
 
 import numpy as np
 
 from .data import as_weights
+from .largest_alpha import zero_answer
+from .manifold import correct
 from .methods.sdca_admm import SDCAADMM, State
 from .newton import Newton, worthwhile
 from .problem import Problem
-from .result import History, Result, Status
+from .result import History, Record, Result, Status
 from .solver import solve
+
+_SMALL = 50_000  # entries of the data up to which an answer is polished
 
 
 class Path:
@@ -113,7 +118,7 @@ def path(
     callback : callable, optional
         Called with (alpha, Result) after every point; a true return value ends the path there.
     solver_options : dict, optional
-        Further options of :func:`fenchel.solve`. With any of them Newton steps are left out.
+        Further options of :func:`fenchel.solve`. With any of them every point is left to that.
     verbose : bool
         Print a line per point to the standard error.
 
@@ -124,7 +129,7 @@ def path(
 
     Notes
     -----
-    An epoch is a pass over the data: one of the solver's, a Newton step, or a new curvature for those.
+    An epoch is a pass over the data, by the solver or by Newton's method.
 
     Examples
     --------
@@ -136,11 +141,15 @@ def path(
     >>> path.nonzeros[:4], bool(path.converged.all())
     (array([0, 2, 2, 2]), True)
     """
-    problem = _as_problem(problem, y, data)
-    alphas = alpha_grid(problem, n_alphas, eps) if alphas is None else _as_alphas(alphas)
+    problem, first = _as_problem(problem, y, data), None
+    if alphas is None:
+        first = zero_answer(problem)
+        alphas = _grid(problem, first.alpha, n_alphas, eps)
+    else:
+        alphas = _as_alphas(alphas)
     results = []
     try:
-        for result in _follow(problem, alphas, tol, max_epochs, random_state, solver_options):
+        for result in _follow(problem, alphas, tol, max_epochs, random_state, solver_options, first):
             alpha = alphas[len(results)]
             results.append(result)
             if verbose:
@@ -153,9 +162,9 @@ def path(
     return Path(alphas[: len(results)], results, tol)
 
 
-def _follow(problem, alphas, tol, max_epochs, random_state, solver_options):
+def _follow(problem, alphas, tol, max_epochs, random_state, solver_options, first=None):
     """The result of every alpha, one after another, without the solver's state."""
-    follower = _Follower(problem, tol, max_epochs, random_state, solver_options or {})
+    follower = _Follower(problem, tol, max_epochs, random_state, solver_options or {}, first)
     for alpha in alphas:
         result = follower.to(alpha)
         if result.status is Status.INTERRUPTED:
@@ -174,11 +183,14 @@ def _as_problem(problem, y, data):
 
 def alpha_grid(problem: Problem, n_alphas: int = 50, eps: float = 1e-3) -> np.ndarray:
     """`n_alphas` values from ``problem.alpha_max()`` down to `eps` times that, evenly spaced in the logarithm."""
+    return _grid(problem, problem.alpha_max(), n_alphas, eps)
+
+
+def _grid(problem, top, n_alphas, eps):
     if isinstance(n_alphas, bool) or int(n_alphas) != n_alphas or n_alphas < 1:
         raise ValueError(f"n_alphas is {n_alphas!r}; it must be a whole number, at least 1")
     if not 0 < eps < 1:
         raise ValueError(f"eps is {eps!r}; it must lie between 0 and 1")
-    top = problem.alpha_max()
     if not np.isfinite(top):
         raise ValueError(
             f"no alpha makes {problem.penalty!r} vanish at the answer (alpha_max is infinite); give alphas"
@@ -200,12 +212,15 @@ def _as_alphas(alphas):
 
 
 class _Follower:
-    """Goes from one alpha to the next; remembers the last two answers."""
+    """Goes from one alpha to the next; remembers the last two answers.
 
-    def __init__(self, problem, tol, max_epochs, random_state, options):
+    `first` is the answer at the largest alpha, if it is known.
+    """
+
+    def __init__(self, problem, tol, max_epochs, random_state, options, first=None):
         self.problem, self.tol, self.max_epochs, self.seed = problem, tol, max_epochs, random_state
-        self.options = options
-        self.newton = Newton() if not options and worthwhile(problem) else None
+        self.options, self.first = options, first
+        self.newton = Newton() if worthwhile(problem) else None
         self.points = []  # (alpha, state), at most two
         self.rho = None
 
@@ -214,13 +229,20 @@ class _Follower:
         if self.options.get("method", SDCAADMM.name) != SDCAADMM.name:
             return solve(problem, **self._limits(), **self.options)
         start, spent = self._predict(problem, alpha), None
-        if self.newton is not None:
-            steps = min(20, self.max_epochs)
-            spent = self.newton.correct(problem, start["w"], start["y"], tol=self.tol, steps=steps)
-            start = spent.state
+        if self.first is not None and not self.points:
+            spent = self._take(problem, self.first)
+        if spent is None and not self.options and self.max_epochs > 0:
+            if self.newton is not None:
+                spent = self.newton.correct(
+                    problem, start["w"], start["y"], tol=self.tol, steps=min(20, self.max_epochs)
+                )
+            else:
+                spent = correct(problem, start["w"], start["u"], start["y"], tol=self.tol)
         if spent is not None and spent.status is Status.CONVERGED:
             result = spent
         else:
+            if spent is not None and np.isfinite(spent.gap):
+                start |= spent.state
             warm = warm_from(problem, start | {"rho": self.rho}, seed=self.seed) if self.points else None
             result = solve(problem, warm_start=warm, **self._limits(), **self.options)
             self.rho = result.state["rho"]
@@ -230,18 +252,33 @@ class _Follower:
         self.points = [*self.points[-1:], (alpha, result.state)]
         return result
 
+    def _take(self, problem, answer):
+        """The known answer as a result, if the certificate says so."""
+        clock = time.perf_counter()
+        made = problem.certificate(answer)
+        trace = 1e-10 * abs(problem.mean_loss(np.zeros(problem.visits)))
+        if not (made.certified and made.gap <= self.tol * max(abs(made.primal), trace)):
+            return None
+        seconds = time.perf_counter() - clock
+        history = History([Record(1, seconds, made.primal, made.dual, made.residual, current=made.primal)])
+        state = {"w": answer.w, "x": answer.x, "y": answer.y, "u": np.zeros(problem.d)}
+        coef, intercept = problem.unpack(answer.w)
+        return Result(coef + 0.0, intercept, made.primal, made.dual, Status.CONVERGED, history, 1, seconds, state)
+
     def _limits(self):
         return {"tol": self.tol, "max_epochs": self.max_epochs, "random_state": self.seed}
 
     def _predict(self, problem, alpha):
-        """w, x and y (x perhaps outside its domain) on the line through the last two answers."""
+        """w, x and y (x perhaps outside its domain) on the line through the last two answers; u the last one's."""
         if not self.points:
-            return {"w": np.zeros(problem.size), "x": np.zeros(problem.visits), "y": np.zeros(problem.d)}
+            zeros = np.zeros
+            return {"w": zeros(problem.size), "x": zeros(problem.visits), "y": zeros(problem.d), "u": zeros(problem.d)}
         (before, first), (last, second) = self.points[0], self.points[-1]
         ahead = (alpha - last) / (last - before) if last != before else 0.0
         start = {key: second[key] + ahead * (second[key] - first[key]) for key in ("w", "x", "y")}
+        start["u"] = second["u"]
         if start["y"].size != problem.d:  # alpha = 0 has no penalty
-            start["y"] = np.zeros(problem.d)
+            start["y"] = start["u"] = np.zeros(problem.d)
         return start
 
 
@@ -260,6 +297,24 @@ def warm_from(problem: Problem, state: dict, *, seed: int | None = 0) -> Result 
                   epoch=0, rng=rng)  # fmt: skip
     coef, intercept = problem.unpack(w)
     return Result(coef, intercept, np.inf, -np.inf, Status.EPOCH_LIMIT, History(), 0, 0.0, point.as_dict())
+
+
+def polish(problem: Problem, result: Result) -> Result:
+    """The result with its last digits, on data so small that this costs some milliseconds; otherwise as it is.
+
+    Afterwards the answer no longer depends on the order of the rows or on the seed, up to rounding.
+    """
+    small = problem.data.stored * problem.layout[0] <= _SMALL
+    if result.status is not Status.CONVERGED or not small:
+        return result
+    w = problem.pack(result.coef, result.intercept)
+    better = correct(problem, w, problem.map_slots @ w, result.state.get("y", np.zeros(problem.d)), tol=1e-13)
+    if better is None or not better.gap < result.gap:
+        return result
+    return dataclasses.replace(
+        result, coef=better.coef, intercept=better.intercept, primal=better.primal, dual=better.dual,
+        seconds=result.seconds + better.seconds, state=result.state | better.state,
+    )  # fmt: skip
 
 
 # -- cross-validation -------------------------------------------------------------------------------

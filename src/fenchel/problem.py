@@ -561,33 +561,15 @@ class Problem:
     def alpha_max(self) -> float:
         """An alpha from which on the penalised part of the answer is zero: B'w = 0.
 
-        The smallest such alpha where every feature stands in at most one place of B'w and the loss is
-        smooth; otherwise an upper bound.
+        The smallest such alpha where the loss is smooth and B is injective (no feature in two places; chains, trees);
+        otherwise an upper bound, usually within a per cent of it. Infinite where no alpha will do.
         """
-        unit = self.with_alpha(1.0)
-        try:
-            x = unit._unpenalised_dual()
-            y, violations = unit._repair(x, np.zeros(unit.d), unit.gradient_sum(x))
-        except NoCertificate as why:
-            raise ValueError(f"alpha_max could not be found ({why}); choose alpha yourself") from why
-        if violations.size:
-            return np.inf
-        return max((b.zero_gauge(y[i:j] / unit.n) for b, i, j in unit._parts()), default=0.0)
+        from .largest_alpha import zero_answer
+
+        return zero_answer(self).alpha
 
     def gauge_without_ridge(self, y):
         return max((b.gauge_without_ridge(y[i:j]) for b, i, j in self._parts()), default=0.0)
-
-    def _unpenalised_dual(self):
-        """x at the best w that the penalty does not see: the answer of a problem with few columns."""
-        _, along = self._free
-        if along.shape[1] == 0:
-            return self._gradient(np.zeros(self.visits))
-        from .solver import solve  # the one call back to the solver; a kinked loss needs its dual answer
-
-        weight = np.repeat(self.weight, self.layout[0]) if self.weight.size else None
-        small = Problem(np.ascontiguousarray(along), self.target, loss=self.loss, sample_weight=weight)
-        x = solve(small, tol=1e-10, max_epochs=5000).state["x"]
-        return self._balance(x, self.gradient_sum(x))[0]
 
     def _gradient(self, scores):
         """s_i f'(u_i): the dual variables that belong to these scores."""

@@ -7,14 +7,16 @@ does not fit with a ValueError that names it. The catalogue takes them, or plain
 
 from __future__ import annotations
 
+import functools
 import gzip
+import itertools
 import numbers
 import os
 
 import numpy as np
 import scipy.sparse as sp
 
-from .maps import _count, finite_vector
+from .maps import _count, finite_vector, repeated
 
 _SLAB = 1 << 22  # correlations looked at together
 
@@ -116,8 +118,9 @@ class Groups:
         elif isinstance(groups, str) or not hasattr(groups, "__iter__"):
             raise ValueError(f"groups is {groups!r}; it must be a list of groups, a dict or a vector of labels")
         else:
-            groups = list(groups)
-            if groups and all(np.isscalar(label) for label in groups):
+            labels = isinstance(groups, np.ndarray) and groups.ndim == 1 and groups.dtype != object
+            groups = groups if labels else list(groups)
+            if labels or (groups and all(np.isscalar(label) for label in groups)):
                 if self.p not in (None, len(groups)):
                     raise ValueError(f"groups has {len(groups)} labels for {self.p} features")
                 self.p = len(groups)
@@ -128,32 +131,27 @@ class Groups:
         if len(self.names) != len(groups):
             raise ValueError(f"names has {len(self.names)} entries for {len(groups)} groups")
         places = {} if self.features is None else _places(self.features)
-        self.members = [self._group(name, group, places) for name, group in zip(self.names, groups, strict=True)]
+        numbers = [_numbers(name, group, places) for name, group in zip(self.names, groups, strict=True)]
+        bounds = np.concatenate([[0], np.cumsum([len(group) for group in numbers])])
+        flat = np.concatenate(numbers)
+        self._check(flat, bounds)
+        flat = flat.astype(np.int64)
+        self.members = [flat[first:last] for first, last in itertools.pairwise(bounds.tolist())]
 
-    def _group(self, name, group, places):
-        if isinstance(group, str) or not hasattr(group, "__iter__"):
-            raise ValueError(f"group {name!r} is {group!r}; it must be a list of features")
-        group = list(group)
-        if not group:
-            raise ValueError(f"group {name!r} is empty; drop it or give it features")
-        unknown = [member for member in group if isinstance(member, str) and member not in places]
-        if unknown and not places:
-            raise ValueError(f"group {name!r} holds {unknown[0]!r}; names need features=, the list of all of them")
-        if unknown:
-            raise ValueError(f"group {name!r} holds {unknown[0]!r}, which is not among the {len(places)} features")
-        group = [places[member] if isinstance(member, str) else member for member in group]
-        members = np.asarray(group)
-        if members.ndim != 1 or members.dtype.kind not in "iuf" or np.any(members != np.floor(members)):
-            raise ValueError(f"group {name!r} holds {group[0]!r}; it must be a list of feature numbers or names")
-        outside = members[(members < 0) | (members >= (np.inf if self.p is None else self.p))]
+    def _check(self, flat, bounds):
+        """Refuse numbers that are no features, and a feature that stands in one group twice."""
+        last = np.inf if self.p is None else self.p - 1
+        outside = np.flatnonzero((flat < 0) | (flat > last) | (flat != np.floor(flat)))
         if outside.size:
-            last = "" if self.p is None else f" to {self.p - 1}"
-            raise ValueError(f"group {name!r} holds feature {outside[0]}; features are numbered from 0{last}")
-        members = members.astype(np.int64)
-        values, counts = np.unique(members, return_counts=True)
-        if np.any(counts > 1):
-            raise ValueError(f"group {name!r} holds feature {_label(self.features, values[counts > 1][0])} twice")
-        return members
+            name, number = self.names[np.searchsorted(bounds, outside[0], side="right") - 1], flat[outside[0]]
+            if number != np.floor(number):
+                raise ValueError(f"group {name!r} holds {number}; it must be a list of feature numbers or names")
+            upper = "" if self.p is None else f" to {self.p - 1}"
+            raise ValueError(f"group {name!r} holds feature {number}; features are numbered from 0{upper}")
+        twice = repeated(flat, bounds)
+        if twice is not None:
+            feature = _label(self.features, int(twice[1]))
+            raise ValueError(f"group {self.names[twice[0]]!r} holds feature {feature} twice")
 
     # -- where groups come from ----------------------------------------------------------------------
 
@@ -286,11 +284,12 @@ class Groups:
         """Self, for p features; a ValueError names a group that does not fit."""
         p = _fits(self, p)
         if p is not None and self.p is None:
-            for name, group in zip(self.names, self.members, strict=True):
-                if group.max() >= p:
-                    raise ValueError(
-                        f"group {name!r} holds feature {group.max()}; features are numbered from 0 to {p - 1}"
-                    )
+            largest = np.array([group.max() for group in self.members])
+            if largest.max() >= p:
+                k = int(np.flatnonzero(largest >= p)[0])
+                raise ValueError(
+                    f"group {self.names[k]!r} holds feature {largest[k]}; features are numbered from 0 to {p - 1}"
+                )
         return self
 
     def complete(self, p: int | None = None) -> Groups:
@@ -328,6 +327,26 @@ def as_groups(groups, p: int | None = None) -> Groups:
     if isinstance(groups, Tree):
         groups = groups.groups()
     return (groups if isinstance(groups, Groups) else Groups(groups)).checked(p)
+
+
+def _numbers(name, group, places):
+    """The features of one group as numbers, from numbers or names."""
+    if isinstance(group, str) or not hasattr(group, "__iter__"):
+        raise ValueError(f"group {name!r} is {group!r}; it must be a list of features")
+    group = group if isinstance(group, np.ndarray) else list(group)
+    if not len(group):
+        raise ValueError(f"group {name!r} is empty; drop it or give it features")
+    members = np.asarray(group)
+    if members.dtype.kind not in "iuf":
+        unknown = [member for member in group if isinstance(member, str) and member not in places]
+        if unknown and not places:
+            raise ValueError(f"group {name!r} holds {unknown[0]!r}; names need features=, the list of all of them")
+        if unknown:
+            raise ValueError(f"group {name!r} holds {unknown[0]!r}, which is not among the {len(places)} features")
+        members = np.asarray([places[member] if isinstance(member, str) else member for member in group])
+    if members.ndim != 1 or members.dtype.kind not in "iuf":
+        raise ValueError(f"group {name!r} holds {group[0]!r}; it must be a list of feature numbers or names")
+    return members
 
 
 def _by_label(labels, names):
@@ -765,18 +784,16 @@ class Tree:
             if unknown:
                 raise ValueError(f"feature {unknown[0]!r} is not a node of the tree")
             nodes = np.array([places[name] for name in listed], dtype=np.int64)
-        below: list[list[int]] = [[] for _ in names]
-        for feature, node in enumerate(nodes):
-            while node >= 0:
-                below[node].append(feature)
-                node = up[node]
-        kept = np.array([bool(features) for features in below])
+        ways = list(_levels(nodes, up))
+        holders, held = (np.concatenate(parts) for parts in zip(*ways, strict=True))
+        order = np.lexsort((held, holders))
+        kept = np.bincount(holders, minlength=len(names)) > 0
         number = np.cumsum(kept) - 1
-        self.features = [names[node] for node in nodes]
+        self.features = [names[node] for node in nodes.tolist()]
         self.p = len(nodes)
-        self.names = [name for name, keep in zip(names, kept, strict=True) if keep]
+        self.names = [name for name, keep in zip(names, kept.tolist(), strict=True) if keep]
         self.parents = np.where(up[kept] >= 0, number[up[kept]], -1)
-        self._below = [group for group in below if group]
+        self._below = np.split(held[order], np.flatnonzero(np.diff(holders[order])) + 1)
 
     @classmethod
     def from_parents(cls, parents, features="leaves") -> Tree:
@@ -785,6 +802,10 @@ class Tree:
 
     def groups(self) -> Groups:
         """One group for every node: the features at and below it."""
+        return self._groups
+
+    @functools.cached_property
+    def _groups(self):
         return Groups(self._below, self.names, self.p, self.features)
 
     def checked(self, p: int | None) -> Tree:
@@ -795,13 +816,7 @@ class Tree:
     @property
     def depth(self) -> int:
         """Nodes on the longest way from a root."""
-        longest = 0
-        for node in range(len(self.names)):
-            steps = 0
-            while node >= 0:
-                node, steps = self.parents[node], steps + 1
-            longest = max(longest, steps)
-        return longest
+        return sum(1 for _ in _levels(np.arange(len(self.names)), self.parents))
 
     def __len__(self):
         return len(self.names)
@@ -839,7 +854,21 @@ def _as_forest(parents):
     return names, up
 
 
+def _levels(nodes, up):
+    """The nodes, their parents, the parents of these and so on, each with the places in `nodes` where it began."""
+    begun = np.arange(len(nodes))
+    while begun.size:
+        yield nodes, begun
+        nodes = up[nodes]
+        nodes, begun = nodes[nodes >= 0], begun[nodes >= 0]
+
+
 def _refuse_cycle(names, up):
+    ahead = up  # of 1, 2, 4, … steps: without a circle all have left the tree after as many as there are nodes
+    for _ in range(len(up).bit_length()):
+        ahead = np.where(ahead >= 0, ahead[ahead], -1)
+    if np.all(ahead < 0):
+        return
     state = np.zeros(len(up), dtype=np.int8)  # 1: on the way, 2: leads to a root
     for start in range(len(up)):
         way, node = [], start
