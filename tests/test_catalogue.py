@@ -338,9 +338,9 @@ NO_LARGEST_ALPHA = ("exclusive", "exclusive, overlap", "increasing", "decreasing
 @pytest.mark.parametrize("name", ENTRIES)
 def test_alpha_max_is_the_threshold(name):
     """Nothing above it, something two per cent below; squares and constraints have none."""
-    X, Y = data()
-    penalty, outputs = ENTRIES[name][0], ENTRIES[name][4] if len(ENTRIES[name]) > 4 else 1
-    problem = fl.Problem(X, Y[:, :outputs] if outputs > 1 else Y[:, 0], loss="squared", penalty=penalty)
+    penalty, _, _, _, *outputs = ENTRIES[name]
+    X, Y = data(name, *outputs)
+    problem = fl.Problem(X, Y if outputs else Y[:, 0], loss="squared", penalty=penalty)
     largest = problem.alpha_max()
     if name in NO_LARGEST_ALPHA:
         assert largest == np.inf

@@ -140,8 +140,8 @@ def test_several_outputs(kind):
 @pytest.mark.parametrize("sparse", [False, True], ids=["dense", "csr"])
 def test_rows_kept_or_read_give_one_curvature(monkeypatch, sparse):
     rng = np.random.default_rng(0)
-    problem = make("logistic", "fused", sparse=sparse, weighted=True)
-    state = after(problem, 30)
+    problem = make("logistic", "fused", sparse=sparse, weighted=True, share=0.6)
+    state = after(problem, 60)
     bend = rng.random(problem.visits)
     faces = []
     for entries in (1 << 22, 0):

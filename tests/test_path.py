@@ -269,13 +269,15 @@ def test_other_methods_can_be_asked_for():
 
 
 def test_a_path_survives_newton_steps_that_fail(monkeypatch):
-    def give_up(self, problem, w, y, *, tol, steps):
+    def give_up(self, problem, w, y, *, tol, steps, scores=None):
         zeros = np.zeros
         state = {"w": w, "x": zeros(problem.visits), "y": y, "zx": zeros(problem.size), "u": zeros(problem.d)}
         return fl.Result(*problem.unpack(w), np.inf, -np.inf, fl.Status.EPOCH_LIMIT, fl.History(), 1, 0.0, state)
 
     monkeypatch.setattr(Newton, "correct", give_up)
-    monkeypatch.setattr("fenchel.paths.correct", lambda problem, w, u, y, tol: give_up(0, problem, w, y, tol=tol, steps=1))
+    monkeypatch.setattr(
+        "fenchel.paths.correct", lambda problem, w, u, y, tol: give_up(0, problem, w, y, tol=tol, steps=1)
+    )
     for n in (120, 5000):  # both kinds of Newton steps
         problem = make(n=n)
         check(problem, path(problem, n_alphas=4, eps=0.05))

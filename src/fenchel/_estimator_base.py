@@ -130,6 +130,9 @@ class Structured(CallbackSupportMixin, BaseEstimator):
     def support(self):
         """The features with a non-zero coefficient, by name; see :func:`fenchel.structure.support`.
 
+        Names are those of the data frame in `fit`, or those that the penalty's structure knows. Several outputs are told
+        apart by the class or the task.
+
         Returns
         -------
         pandas.DataFrame
@@ -137,7 +140,7 @@ class Structured(CallbackSupportMixin, BaseEstimator):
         from .structure import support
 
         check_is_fitted(self)
-        return support(self._plain_coef(), getattr(self, "feature_names_in_", None))
+        return support(self._plain_coef(), self._feature_names(), self._output_names())
 
     def active_groups(self, groups=None):
         """The groups with a non-zero coefficient; see :func:`fenchel.structure.active_groups`.
@@ -154,13 +157,18 @@ class Structured(CallbackSupportMixin, BaseEstimator):
         from .structure import active_groups, as_groups
 
         check_is_fitted(self)
-        groups = helpers.find_groups(self.penalty) if groups is None else groups
+        if groups is None:
+            groups = helpers.find_groups(self.penalty, self.n_features_in_)
         if groups is None:
             raise ValueError(f"{self.penalty!r} has no groups; give groups")
-        coef = self._plain_coef()
+        coef, groups = self._plain_coef(), as_groups(groups)
         # the groups of a joint penalty may hold the coefficients of all outputs
-        last = max(group.max() for group in as_groups(groups).members)
-        return active_groups(coef.ravel() if last >= self.n_features_in_ else coef, groups)
+        last = max(group.max() for group in groups.members)
+        found = active_groups(coef.ravel() if last >= self.n_features_in_ else coef, groups)
+        names = self._feature_names()
+        if names is not None and len(groups) == self.n_features_in_ and groups.names[-1] == str(len(groups) - 1):
+            found.index = found.index.map(lambda number: names[int(number)])  # single features
+        return found
 
     def segments(self, structure=None):
         """Neighbouring features that share one value; see :func:`fenchel.structure.segments`.
@@ -178,13 +186,26 @@ class Structured(CallbackSupportMixin, BaseEstimator):
 
         check_is_fitted(self)
         if structure is None:
-            found = helpers.find_graph(self.penalty)
-            if found is None:
+            structure = helpers.find_graph(self.penalty, self.n_features_in_)
+            if structure is None:
                 raise ValueError(f"{self.penalty!r} joins no features; give structure")
-            structure = found[0]
         elif isinstance(structure, str) and structure == "line":
             structure = None
-        return segments(self._plain_coef(), structure, getattr(self, "feature_names_in_", None))
+        return segments(self._plain_coef(), structure, self._feature_names(), self._output_names())
+
+    def _feature_names(self):
+        """Names of the features: those of the data frame, or those that the penalty's structure knows."""
+        p = self.n_features_in_
+        if hasattr(self, "feature_names_in_"):
+            return self.feature_names_in_
+        for find in (helpers.find_groups, helpers.find_graph):
+            names = getattr(find(self.penalty, p), "features", None)
+            if names is not None and len(names) == p:
+                return names
+        return None
+
+    def _output_names(self):
+        return getattr(self, "tasks_", getattr(self, "classes_", None)) if len(np.atleast_2d(self.coef_)) > 1 else None
 
     def _plain_coef(self):
         return self.coef_[0] if self.coef_.ndim == 2 and len(self.coef_) == 1 else self.coef_

@@ -9,8 +9,8 @@ import warnings
 import numpy as np
 
 from .losses import LOSSES, Logistic, Loss
-from .maps import Difference, Gradient, Incidence
-from .penalties import L1, Penalty, Scaled, Sum, compile_penalty
+from .maps import Difference, Gradient, Incidence, Selection
+from .penalties import L1, Mapped, Penalty, Scaled, Sum, compile_penalty
 from .result import Status
 
 # -- loss and targets -------------------------------------------------------------------------------
@@ -131,49 +131,69 @@ def _fits(penalty, size):
 # -- structure inside a penalty ---------------------------------------------------------------------
 
 
-def find_groups(penalty):
-    """The groups of features that a penalty is made of; None where there are none."""
-    for part in _parts(penalty):
+def find_groups(penalty, p):
+    """The groups of the p features that a penalty is made of; None where there are none.
+
+    The features themselves for a penalty that takes each in or out for all outputs.
+    """
+    from .catalogue import MultiTaskLasso
+    from .structure import Groups, as_groups
+
+    for part, places in _parts(penalty, None, p):
         for name in ("groups", "tree"):
-            if getattr(part, name, None) is not None:
-                return getattr(part, name)
+            groups = getattr(part, name, None)
+            if groups is not None:
+                groups = as_groups(groups)
+                return groups if places is None else Groups([places[g] for g in groups], groups.names, p)
+        if isinstance(part, MultiTaskLasso):
+            return Groups(np.arange(p)[:, None], [str(j) for j in range(p)], p)
     return None
 
 
-def find_graph(penalty):
-    """What joins neighbouring features in a penalty, as `structure.segments` takes it, in a tuple; or None.
-
-    The tuple holds None for a line.
-    """
+def find_graph(penalty, p):
+    """What joins neighbouring features in a penalty, as `structure.segments` takes it; None where nothing does."""
     from .structure import Graph, Grid
 
-    for part in _parts(penalty):
-        for name in ("graph", "grid"):
-            found = getattr(part, name, None)
-            if found is not None:
-                return (Grid(found) if name == "grid" and not isinstance(found, Grid) else found,)
-        map_ = getattr(part, "map", None)
-        if isinstance(map_, Incidence):
-            return (Graph(map_.edges, map_.p, map_.weights),)
-        if isinstance(map_, Gradient):
-            return (Grid(map_.shape),)
-        line = map_ if isinstance(map_, Difference) else part
-        if getattr(line, "order", None) == 1:
-            return (None,)
+    for part, places in _parts(penalty, None, p):
+        found, map_ = None, getattr(part, "map", None)
+        size = p if places is None else len(places)
+        if getattr(part, "graph", None) is not None:
+            found = part.graph if isinstance(part.graph, Graph) else Graph(part.graph, size)
+        elif getattr(part, "grid", None) is not None:
+            found = part.grid if isinstance(part.grid, Grid) else Grid(part.grid)
+        elif isinstance(map_, Incidence):
+            found = Graph(map_.edges, map_.p, map_.weights)
+        elif isinstance(map_, Gradient):
+            found = Grid(map_.shape)
+        elif getattr(map_ if isinstance(map_, Difference) else part, "order", None) == 1:
+            found = Grid(size)  # a line
+            found = Graph(found.edges, size)
+        if found is not None:
+            return found if places is None else Graph(places[found.edges], p, getattr(found, "weights", None))
     return None
 
 
-def _parts(penalty):
-    """The parts of a sum; a penalty that is repeated for every output stands for itself."""
+def _parts(penalty, places, p):
+    """The parts of a sum, each with the features that it acts on (None: all, in their order).
+
+    A penalty that is repeated for every output stands for itself.
+    """
+    from .catalogue import Unpenalised
+
     if isinstance(penalty, Sum):
         for part in penalty.parts:
-            yield from _parts(part)
+            yield from _parts(part, places, p)
     elif isinstance(penalty, Scaled):
-        yield from _parts(penalty.part)
+        yield from _parts(penalty.part, places, p)
+    elif isinstance(penalty, Unpenalised):
+        rest = penalty.rest(p if places is None else len(places))
+        yield from _parts(penalty.penalty, rest if places is None else places[rest], p)
+    elif isinstance(penalty, Mapped) and isinstance(penalty.map, Selection):
+        yield from _parts(penalty.part, penalty.map.index if places is None else places[penalty.map.index], p)
     elif hasattr(penalty, "n_outputs") and isinstance(getattr(penalty, "penalty", None), Penalty):
-        yield from _parts(penalty.penalty)
+        yield from _parts(penalty.penalty, places, p)
     else:
-        yield penalty
+        yield penalty, places
 
 
 # -- what a fit has to say --------------------------------------------------------------------------

@@ -724,7 +724,8 @@ class Unpenalised(Shorthand):
     def __init__(self, penalty, features, names=None):
         self.penalty, self.features, self.names = _as_penalty(penalty), features, names
 
-    def build(self, p):
+    def rest(self, p) -> np.ndarray:
+        """The features that the penalty acts on."""
         features, p = list(self.features), _known(p, "Unpenalised")
         if any(isinstance(feature, str) for feature in features):
             places = _places(_names(self.names, "names") or [])
@@ -735,7 +736,10 @@ class Unpenalised(Shorthand):
         rest = np.setdiff1d(np.arange(p), index_array("features", features, p))
         if not rest.size:
             raise ValueError("features holds every feature; nothing is left for the penalty")
-        return self.penalty @ Selection(rest, p)
+        return rest
+
+    def build(self, p):
+        return self.penalty @ Selection(self.rest(p), p)
 
 
 def _as_penalty(penalty):

@@ -21,10 +21,11 @@ import scipy.linalg
 import scipy.sparse as sp
 
 from .maps import Gram
-from .problem import Problem, tied_features
+from .problem import Certificate, Problem, tied_features
 from .result import History, Record, Result, Status
 
 _TURNS, _STEPS = 12, 15  # faces, and steps on each
+_FEW = 0.5  # of the rows, what conjugate gradients may have to read
 _STEP, _FACE = 3e5, 1e6  # nanoseconds, at the least
 _GRACE = 2e7  # nanoseconds that an attempt may take beyond its budget
 _ROUGH = 1e-9  # relative gain of a step at which a face is left, until the structure seems to be right
@@ -40,7 +41,8 @@ _ROUNDS = 100  # of projections for y
 
 @dataclasses.dataclass
 class Point:
-    """Where Newton's method ended: w with its scores' x, the y found for it, and the cost in passes over the data."""
+    """Where Newton's method ended: w with its scores' x, the y found for it, the cost in passes over the data, and the
+    certificate if it was made."""
 
     w: np.ndarray
     x: np.ndarray
@@ -49,6 +51,7 @@ class Point:
     u: np.ndarray
     primal: float
     passes: float = 0.0
+    made: Certificate | None = None
 
 
 def applies(problem: Problem) -> bool:
@@ -69,7 +72,7 @@ def correct(problem: Problem, w, u, y, *, tol: float) -> Result | None:
     point = Finisher(problem).run(w, u, y, tol=tol)
     if point is None:
         return None
-    made = problem.certificate(point, fresh=False, primal=point.primal)
+    made = point.made or problem.certificate(point, fresh=False, primal=point.primal)
     trace = 1e-10 * abs(problem.mean_loss(np.zeros(problem.visits)))  # stands in for an optimum of zero, as in `solve`
     done = made.certified and made.gap <= tol * max(abs(made.primal), trace, 1e-300)
     coef, intercept = problem.unpack(point.w)
@@ -114,7 +117,11 @@ class Finisher:
             if face is None or self.spent > 2 * self.budget + _GRACE:
                 break
             point, face = self._descend(face, w, y)
-            if point is not None and self.rough > self.goal and not self._outside(point).any():
+            if point is not None and self.rough > 0 and not self._outside(point).any():
+                point.made = self.problem.certificate(point, fresh=False, primal=point.primal)
+                if point.made.relative_gap <= tol:
+                    best = point
+                    break
                 self.rough = 0.0  # the structure seems to be right: now all digits
                 point, face = self._descend(face, point.w, point.y)
             if point is None or (
@@ -280,8 +287,8 @@ class Finisher:
         sparse = problem.data.sparse
         matrix = rows * (5.0 * width**2 if face.data.scattered else 0.06 * k * k) + 0.03 * k**3
         if face.data.kept is not None:
-            return matrix, 0.8 * problem.n * k
-        return matrix, rows * width * (4.0 if sparse else 0.4)
+            return matrix, 5e4 + 0.8 * problem.n * k
+        return matrix, 5e4 + rows * width * (4.0 if sparse else 0.4) + 5 * problem.d
 
     def _direct(self, face, rows):
         """Whether to form the curvature as a matrix: where that is cheaper than some thirty products with it."""
@@ -293,7 +300,12 @@ class Finisher:
         problem = self.problem
         rows = np.count_nonzero(self._bend(scores))
         matrix, product = self._prices(face, rows)
-        steps = 6 * matrix if self._direct(face, rows) else 110 * product
+        if self._direct(face, rows):
+            steps = 6 * matrix
+        elif rows <= _FEW * problem.visits:
+            steps = 110 * product
+        else:
+            return np.inf  # many products with most of the rows: as many passes as the epochs would take
         looks = 12 * (0.8 * problem.n * face.count if face.data.kept is not None else self._prices(face, problem.n)[1])
         return steps + looks + 300 * problem.visits
 
@@ -451,7 +463,7 @@ class _View:
         self.ones = k - 1 if problem.fit_intercept and problem.single else -1
         width = problem.data.stored / problem.n
         small = problem.visits * k <= max(_KEPT * problem.data.stored, _KEPT_ENTRIES)
-        small = small and not (problem.data.sparse and k > 8 * width)  # where that saves time, too
+        small = small and k <= width * (8 if problem.data.sparse else 0.5)  # where that saves time, too
         self.kept = self._reduced(0, problem.n) if problem.single and small else None
         # sparse rows with few entries are better added to the curvature one by one
         self.scattered = problem.data.sparse and (self.kept is None or 5.0 * width**2 < 0.06 * k * k)
@@ -524,17 +536,27 @@ class _Bent:
     strength: np.ndarray
 
 
-@dataclasses.dataclass
 class _Curvature:
     """The penalty's curvature in z: C' D C - A' S A, with D and S diagonal; A may be missing."""
 
-    C: np.ndarray | sp.csr_array
-    D: np.ndarray
-    A: np.ndarray | sp.csr_array | None
-    S: np.ndarray
+    def __init__(self, C, D, A, S):
+        self.C, self.D, self.A, self.S = C, D, A, S
+        self.alone = None
+        if sp.issparse(C):
+            if np.all(np.diff(C.indptr) <= 1):  # no unit couples two entries of z: C' D C is diagonal
+                self.alone = _squares(C).T @ D
+            else:
+                self.transposed = sp.csr_array(C.T)
+        if sp.issparse(A):
+            self.S, A = S[some := np.flatnonzero(np.diff(A.indptr))], A[some]
+            self.A = A.toarray() if A.shape[0] * A.shape[1] <= _DENSE else A
 
     def product(self, v):
-        out = self.C.T @ (self.D * (self.C @ v))
+        if self.alone is not None:
+            out = self.alone * v
+        else:
+            back = self.transposed if sp.issparse(self.C) else self.C.T
+            out = back @ (self.D * (self.C @ v))
         return out if self.A is None else out - self.A.T @ (self.S * (self.A @ v))
 
     def matrix(self):

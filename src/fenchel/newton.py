@@ -14,8 +14,6 @@ calls goes on with :func:`fenchel.solve` where the steps do not get there.
 
 from __future__ import annotations
 
-import dataclasses
-import itertools
 import math
 import time
 import types
@@ -35,6 +33,7 @@ _TURNS, _ROUNDS = 16, 25  # of ADMM on one model, and rounds in a turn
 _BET = 100.0  # factor on the step of ADMM for what is zero, and its inverse for what is not
 _STALE = 0.1  # share of the gradient's change that H may miss
 _WORTH = 3.0  # epochs that a step may cost
+_SAME = 0.05  # relative change of a row's curvature that H may leave out
 _DIFFERENCE = 1e-4  # in the scores, for the second derivative of the loss
 _LEAST = 1e-3  # of the mean curvature of a row: every row counts for that much, so that steps are bounded
 _LIFT = 1e-9  # of the diagonal of H: makes it definite
@@ -64,6 +63,7 @@ class Newton:
     def __init__(self):
         self.problem = self.curvature = None
         self.pace = 1.0  # of ADMM, in units of the curvature that a coordinate sees
+        self.passes = 0.0  # over the data, parts of one for H
 
     def propose(self, problem: Problem, w, u, y, *, tol: float, steps: int) -> Point:
         """Where the steps lead, for a method that has been to w."""
@@ -71,27 +71,28 @@ class Newton:
         return Point(**{key: state[key] for key in ("w", "x", "y", "zx", "u")}, primal=problem.primal_at(state["w"]),
                      passes=result.epochs)  # fmt: skip
 
-    def correct(self, problem: Problem, w, y, *, tol: float, steps: int = 20) -> Result:
-        """Up to `steps` steps from w with the dual variables y, a certificate after each.
+    def correct(self, problem: Problem, w, y, *, tol: float, steps: int = 20, scores=None) -> Result:
+        """Up to `steps` steps from w (with its scores, if known) and the dual variables y, a certificate after each.
 
         The result's status is CONVERGED where the relative gap is at most tol, otherwise EPOCH_LIMIT. An epoch is a
-        step or a refresh of H.
+        step, or a pass over the data for H.
         """
         self._attach(problem)
         clock = time.perf_counter()
         best, answer = Certificate(np.inf, -np.inf, np.inf), w
         history, status, epochs = History(), Status.EPOCH_LIMIT, 0
-        at = self._look(w, problem.scores(w), problem.map_slots @ w)
+        at = self._look(w, problem.scores(w) if scores is None else scores, problem.map_slots @ w)
         at.zx = problem.gradient_sum(at.x)
-        fresh = self.curvature is None
-        if fresh:
-            self._refresh(at.scores)
-            epochs += 1
+        begun, fresh = round(self.passes), True
+        self.passes += self._refresh(at.scores)
         for _ in range(steps):
             before, at = at, self._advance(at, y)
             y = at.y
-            epochs += 1
-            made = problem.certificate(at, fresh=False, primal=at.primal)
+            self.passes += 1
+            epochs = max(round(self.passes) - begun, 1)
+            least = min(at.primal, best.primal)
+            enough = least - tol * max(abs(least), self.trace)
+            made = problem.certificate(at, fresh=False, primal=at.primal, enough=enough)
             gap = best.gap
             if at.primal <= best.primal:
                 best.primal, answer = at.primal, at.w
@@ -107,11 +108,10 @@ class Newton:
                 break
             fresh = at.w is before.w or self._missed((at.zx - before.zx) / problem.n, at.w - before.w) > _STALE
             if fresh:
-                self._refresh(at.scores)
-                epochs += 1
+                self.passes += self._refresh(at.scores)
         answer = self._settle(at, best, answer, max(tol, 1e-12))
         coef, intercept = problem.unpack(answer)
-        state = {"w": at.w, "x": at.x, "y": y, "zx": at.zx, "by": problem.adjoint @ y, "u": at.u}
+        state = {"w": at.w, "x": at.x, "y": y, "zx": at.zx, "by": problem.adjoint @ y, "u": at.u, "scores": at.scores}
         return Result(
             coef=coef + 0.0, intercept=intercept, primal=best.primal, dual=best.dual, status=status, history=history,
             epochs=epochs, seconds=time.perf_counter() - clock, state=state, reason=best.reason,
@@ -119,7 +119,7 @@ class Newton:
 
     def _settle(self, at, best, answer, tol):
         """The answer with all of its structure exact, if the proof still covers it; zeros and ties are already."""
-        for candidate in itertools.islice(self.problem.snaps(at.w, at.u), 1, None) if best.certified else ():
+        for candidate in self.problem.restored(at.w, at.u) if best.certified else ():
             primal = self.problem.primal_at(candidate)
             if primal <= best.primal + max(tol * abs(best.primal) - best.gap, 0.0):
                 best.primal, answer = primal, candidate
@@ -161,22 +161,32 @@ class Newton:
         units = [first + b.function.units(b.d) for b, first in zip(problem.blocks, problem.bounds, strict=False)]
         self.units = np.concatenate(units or [np.zeros(0)]).astype(np.int64)
 
-    def _refresh(self, scores):
-        """H where the scores are these."""
+    def _refresh(self, scores) -> float:
+        """H where the scores are these, up to rows whose curvature has hardly changed; the share of rows looked at."""
         problem = self.problem
         slope, h = problem.loss.gradient, _DIFFERENCE
         bend = (slope(scores + h, problem.target) - slope(scores - h, problem.target)) / (2 * h * problem.n)
-        least = max(_LEAST * float(np.mean(bend)), 1e-5 * problem.loss.smoothness / problem.n)
-        bend = problem._weights() * np.maximum(bend, least)
-        H = np.zeros((problem.size, problem.size))
+        mean = float(np.mean(bend))
+        bend = problem._weights() * np.maximum(bend, max(_LEAST * mean, 1e-5 * problem.loss.smoothness / problem.n))
+        if self.curvature is None:
+            self.bend, self.loaded = np.zeros(bend.size), np.zeros((problem.size, problem.size))
+        change = bend - self.bend
+        change[np.abs(change) <= _SAME * np.maximum(bend, self.bend) + 0.1 * _SAME * mean] = 0.0
+        rows = np.count_nonzero(change)
+        if not rows and self.curvature is not None:
+            return 0.0
+        self.bend = self.bend + change
+        more = np.zeros_like(self.loaded)
         if problem.data.sparse:
             from .kernels.newton import sparse_curvature
 
-            sparse_curvature(*problem.data.arrays, problem.layout, bend, H)
+            sparse_curvature(*problem.data.arrays, problem.layout, change, more)
         else:
-            _dense_curvature(problem, bend, H)
-        H += H.T
-        H[np.diag_indices_from(H)] /= 2
+            _dense_curvature(problem, change, more)
+        more += more.T
+        more[np.diag_indices_from(more)] /= 2
+        self.loaded += more
+        H = self.loaded.copy()
         slots = problem.intercept_slots
         if not problem.fit_intercept:
             H[slots], H[:, slots] = 0.0, 0.0
@@ -185,6 +195,7 @@ class Newton:
         H[np.diag_indices_from(H)] += _LIFT * diagonal + 1e-14 * diagonal.mean() + 1e-300
         self.curvature, self.inverse = H, None
         self._cholesky = scipy.linalg.cho_factor(H, lower=True)
+        return rows / change.size
 
     def _missed(self, change, move):
         """Share of the gradient's change over a move that H did not foresee, in the norm of its inverse."""
@@ -264,12 +275,14 @@ def _dense_curvature(problem, bend, H):
     outputs, stride, offset, slot = problem.layout
     X, p = problem.data.arrays[0], problem.p
     bend = bend.reshape(problem.n, outputs)
-    rows = max(1, (1 << 20) // max(p, 1))
+    chunk = max(1, (1 << 20) // max(p, 1))
     for k in range(problem.vectors):
         start = k * stride
         weight = bend[:, k] if offset.size == 0 else np.where(offset == start, bend[:, 0], 0.0)
-        for first in range(0, problem.n, rows):
-            part, own = np.asarray(X[first : first + rows], dtype=float), weight[first : first + rows]
+        rows = np.flatnonzero(weight)
+        for first in range(0, rows.size, chunk):
+            some = rows[first : first + chunk]
+            part, own = np.asarray(X[some], dtype=float), weight[some]
             weighted = part * own[:, None]
             H[start : start + p, start : start + p] += np.tril(weighted.T @ part)
             H[start + slot, start : start + p] += weighted.sum(axis=0)

@@ -233,8 +233,9 @@ class _Follower:
             spent = self._take(problem, self.first)
         if spent is None and not self.options and self.max_epochs > 0:
             if self.newton is not None:
+                steps = min(20, self.max_epochs)
                 spent = self.newton.correct(
-                    problem, start["w"], start["y"], tol=self.tol, steps=min(20, self.max_epochs)
+                    problem, start["w"], start["y"], tol=self.tol, steps=steps, scores=start.get("scores")
                 )
             else:
                 spent = correct(problem, start["w"], start["u"], start["y"], tol=self.tol)
@@ -275,7 +276,8 @@ class _Follower:
             return {"w": zeros(problem.size), "x": zeros(problem.visits), "y": zeros(problem.d), "u": zeros(problem.d)}
         (before, first), (last, second) = self.points[0], self.points[-1]
         ahead = (alpha - last) / (last - before) if last != before else 0.0
-        start = {key: second[key] + ahead * (second[key] - first[key]) for key in ("w", "x", "y")}
+        keys = [key for key in ("w", "x", "y", "scores") if key in first and key in second]
+        start = {key: second[key] + ahead * (second[key] - first[key]) for key in keys}
         start["u"] = second["u"]
         if start["y"].size != problem.d:  # alpha = 0 has no penalty
             start["y"] = start["u"] = np.zeros(problem.d)

@@ -65,6 +65,19 @@ class NoCertificate(Exception):
     """No dual feasible point near the given one; the message says why."""
 
 
+def _once_per_map(method):
+    """A property that is found once for all problems on the same data and map, whatever their alpha."""
+
+    def get(self):
+        name = method.__name__
+        if name not in self._of_map:
+            self._of_map[name] = method(self)
+        return self._of_map[name]
+
+    get.__doc__ = method.__doc__
+    return property(get)
+
+
 class Problem:
     """min over w of the weighted mean loss of X w plus alpha * penalty(w).
 
@@ -126,6 +139,7 @@ class Problem:
 
     def _set_blocks(self, blocks: list[Block]):
         self.blocks, features = blocks, self.vectors * self.p
+        self._of_map: dict = {}  # what follows from the map alone; see `_once_per_map`
         stacked = (
             sp.vstack([b.matrix for b in self.blocks], format="csr") if self.blocks else sp.csr_array((0, features))
         )
@@ -149,14 +163,13 @@ class Problem:
     def _with_blocks(self, blocks: list[Block]) -> Problem:
         """The same data with other blocks; the map and what follows from it are shared where they stay the same."""
         other = copy.copy(self)
-        same = len(blocks) == len(self.blocks) and all(
-            a.matrix is b.matrix for a, b in zip(blocks, self.blocks, strict=True)
-        )
-        if same:
+        if len(blocks) == len(self.blocks) and all(
+            new.matrix is old.matrix for new, old in zip(blocks, self.blocks, strict=True)
+        ):
             other.blocks = blocks
         else:
             other._set_blocks(blocks)
-        for cached in ("_dual_at_zero", "fingerprint", *(() if same else ("gram", "_free", "_map_size"))):
+        for cached in ("_dual_at_zero", "fingerprint"):
             other.__dict__.pop(cached, None)
         return other
 
@@ -283,11 +296,13 @@ class Problem:
 
     # -- certificate --------------------------------------------------------------------------------
 
-    @functools.cached_property
+    @_once_per_map
     def gram(self) -> Gram:
         return Gram(self.map)
 
-    def certificate(self, state, *, fresh: bool = True, primal: float | None = None) -> Certificate:
+    def certificate(
+        self, state, *, fresh: bool = True, primal: float | None = None, enough: float = np.inf
+    ) -> Certificate:
         """A proven interval for the optimum from any (w, x, y).
 
         Parameters
@@ -298,6 +313,8 @@ class Problem:
             Recompute Z x instead of trusting `state.zx`, which the solver updates incrementally.
         primal : float, optional
             The objective at w, if it is known; saves a pass over the data.
+        enough : float
+            A dual bound that will do: none better is searched for.
         """
         x, y, zx = (getattr(state, name, None) for name in ("x", "y", "zx"))
         if primal is None or x is None:
@@ -309,7 +326,7 @@ class Problem:
         zx = self._mask(self.combine(x) if fresh or zx is None else zx.copy())
         residual = np.linalg.norm(zx + self.adjoint @ y) / max(np.linalg.norm(zx), 1e-300)
         try:
-            dual, reason = self.dual_bound(x, y, zx), ""
+            dual, reason = self.dual_bound(x, y, zx, enough=enough), ""
         except NoCertificate as why:
             dual, reason = -np.inf, str(why)
         if not np.isfinite(primal):
@@ -321,7 +338,7 @@ class Problem:
         primal = self.mean_loss(np.zeros(self.visits)) + self.penalty_value(np.zeros(self.d))
         return Certificate(primal, self._dual_at_zero, 0.0)
 
-    def dual_bound(self, x, y, zx=None) -> float:
+    def dual_bound(self, x, y, zx=None, *, enough: float = np.inf) -> float:
         """The dual objective at a feasible point made from (x, y): repair, then scale.
 
         Raises NoCertificate where that is not possible.
@@ -346,6 +363,8 @@ class Problem:
             return -self.mean_conjugate(x, scale) - self.penalty_conjugate(scale * y / self.n)
 
         at_largest = dual(largest)
+        if at_largest >= enough:
+            return at_largest
         best = max(at_largest, self._dual_at_zero)
         if any(b.ridge > 0 for b in self.blocks):
             # pure norms reach their best at the largest scale; a quadratic may prefer a smaller one
@@ -354,7 +373,7 @@ class Problem:
                 best = max(best, _parabola(dual, 1.0 / unridged, largest, at_largest))
         return best
 
-    @functools.cached_property
+    @_once_per_map
     def _map_size(self):
         return sp.csr_array(abs(self.map).T)
 
@@ -410,7 +429,7 @@ class Problem:
             digest.update(block.function.params.tobytes() + block.function.index.tobytes())
         return digest.hexdigest()[:32]
 
-    @functools.cached_property
+    @_once_per_map
     def _free(self):
         """Unpenalised directions of w (size, k), and the data along them (visits, k)."""
         gram = self.gram
@@ -490,6 +509,10 @@ class Problem:
     def snaps(self, w, u):
         """Answers close to w in which the structure of u = prox(...) is exact, the plainest first."""
         yield self.snap(w, u)
+        yield from self.restored(w, u)
+
+    def restored(self, w, u):
+        """Answers close to w in which that structure is exact beyond zeros and ties."""
         counts = np.diff(self.map.indptr)
         if np.all(counts == 1) and np.array_equal(np.sort(self.map.indices), np.arange(self.map.shape[1])):
             # u is w itself: whatever a penalty does to it is exact

@@ -115,8 +115,9 @@ class _Run:
             warm = None if warm_start is None else warm_start.state | {"resumed": resumed}
             self.state = state = self.method.start(self.problem, rng, warm)
             last = _spent(state) + self.max_epochs
-            schedule = _schedule(self.problem, self.method, self.check_every, state.epoch)
-            due = next(schedule)
+            spacing = self.check_every or _spacing(self.problem, self.method)
+            if not getattr(state, "due", 0) > state.epoch:
+                state.due = state.epoch + spacing - state.epoch % spacing
             if warm_start is not None:
                 intercept = warm_start.intercept if self.problem.fit_intercept else 0.0
                 self._offer(self.problem.pack(warm_start.coef, intercept))
@@ -131,9 +132,11 @@ class _Run:
                 self.method.epoch(state)
                 self.work += time.perf_counter() - began
                 out_of_time = self.time_limit is not None and time.perf_counter() - clock >= self.time_limit
-                if state.epoch >= due or _spent(state) >= last or out_of_time:
-                    status = self._certify(show, on_schedule=state.epoch >= due)
-                    due = next(schedule) if state.epoch >= due else due
+                on_schedule = state.epoch >= state.due
+                if on_schedule or _spent(state) >= last or out_of_time:
+                    status = self._certify(show, on_schedule)
+                if on_schedule:
+                    state.due = state.epoch + self._wait(spacing)
                 if status is None and not out_of_time and _spent(state) < last:
                     status = self._ask(show)
                 if status is None and out_of_time:
@@ -190,6 +193,13 @@ class _Run:
                 self.method.consider_restart(state, made.gap, other, second.gap)
         return self._judge(show, made, at)
 
+    def _wait(self, spacing):
+        """Epochs to the next certificate: more of them as the run grows long, fewer if the goal seems near."""
+        if self.check_every:
+            return spacing
+        left = self.method.epochs_left(self.state, self.tol)
+        return int(np.clip(math.ceil(1.1 * left), math.ceil(spacing / 3), max(spacing, self.state.epoch // 12)))
+
     def _ask(self, show):
         """Certify a point that the method proposes; take it as the new state where it is worth more than the old."""
         began = time.perf_counter()
@@ -197,7 +207,7 @@ class _Run:
         self.work += time.perf_counter() - began
         if proposal is None:
             return None
-        made = self.problem.certificate(proposal, fresh=False, primal=proposal.primal)
+        made = proposal.made or self.problem.certificate(proposal, fresh=False, primal=proposal.primal)
         self._take(proposal.w, made)
         status = self._judge(show, made, proposal.w)
         if status is Status.CONVERGED or made.relative_gap < self.state.gap < np.inf:
@@ -263,13 +273,3 @@ def _spacing(problem, method) -> int:
     if method.averages:
         certificate *= 2
     return max(1, math.ceil(certificate / (_SHARE * epoch)))
-
-
-def _schedule(problem, method, check_every, epoch):
-    """Epochs at which certificates are due, after `epoch`; the spacing grows slowly with the run."""
-    spacing = check_every or _spacing(problem, method)
-    due = spacing
-    while True:
-        if due > epoch:
-            yield due
-        due += spacing if check_every else max(spacing, due // 12)

@@ -885,7 +885,7 @@ def _refuse_cycle(names, up):
 # -- answers by name --------------------------------------------------------------------------------
 
 
-def support(coef, names=None):
+def support(coef, names=None, outputs=None):
     """The features with non-zero coefficients, the largest first.
 
     Parameters
@@ -893,6 +893,8 @@ def support(coef, names=None):
     coef : array (p,) or (outputs, p)
     names : list of str, structure or data frame, optional
         Of the features; numbers by default.
+    outputs : list, optional
+        Names of several outputs; numbers by default.
 
     Returns
     -------
@@ -904,7 +906,7 @@ def support(coef, names=None):
     output, feature = np.nonzero(coef)
     value = coef[output, feature]
     order = np.lexsort((-np.abs(value), output))
-    columns = {"output": output[order]} if len(coef) > 1 else {}
+    columns = {"output": _output_names(outputs, len(coef))[output[order]]} if len(coef) > 1 else {}
     return _pandas().DataFrame(columns | {"feature": names[feature[order]], "coefficient": value[order]})
 
 
@@ -933,7 +935,7 @@ def active_groups(coef, groups):
     return _pandas().DataFrame(columns, index=_index([groups.names[k] for k in order], "group"))
 
 
-def segments(coef, structure=None, names=None):
+def segments(coef, structure=None, names=None, outputs=None):
     """The connected features that share one value, bit for bit.
 
     Parameters
@@ -944,6 +946,8 @@ def segments(coef, structure=None, names=None):
         weight the values are opposite.
     names : list of str or data frame, optional
         Of the features; the structure's by default.
+    outputs : list, optional
+        Names of several outputs; numbers by default.
 
     Returns
     -------
@@ -955,7 +959,7 @@ def segments(coef, structure=None, names=None):
     p = coef.shape[1]
     edges, sign = _edges(structure, p)
     names = _feature_names(structure if names is None and hasattr(structure, "features") else names, p)
-    rows = []
+    outputs, rows = _output_names(outputs, len(coef)), []
     for k, w in enumerate(coef):
         same = w[edges[:, 0]] == sign * w[edges[:, 1]]
         a, b = edges[same].T
@@ -963,7 +967,7 @@ def segments(coef, structure=None, names=None):
         count, label = sp.csgraph.connected_components(graph, directed=False)
         members = np.split(np.argsort(label, kind="stable"), np.cumsum(np.bincount(label, minlength=count))[:-1])
         for part in sorted(members, key=lambda part: part[0]):
-            row = {"output": k} if len(coef) > 1 else {}
+            row = {"output": outputs[k]} if len(coef) > 1 else {}
             rows.append(row | {"value": w[part[0]], "size": part.size, "features": list(names[part])})
     return _pandas().DataFrame(rows)
 
@@ -973,6 +977,14 @@ def _as_coef(coef):
     if coef.ndim not in (1, 2) or coef.size == 0:
         raise ValueError(f"coef has shape {coef.shape}; it must be (p,) or (outputs, p)")
     return np.atleast_2d(coef)
+
+
+def _output_names(outputs, count):
+    if outputs is None:
+        return np.arange(count)
+    if len(outputs) != count:
+        raise ValueError(f"outputs has {len(outputs)} names for {count} outputs")
+    return np.asarray(outputs)
 
 
 def _feature_names(names, p):

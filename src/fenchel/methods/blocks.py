@@ -27,7 +27,8 @@ def epoch_nanoseconds(problem, blocks) -> float:
     seed always takes the same way."""
     work = problem.data.stored * problem.layout[0]
     rows = (6 * work + 40 * problem.visits) if problem.data.sparse else 0.9 * work
-    return 5e4 + rows + blocks * (1500 + 9 * problem.d + 3 * problem.size)
+    loss = 250 if problem.loss.kernel in ("logistic", "poisson") else 10  # no closed form
+    return 5e4 + rows + loss * problem.visits + blocks * (1500 + 9 * problem.d + 3 * problem.size)
 
 
 def block_norms(problem, bounds, metric, scale) -> np.ndarray:

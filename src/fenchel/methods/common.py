@@ -218,6 +218,10 @@ class Method:
     def learn(self, state: State, gap: float) -> None:
         """A certificate on schedule found this relative gap; nothing follows from it."""
 
+    def epochs_left(self, state: State, tol: float) -> float:
+        """Until the goal is reached; nobody knows."""
+        return 1e9
+
     def start(self, problem: Problem, rng: np.random.Generator, warm: dict | None = None) -> State:
         """Prepare everything that stays fixed, and the state (zero, or a warm start's)."""
         self.problem = problem

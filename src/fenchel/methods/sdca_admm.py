@@ -52,7 +52,7 @@ _AVERAGED = ("x", "y", "w", "zx", "by")
 
 
 _NUMBERS = ("rho", "epoch", "caution", "reach_w", "reach_x", "summed", "restart_gap", "newton_passes", "newton_due",
-            "gap", "gap_epoch", "rate")  # fmt: skip
+            "gap", "gap_epoch", "rate", "due")  # fmt: skip
 _NEWTON = 1e7  # nanoseconds of epochs before Newton's method is tried, which takes about as long at the least
 
 
@@ -79,6 +79,7 @@ class State:
     newton_due: int = 4  # epoch of the next attempt
     gap: float = np.inf  # relative, at the last certificate on schedule
     gap_epoch: int = 0
+    due: int = 0  # epoch of the next certificate
     rate: float = 1e-3  # at which its logarithm fell, per epoch
 
     @property
@@ -198,7 +199,7 @@ class SDCAADMM:
             state.epoch, state.reach_w, state.reach_x, state.caution = 0, 0.0, 0.0, 1.0
             state.mean, state.summed, state.restart_gap = {}, 0, np.inf
             state.newton_passes, state.newton_due = 0.0, self._first_newton()
-            state.gap, state.gap_epoch, state.rate = np.inf, 0, 1e-3
+            state.gap, state.gap_epoch, state.rate, state.due = np.inf, 0, 1e-3, 0
         if self.rho is not None:
             state.rho = float(self.rho)
         return state
@@ -367,10 +368,16 @@ class SDCAADMM:
         return point
 
     def _left(self, state, tol):
-        """Epochs that Newton's method may cost: less than seem to be left, at the rate of the last certificates."""
+        """Epochs that Newton's method may cost: less than seem to be left."""
         if not state.gap < 1.0:
             return 0.5 * state.epoch
-        return max(0.25 * state.epoch, 0.7 * math.log(max(state.gap / max(tol, 1e-15), 1.0)) / state.rate)
+        return max(0.25 * state.epoch, 0.7 * self.epochs_left(state, tol))
+
+    def epochs_left(self, state: State, tol: float) -> float:
+        """Epochs until the goal is reached, at the rate of the last certificates; many if it is not known."""
+        if not (state.gap < 1.0 and tol > 0):
+            return 1e9
+        return math.log(max(state.gap / tol, 1.0)) / state.rate
 
     def learn(self, state: State, gap: float) -> None:
         """A certificate on schedule found this relative gap."""
