@@ -135,19 +135,95 @@ def test_metadata_routing(model):
     weight = np.random.default_rng(0).random(120)
     with config_context(enable_metadata_routing=True):
         model = clone(model).set_fit_request(sample_weight=True).set_score_request(sample_weight=True)
-        pipe = make_pipeline(StandardScaler().set_fit_request(sample_weight=False), model)
+        scaler = StandardScaler().set_fit_request(sample_weight=False)
+        pipe = make_pipeline(scaler, model)
         pipe.fit(X, y, sample_weight=weight)
         plain = clone(model).fit(StandardScaler().fit_transform(X), y, sample_weight=weight)
         np.testing.assert_array_equal(pipe[-1].coef_, plain.coef_)
-        name = pipe.steps[-1][0]
-        grid = {f"{name}__tol": [1e-4, 1e-6]}
-        search = GridSearchCV(pipe, grid, cv=2).fit(X, y, sample_weight=weight)
-        expected = clone(pipe).set_params(**search.best_params_).fit(X, y, sample_weight=weight)
-        np.testing.assert_array_equal(search.best_estimator_[-1].coef_, expected[-1].coef_)
+        search = GridSearchCV(model, {"tol": [1e-4, 1e-6]}, cv=2).fit(X, y, sample_weight=weight)
+        expected = clone(model).set_params(**search.best_params_).fit(X, y, sample_weight=weight)
+        np.testing.assert_array_equal(search.best_estimator_.coef_, expected.coef_)
         # without a request the weights are refused instead of being lost
         quiet = make_pipeline(StandardScaler().set_fit_request(sample_weight=False), clone(MODELS[0]))
         with pytest.raises(ValueError, match="sample_weight"):
             quiet.fit(X, y > np.median(y), sample_weight=weight)
+
+
+def test_tasks_are_routed():
+    X, y, where = tasks()
+    weight = np.random.default_rng(1).random(200)
+    with config_context(enable_metadata_routing=True):
+        model = StructuredRegressor(penalty=fl.MultiTaskLasso(), alpha=0.05)
+        model.set_fit_request(task=True, sample_weight=True).set_score_request(task=True, sample_weight=True)
+        scores = cross_validate(model, X, y, params={"task": where, "sample_weight": weight}, cv=3)["test_score"]
+        assert scores.min() > 0.8
+        search = GridSearchCV(model, {"alpha": [0.05, 5.0]}, cv=3).fit(X, y, task=where, sample_weight=weight)
+        assert search.best_params_ == {"alpha": 0.05}
+        expected = clone(model).fit(X, y, task=where, sample_weight=weight).coef_
+        np.testing.assert_array_equal(search.best_estimator_.coef_, expected)
+
+
+def test_other_company():
+    """Meta-estimators that ask for more than fit and predict."""
+    from sklearn.calibration import CalibratedClassifierCV
+    from sklearn.experimental import enable_halving_search_cv  # noqa: F401
+    from sklearn.feature_selection import SelectFromModel
+    from sklearn.model_selection import HalvingGridSearchCV
+
+    X, y = cancer()
+    X, y = X[:200], y[:200]
+    calibrated = CalibratedClassifierCV(StructuredClassifier("smoothed-hinge"), cv=3).fit(X, y)
+    assert log_loss(y, calibrated.predict_proba(X)) < 0.4
+    grid = {"penalty__l1_ratio": [0.1, 0.9], "alpha": [0.01, 0.3]}
+    search = HalvingGridSearchCV(StructuredClassifier(penalty=fl.ElasticNet()), grid, cv=3, random_state=0).fit(X, y)
+    assert search.best_params_["alpha"] == 0.01
+    assert 0 < SelectFromModel(StructuredClassifier(alpha=0.05)).fit(X, y).transform(X).shape[1] < 10
+
+
+@by_name
+def test_read_only_data(model, tmp_path):
+    """As joblib hands it to its workers."""
+    X, y = data_for(model)
+    weight = np.linspace(1, 2, len(y))
+    expected = clone(model).fit(X, y, sample_weight=weight).coef_
+    joblib.dump((X, y, weight), tmp_path / "data")
+    mapped = joblib.load(tmp_path / "data", mmap_mode="r")
+    assert not mapped[0].flags.writeable
+    np.testing.assert_array_equal(clone(model).fit(*mapped[:2], sample_weight=mapped[2]).coef_, expected)
+    csr = sp.csr_array(X)
+    for array in (csr.data, csr.indices, csr.indptr):
+        array.flags.writeable = False
+    np.testing.assert_allclose(clone(model).fit(csr, y, sample_weight=weight).coef_, expected, atol=1e-4)
+
+
+@by_name
+def test_columns_far_from_zero(model):
+    """Years, temperatures in kelvin: with an intercept only the intercept changes."""
+    X, y = data_for(model)
+    away = 1000.0 * np.arange(1, 11)
+    near, far = clone(model).fit(X, y), clone(model).fit(X + away, y)
+    assert far.status_ is fl.Status.CONVERGED
+    np.testing.assert_allclose(far.coef_, near.coef_, atol=1e-6)
+    np.testing.assert_allclose(far.predict(X + away), near.predict(X), atol=1e-5)
+    assert far.result_.intercept == pytest.approx(float(np.ravel(far.intercept_)[0]))
+    if hasattr(far, "path_"):
+        assert far.alpha_ == pytest.approx(near.alpha_, rel=1e-6)
+        assert far.path_.intercepts[-1] == pytest.approx(far.result_.intercept, rel=1e-6)
+        by_score = clone(model).set_params(scoring="accuracy" if hasattr(model, "predict_proba") else "r2")
+        assert by_score.fit(X + away, y).cv_results_.scores.max() > 0.3
+    single = clone(model).fit((X + away).astype(np.float32), y)
+    np.testing.assert_allclose(single.coef_, near.coef_, atol=1e-2)
+
+
+def test_columns_far_from_zero_with_tasks_and_outputs():
+    X, y, where = tasks()
+    near = StructuredRegressor(penalty=fl.MultiTaskLasso(), alpha=0.05).fit(X, y, task=where)
+    far = StructuredRegressor(penalty=fl.MultiTaskLasso(), alpha=0.05).fit(X + 500, y, task=where)
+    np.testing.assert_allclose(far.coef_, near.coef_, atol=1e-6)
+    np.testing.assert_allclose(far.predict(X + 500, task=where), near.predict(X, task=where), atol=1e-6)
+    Y = np.column_stack([y, X[:, 0]])
+    near, far = StructuredRegressor().fit(X, Y), StructuredRegressor().fit(X + 500, Y)
+    np.testing.assert_allclose(far.intercept_, near.intercept_ - near.coef_.sum(axis=1) * 500, atol=1e-4)
 
 
 @by_name
@@ -168,7 +244,10 @@ def test_polars_frames():
     polars = pytest.importorskip("polars")
     X, y = diabetes()
     frame = polars.DataFrame({f"f{j}": X[:, j] for j in range(10)})
-    assert StructuredRegressor().fit(frame, polars.Series(y)).feature_names_in_[3] == "f3"
+    model = StructuredRegressor().fit(frame, polars.Series(y))
+    np.testing.assert_allclose(model.coef_, StructuredRegressor().fit(X, y).coef_, atol=1e-8)
+    if hasattr(model, "feature_names_in_"):  # scikit-learn's part, which early versions do not play for polars
+        assert model.feature_names_in_[3] == "f3"
 
 
 @pytest.fixture
@@ -444,7 +523,7 @@ def test_stopping_early_warns_with_the_gap(model):
     assert f"{stopped.result_.relative_gap:.1e}" in str(caught[0].message)
     assert stopped.n_iter_ == 2
     with pytest.warns(ConvergenceWarning, match="raise the time limit"):
-        clone(model).set_params(tol=0.0, max_epochs=10**8, solver_options={"time_limit": 0.05}).fit(X, y)
+        clone(model).set_params(tol=1e-14, max_epochs=10**8, solver_options={"time_limit": 0.0}).fit(X, y)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert clone(model).fit(X, y).gap_ < 1e-6
@@ -566,8 +645,10 @@ def test_cross_validated_models_pick_a_sensible_alpha():
 
 def test_cross_validation_agrees_with_lasso_cv():
     X, y = diabetes()
-    theirs = linear_model.LassoCV(alphas=20, cv=5, tol=1e-10, max_iter=10**5).fit(X, y)
     ours = StructuredRegressorCV(n_alphas=20).fit(X, y)
+    largest = np.abs(X.T @ (y - y.mean())).max() / len(y)
+    alphas = np.geomspace(largest, 1e-3 * largest, 20)
+    theirs = linear_model.LassoCV(alphas=alphas, cv=5, tol=1e-10, max_iter=10**5).fit(X, y)
     np.testing.assert_allclose(ours.alphas_, theirs.alphas_, rtol=1e-9)
     np.testing.assert_allclose(-2 * ours.cv_results_.scores, theirs.mse_path_, rtol=1e-4)
     assert ours.alpha_ == pytest.approx(theirs.alpha_)
@@ -619,13 +700,97 @@ def test_structure_by_name():
     assert len(line.support()) == np.count_nonzero(line.coef_)
 
 
+def test_structure_beside_covariates_without_penalty():
+    """Groups and graphs inside Unpenalised speak of the other features, the answer of all."""
+    X, y = diabetes()
+    frame = pd.DataFrame(X, columns=list("abcdefghij"))
+    groups = fl.GroupLasso({"first": [0, 1, 2, 3], "second": [4, 5, 6, 7]}, weights={"second": 100.0})
+    model = StructuredRegressor(penalty=fl.Unpenalised(groups, ["a", "j"], names=frame), alpha=0.1).fit(frame, y)
+    active = model.active_groups()
+    assert active.index.tolist() == ["first"]  # features 1 to 4 of the frame
+    assert not model.coef_[5:9].any()
+    assert active.loc["first", "norm"] == pytest.approx(np.linalg.norm(model.coef_[1:5]))
+    assert {"a", "j"} <= set(model.support()["feature"])
+    line = StructuredRegressor(penalty=fl.Unpenalised(fl.TrendFilter(1), [4]), alpha=0.2).fit(frame, y)
+    assert len(line.segments()) == np.count_nonzero(np.diff(np.delete(line.coef_, 4))) + 2
+    graph = fl.Unpenalised(fl.GraphFused([(0, 1), (7, 8)], l1_ratio=0), [1])
+    fused = StructuredRegressor(penalty=graph, alpha=5.0).fit(frame, y)
+    assert ["a", "c"] in fused.segments()["features"].tolist()
+    assert ["i", "j"] in fused.segments()["features"].tolist()
+
+
+def test_unpenalised_features_are_named_as_in_the_data_frame():
+    X, y = diabetes()
+    frame = pd.DataFrame(X, columns=list("abcdefghij"))
+    penalty = fl.Unpenalised(fl.GroupLasso([[0, 1, 2], [3, 4]]), ["b", "j"]) + 0.1 * fl.Ridge()
+    by_name = StructuredRegressor(penalty=penalty, alpha=0.3).fit(frame, y)
+    by_number = StructuredRegressor(
+        penalty=fl.Unpenalised(fl.GroupLasso([[0, 1, 2], [3, 4]]), [1, 9]) + 0.1 * fl.Ridge()
+    )
+    np.testing.assert_array_equal(by_name.coef_, by_number.set_params(alpha=0.3).fit(frame, y).coef_)
+    assert by_name.active_groups().equals(by_number.active_groups())
+    assert penalty.parts[0].names is None  # the user's object is left alone
+    with pytest.raises(ValueError, match="features holds 'b'; names need names="):
+        by_name.fit(X, y)
+    with pytest.raises(ValueError, match="features holds 'z', which is not among the 10 names"):
+        StructuredRegressor(penalty=fl.Unpenalised(fl.L1(), ["a", "z"])).fit(frame, y)
+
+
+@pytest.mark.parametrize(
+    "penalty",
+    [
+        fl.GroupLasso(fl.Groups([[0, 1], [2, 3]], features=list("abdc"))),
+        0.5 * fl.L1() + 2.0 * fl.GraphFused(fl.Graph([(0, 1)], features=list("abdc"))),
+        fl.TreeGroups(fl.Tree({"a": "x", "b": "x", "c": "y", "d": "y"}, features=list("abdc"))),
+        fl.Unpenalised(fl.GroupLasso(fl.Groups([[0, 1]], features=list("adc"))), ["b"]),
+        fl.PerOutput(fl.GroupLasso(fl.Groups([[0, 1]], features=list("abdc")))),
+    ],
+    ids=["groups", "graph", "tree", "some features", "each output"],
+)
+def test_structure_with_the_columns_in_another_order_is_refused(penalty):
+    """It would be applied to the wrong features in silence."""
+    X, y = diabetes()
+    frame = pd.DataFrame(X[:, :4], columns=list("abcd"))
+    with pytest.raises(
+        ValueError, match=r"knows feature \d as 'd', but that column of X is 'c'; make it with features=X"
+    ):
+        StructuredRegressor(penalty=penalty).fit(frame, y)
+    model = StructuredRegressor(penalty=penalty)
+    assert model.fit(frame[["a", "b", "d", "c"]], y).status_ is fl.Status.CONVERGED
+
+
+def test_segments_of_other_penalties():
+    X, y = diabetes()
+    rising = StructuredRegressor(penalty=fl.Monotone(), alpha=1.0).fit(X, y)
+    assert len(rising.segments()) == np.unique(rising.coef_).size < 10
+    sizes = StructuredRegressor(penalty=fl.Oscar(b=1.0), alpha=0.01).fit(X, y)
+    assert sizes.segments()["size"].tolist() == sizes.segments("sizes")["size"].tolist()
+    assert len(sizes.segments()) == np.unique(np.abs(sizes.coef_)).size < 10
+
+
+def test_names_come_from_the_structure_without_a_data_frame():
+    X, y = diabetes()
+    groups = fl.Groups.from_columns([f"{kind}_{k}" for kind in ("gene", "protein") for k in range(5)])
+    model = StructuredRegressor(penalty=fl.GroupLasso(groups), alpha=0.01).fit(X, y)
+    assert set(model.support()["feature"]) <= set(groups.features)
+    graph = fl.Graph([("a", "b")], features=list("abcdefghij"))
+    assert StructuredRegressor(penalty=fl.GraphFused(graph)).fit(X, y).support()["feature"].isin(graph.features).all()
+
+
 def test_structure_of_several_outputs():
     X, y = iris()
     joint = StructuredClassifier(penalty=fl.MultiTaskLasso(groups=[[0, 1], [2, 3]]), alpha=0.1).fit(X, y)
     assert len(joint.active_groups()) <= 2
     beyond = StructuredClassifier(penalty=fl.GroupL2([[0, 4, 8], [3, 7, 11]]) + fl.Ridge(), alpha=0.01).fit(X, y)
     assert len(beyond.active_groups()) <= 2
-    assert len(StructuredClassifier().fit(X, y).support()) <= 12
+    named = StructuredClassifier().fit(X, np.array(["setosa", "versicolor", "virginica"])[y])
+    assert set(named.support()["output"]) == {"setosa", "versicolor", "virginica"}
+    assert set(named.segments("line")["output"]) == set(named.classes_)
+    frame = pd.DataFrame(X, columns=list("abcd"))
+    assert set(StructuredClassifier(penalty=fl.MultiTaskLasso()).fit(frame, y).active_groups().index) <= set("abcd")
+    X, y, where = tasks()
+    assert set(StructuredRegressor().fit(X, y, task=where).support()["output"]) == {"north", "south", "west"}
+    X, y = iris()
     with pytest.raises(ValueError, match="has no groups"):
         StructuredClassifier().fit(X, y).active_groups()
     with pytest.raises(ValueError, match="joins no features"):
@@ -646,6 +811,7 @@ def test_structure_of_several_outputs():
         (StructuredRegressor(penalty="l1"), "penalty is 'l1'"),
         (StructuredRegressor(penalty=fl.L1(np.ones(3))), "weights has 3|acts on 3"),
         (StructuredRegressor(penalty=fl.GroupL2([[0, 99]])), "99"),
+        (StructuredRegressor(fit_intercept="no"), "fit_intercept is 'no'"),
         (StructuredRegressor(alpha=-1), "alpha is -1"),
         (StructuredRegressor(alpha="a"), "alpha is 'a'"),
         (StructuredRegressor(tol=-1), "tol is -1"),

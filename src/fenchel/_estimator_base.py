@@ -15,7 +15,7 @@ from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from . import _estimator_data as helpers
-from .paths import cross_validate_path, path, polish, warm_from
+from .paths import Path, cross_validate_path, path, polish, warm_from
 from .problem import Problem
 from .result import Status
 from .solver import solve
@@ -65,6 +65,7 @@ class Structured(CallbackSupportMixin, BaseEstimator):
     """What the classifier and the regressor share, fitted once or cross-validated."""
 
     _classification: bool
+    _mean = None  # of the columns, while fitting to centred ones
 
     # -- fitting ------------------------------------------------------------------------------------
 
@@ -79,15 +80,24 @@ class Structured(CallbackSupportMixin, BaseEstimator):
                 raise ValueError("task goes with one output or two classes; y has more")
             self.tasks_, codes = helpers.encode_tasks(task, len(target))
         outputs = len(self.tasks_) if task is not None else 1 if target.ndim == 1 else target.shape[1]
+        if not isinstance(self.fit_intercept, (bool, np.bool_)):
+            raise ValueError(f"fit_intercept is {self.fit_intercept!r}; it must be True or False")
+        penalty = helpers.for_outputs(self._named_penalty(), outputs, X.shape[1])
+        rows, self._mean = helpers.centred(X) if self.fit_intercept else (X, None)
         problem = Problem(
-            X, target, loss=loss, penalty=helpers.for_outputs(self.penalty, outputs, X.shape[1]), alpha=self._alpha(),
-            sample_weight=sample_weight, fit_intercept=self.fit_intercept, task=codes,
+            rows, target, loss=loss, penalty=penalty, alpha=self._alpha(), sample_weight=sample_weight,
+            fit_intercept=self.fit_intercept, task=codes,
         )  # fmt: skip
         hooks = Hooks(self, X, y, sample_weight)
         seed = check_random_state(self.random_state).randint(2**31 - 1)
-        result = self._solve(problem, y, seed, hooks)
-        for name, value in self._shaped(result.coef, result.intercept).items():
-            setattr(self, name, value)
+        try:
+            result = self._solve(problem, y, seed, hooks)
+            for name, value in self._shaped(result.coef, result.intercept).items():
+                setattr(self, name, value)
+            if self._mean is not None:
+                result = helpers.moved_back(result, self._mean)
+        finally:
+            del self._mean
         self.n_iter_, self.gap_, self.status_, self.result_ = result.epochs, result.gap, result.status, result
         hooks.finish()
         if result.status is Status.INTERRUPTED:
@@ -101,6 +111,8 @@ class Structured(CallbackSupportMixin, BaseEstimator):
     def _shaped(self, coef, intercept):
         """coef_ and intercept_ as scikit-learn has them: rows for classes and outputs, a vector for one regression."""
         coef = coef + 0.0  # no -0.0
+        if self._mean is not None:
+            intercept = intercept - coef @ self._mean
         if self._classification:
             coef, intercept = np.atleast_2d(coef), np.atleast_1d(np.asarray(intercept, dtype=float))
         return {"coef_": coef, "intercept_": intercept}
@@ -130,8 +142,8 @@ class Structured(CallbackSupportMixin, BaseEstimator):
     def support(self):
         """The features with a non-zero coefficient, by name; see :func:`fenchel.structure.support`.
 
-        Names are those of the data frame in `fit`, or those that the penalty's structure knows. Several outputs are told
-        apart by the class or the task.
+        Names are those of the data frame in `fit`, or those that the penalty's structure knows. Several outputs are
+        told apart by the class or the task.
 
         Returns
         -------
@@ -158,7 +170,7 @@ class Structured(CallbackSupportMixin, BaseEstimator):
 
         check_is_fitted(self)
         if groups is None:
-            groups = helpers.find_groups(self.penalty, self.n_features_in_)
+            groups = helpers.find_groups(self._named_penalty(), self.n_features_in_)
         if groups is None:
             raise ValueError(f"{self.penalty!r} has no groups; give groups")
         coef, groups = self._plain_coef(), as_groups(groups)
@@ -175,8 +187,8 @@ class Structured(CallbackSupportMixin, BaseEstimator):
 
         Parameters
         ----------
-        structure : Graph, Grid, edges or "line", optional
-            What joins the features. By default what the penalty holds.
+        structure : Graph, Grid, edges, "line" or "sizes", optional
+            What joins the features; "sizes" joins those of one absolute value. By default what the penalty holds.
 
         Returns
         -------
@@ -186,12 +198,19 @@ class Structured(CallbackSupportMixin, BaseEstimator):
 
         check_is_fitted(self)
         if structure is None:
-            structure = helpers.find_graph(self.penalty, self.n_features_in_)
+            structure = helpers.find_graph(self._named_penalty(), self.n_features_in_)
             if structure is None:
                 raise ValueError(f"{self.penalty!r} joins no features; give structure")
-        elif isinstance(structure, str) and structure == "line":
-            structure = None
         return segments(self._plain_coef(), structure, self._feature_names(), self._output_names())
+
+    def _named_penalty(self):
+        """The penalty, which speaks of the features by the names that the data has, if it has any."""
+        names = getattr(self, "feature_names_in_", None)
+        if names is None:
+            return self.penalty
+        penalty = helpers.with_names(self.penalty, names)
+        helpers.check_names(penalty, names)
+        return penalty
 
     def _feature_names(self):
         """Names of the features: those of the data frame, or those that the penalty's structure knows."""
@@ -272,8 +291,11 @@ class CrossValidated(Structured):
                 f"{np.count_nonzero(~reached)} of {reached.size} fits of the folds stopped before tol = {self.tol:g} "
                 f"(largest relative gap {worst:.1e}); raise max_epochs, tol or eps"
             )
-        last = self.path_[-1]
-        return polish(problem.with_alpha(self.path_.alphas[-1]), last)
+        last = polish(problem.with_alpha(self.path_.alphas[-1]), self.path_[-1])
+        if self._mean is not None:
+            results = [helpers.moved_back(result, self._mean) for result in self.path_]
+            self.path_ = Path(self.path_.alphas, results, self.path_.tol)
+        return last
 
     def _score_function(self, given):
         """The scorer as a function of coefficients, intercept and held-out rows; None for the mean loss."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import dataclasses
 import sys
 import warnings
 
@@ -85,6 +86,36 @@ def encode_tasks(task, n, known=None):
     return known, place
 
 
+# -- columns far from zero ---------------------------------------------------------------------------
+
+_FAR = 10.0  # standard deviations between a column's mean and zero
+_CHUNK = 1 << 20  # entries looked at together
+
+
+def centred(X):
+    """X and None; or a copy of dense X with its columns centred, and their means, where some lie far from zero.
+
+    With an intercept this changes nothing but the intercept, and the solver gets there sooner by orders of magnitude.
+    """
+    if not isinstance(X, np.ndarray):
+        return X, None
+    step = max(1, _CHUNK // X.shape[1])
+    chunks = [slice(first, first + step) for first in range(0, len(X), step)]
+    mean = sum(X[rows].sum(axis=0, dtype=float) for rows in chunks) / len(X)
+    spread = np.sqrt(sum(((X[rows] - mean) ** 2).sum(axis=0) for rows in chunks) / len(X))
+    if not np.any((np.abs(mean) > _FAR * spread) & (spread > 1e-12 * np.abs(mean))):
+        return X, None
+    out = np.empty_like(X)
+    for rows in chunks:
+        out[rows] = X[rows] - mean
+    return out, mean
+
+
+def moved_back(result, mean):
+    """The result with the intercept that belongs to the columns before they were centred."""
+    return dataclasses.replace(result, intercept=result.intercept - result.coef @ mean)
+
+
 # -- penalties and outputs --------------------------------------------------------------------------
 
 
@@ -128,6 +159,43 @@ def _fits(penalty, size):
     return True
 
 
+# -- names of features -------------------------------------------------------------------------------
+
+
+def with_names(penalty, names):
+    """The penalty with these names wherever it holds names of features but not the list of all."""
+    from .catalogue import Unpenalised
+
+    if not isinstance(penalty, Penalty):
+        return penalty
+    changes = {}
+    for name, part in penalty.get_params(deep=False).items():
+        own = with_names(part, names) if isinstance(part, Penalty) else part
+        if own is not part:
+            changes[name] = own
+    if isinstance(penalty, Unpenalised) and penalty.names is None and any(isinstance(f, str) for f in penalty.features):
+        changes["names"] = list(names)
+    return copy.copy(penalty).set_params(**changes) if changes else penalty
+
+
+def check_names(penalty, names):
+    """Refuse structure that knows the features by other names than the data does."""
+    if not isinstance(penalty, Penalty):
+        return
+    for part, places in _parts(penalty, None, len(names)):
+        own = names if places is None else names[places]
+        for structure in (getattr(part, name, None) for name in ("groups", "tree", "graph")):
+            known = getattr(structure, "features", None)
+            if known is None or len(known) != len(own):
+                continue
+            other = next((j for j in range(len(own)) if str(own[j]) != known[j]), None)
+            if other is not None:
+                raise ValueError(
+                    f"{structure!r} knows feature {other} as {known[other]!r}, but that column of X is {own[other]!r}; "
+                    "make it with features=X, or fit to an array, which has no names"
+                )
+
+
 # -- structure inside a penalty ---------------------------------------------------------------------
 
 
@@ -152,9 +220,12 @@ def find_groups(penalty, p):
 
 def find_graph(penalty, p):
     """What joins neighbouring features in a penalty, as `structure.segments` takes it; None where nothing does."""
+    from .catalogue import Monotone, Oscar, Slope
     from .structure import Graph, Grid
 
     for part, places in _parts(penalty, None, p):
+        if isinstance(part, (Slope, Oscar)):
+            return "sizes"
         found, map_ = None, getattr(part, "map", None)
         size = p if places is None else len(places)
         if getattr(part, "graph", None) is not None:
@@ -165,9 +236,8 @@ def find_graph(penalty, p):
             found = Graph(map_.edges, map_.p, map_.weights)
         elif isinstance(map_, Gradient):
             found = Grid(map_.shape)
-        elif getattr(map_ if isinstance(map_, Difference) else part, "order", None) == 1:
-            found = Grid(size)  # a line
-            found = Graph(found.edges, size)
+        elif isinstance(part, Monotone) or getattr(map_ if isinstance(map_, Difference) else part, "order", None) == 1:
+            found = Graph(Grid(size).edges, size)  # a line
         if found is not None:
             return found if places is None else Graph(places[found.edges], p, getattr(found, "weights", None))
     return None

@@ -57,7 +57,7 @@ def groups_of(model, groups):
     if hasattr(model, "penalty"):
         from ._estimator_data import find_groups
 
-        return find_groups(model.penalty) if not isinstance(model.penalty, str) else None
+        return find_groups(model.penalty, coef_of(model).shape[1]) if not isinstance(model.penalty, str) else None
     return None
 
 
@@ -72,28 +72,28 @@ def fitted_groups(groups, p):
 def graph_of(model):
     from ._estimator_data import find_graph
 
-    found = find_graph(model.penalty) if hasattr(model, "penalty") and not isinstance(model.penalty, str) else None
-    if found is None:
+    if not hasattr(model, "penalty") or isinstance(model.penalty, str):
         return None
-    p = coef_of(model).shape[1]
-    line = np.column_stack([np.arange(p - 1), np.arange(1, p)])
-    return Graph(line, p) if found[0] is None else found[0]
+    found = find_graph(model.penalty, coef_of(model).shape[1])
+    return found if isinstance(found, (Graph, Grid)) else None
 
 
 def grid_of(model):
     """A grid or a matrix's shape in the terms of an estimator's penalty."""
-    from ._estimator_data import _parts, find_graph
+    from ._estimator_data import _parts
 
     if not hasattr(model, "penalty") or isinstance(model.penalty, str):
         return None
-    found = find_graph(model.penalty)
-    if found is not None:
-        return coef_of(model).shape[1] if found[0] is None else found[0] if isinstance(found[0], Grid) else None
-    for part in _parts(model.penalty):
-        if getattr(part, "shape", None) is not None:
-            return part.shape
-        if getattr(part, "order", None) is not None or hasattr(getattr(part, "map", None), "order"):
-            return coef_of(model).shape[1]
+    p = coef_of(model).shape[1]
+    for part, places in _parts(model.penalty, None, p):
+        if places is not None:  # only some of the features
+            continue
+        map_ = getattr(part, "map", None)
+        for shape in (getattr(part, "grid", None), getattr(part, "shape", None), getattr(map_, "shape", None)):
+            if shape is not None:
+                return shape
+        if getattr(part, "order", None) is not None or hasattr(map_, "order"):
+            return p
     return None
 
 

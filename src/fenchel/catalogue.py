@@ -712,7 +712,7 @@ class Unpenalised(Shorthand):
         Acts on the other features, in their order.
     features : list of feature numbers, or of names
     names : list of str or data frame, optional
-        Of all features, if `features` are names.
+        Of all features, if `features` are names. An estimator that is fitted to a data frame knows them by itself.
 
     Examples
     --------
@@ -728,7 +728,10 @@ class Unpenalised(Shorthand):
         """The features that the penalty acts on."""
         features, p = list(self.features), _known(p, "Unpenalised")
         if any(isinstance(feature, str) for feature in features):
-            places = _places(_names(self.names, "names") or [])
+            if self.names is None:
+                raise ValueError(f"features holds {features[0]!r}; names need names=, the list of all of them, or a "
+                                 "data frame in fit")  # fmt: skip
+            places = _places(_names(self.names, "names"))
             unknown = [feature for feature in features if feature not in places]
             if unknown:
                 raise ValueError(f"features holds {unknown[0]!r}, which is not among the {len(places)} names")

@@ -29,7 +29,8 @@ class _Classifies(ClassifierMixin):
         Parameters
         ----------
         X : array, sparse matrix or data frame (n, p)
-            float32 is kept as it is; dense data that is not C-ordered is copied.
+            float32 is kept as it is. Dense data is copied where it is not C-ordered, or where a column lies far from
+            zero (more than ten standard deviations) and there is an intercept: the copy is centred.
         y : vector of n labels
         sample_weight : vector of n weights, optional
         task : vector of n task names or numbers, optional
@@ -82,7 +83,8 @@ class _Regresses(RegressorMixin):
         Parameters
         ----------
         X : array, sparse matrix or data frame (n, p)
-            float32 is kept as it is; dense data that is not C-ordered is copied.
+            float32 is kept as it is. Dense data is copied where it is not C-ordered, or where a column lies far from
+            zero (more than ten standard deviations) and there is an intercept: the copy is centred.
         y : vector of n targets, or (n, outputs)
         sample_weight : vector of n weights, optional
         task : vector of n task names or numbers, optional

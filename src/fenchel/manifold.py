@@ -393,8 +393,8 @@ class Finisher:
         def balanced(part):
             return part - matrix @ gram.solve(matrix.T @ part - need)
 
-        # Douglas and Rachford's way between the balance and the ball. If they meet, it ends there; if they do not, y ends
-        # where they are closest, and what keeps them apart shows which units are wrongly held at zero
+        # Douglas and Rachford's way between the balance and the ball. If they meet, it ends there; if not, y ends where
+        # they are closest, and what keeps them apart shows which units are wrongly held at zero
         middle = y[rest]
         for _ in range(_ROUNDS):
             last = y[rest]

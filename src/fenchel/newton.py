@@ -170,8 +170,10 @@ class Newton:
         bend = problem._weights() * np.maximum(bend, max(_LEAST * mean, 1e-5 * problem.loss.smoothness / problem.n))
         if self.curvature is None:
             self.bend, self.loaded = np.zeros(bend.size), np.zeros((problem.size, problem.size))
-        change = bend - self.bend
-        change[np.abs(change) <= _SAME * np.maximum(bend, self.bend) + 0.1 * _SAME * mean] = 0.0
+            change = bend
+        else:
+            change = bend - self.bend
+            change[np.abs(change) <= _SAME * np.maximum(bend, self.bend) + 0.1 * _SAME * mean] = 0.0
         rows = np.count_nonzero(change)
         if not rows and self.curvature is not None:
             return 0.0
@@ -275,7 +277,7 @@ def _dense_curvature(problem, bend, H):
     outputs, stride, offset, slot = problem.layout
     X, p = problem.data.arrays[0], problem.p
     bend = bend.reshape(problem.n, outputs)
-    chunk = max(1, (1 << 20) // max(p, 1))
+    chunk = max(1, (1 << 18) // max(p, 1))
     for k in range(problem.vectors):
         start = k * stride
         weight = bend[:, k] if offset.size == 0 else np.where(offset == start, bend[:, 0], 0.0)

@@ -252,7 +252,7 @@ class ProxInfo:
     gap: float
     iterations: int
     converged: bool
-    dual: np.ndarray
+    dual: np.ndarray = dataclasses.field(repr=False)
 
 
 def prox(v, penalty: Penalty, step: float = 1.0, *, tol: float = 1e-10, max_iter: int = 10_000,

@@ -27,7 +27,10 @@ def _names(names, what="features") -> list[str] | None:
     """A list of different names, from a list or the columns of a data frame; None stays None."""
     if names is None:
         return None
-    names = [name if isinstance(name, str) else str(name) for name in getattr(names, "columns", names)]
+    names = getattr(names, "columns", names)
+    if isinstance(names, str) or not hasattr(names, "__iter__"):
+        raise ValueError(f"{what} is {names!r}; it must be a list of names")
+    names = [name if isinstance(name, str) else str(name) for name in names]
     places = _places(names)
     if len(places) < len(names):
         twice = next(name for k, name in enumerate(names) if places[name] != k)
@@ -941,9 +944,9 @@ def segments(coef, structure=None, names=None, outputs=None):
     Parameters
     ----------
     coef : array (p,) or (outputs, p)
-    structure : Graph, Grid, edges, or None
-        What connects the features; None for a line, each feature joined to the next. Along an edge of negative
-        weight the values are opposite.
+    structure : Graph, Grid, edges, "line" or "sizes"
+        What connects the features: in a line (also None) each is joined to the next, and "sizes" joins all of one
+        absolute value. Along an edge of negative weight the values are opposite.
     names : list of str or data frame, optional
         Of the features; the structure's by default.
     outputs : list, optional
@@ -957,15 +960,18 @@ def segments(coef, structure=None, names=None, outputs=None):
     """
     coef = _as_coef(coef)
     p = coef.shape[1]
-    edges, sign = _edges(structure, p)
+    sizes = isinstance(structure, str) and structure == "sizes"
+    edges, sign = _edges(None if sizes else structure, p)
     names = _feature_names(structure if names is None and hasattr(structure, "features") else names, p)
     outputs, rows = _output_names(outputs, len(coef)), []
     for k, w in enumerate(coef):
-        same = w[edges[:, 0]] == sign * w[edges[:, 1]]
-        a, b = edges[same].T
-        graph = sp.coo_array((np.ones(a.size), (a, b)), shape=(p, p))
-        count, label = sp.csgraph.connected_components(graph, directed=False)
-        members = np.split(np.argsort(label, kind="stable"), np.cumsum(np.bincount(label, minlength=count))[:-1])
+        if sizes:
+            label = np.unique(np.abs(w), return_inverse=True)[1]
+        else:
+            a, b = edges[w[edges[:, 0]] == sign * w[edges[:, 1]]].T
+            graph = sp.coo_array((np.ones(a.size), (a, b)), shape=(p, p))
+            label = sp.csgraph.connected_components(graph, directed=False)[1]
+        members = np.split(np.argsort(label, kind="stable"), np.cumsum(np.bincount(label))[:-1])
         for part in sorted(members, key=lambda part: part[0]):
             row = {"output": outputs[k]} if len(coef) > 1 else {}
             rows.append(row | {"value": w[part[0]], "size": part.size, "features": list(names[part])})
@@ -999,7 +1005,7 @@ def _feature_names(names, p):
 
 def _edges(structure, p):
     """Edges and, for each, whether its ends are equal (1) or opposite (-1)."""
-    if structure is None:
+    if structure is None or (isinstance(structure, str) and structure == "line"):
         edges, weights = np.column_stack([np.arange(p - 1), np.arange(1, p)]), None
     else:
         graph = structure if isinstance(structure, (Graph, Grid)) else Graph(structure, p)

@@ -26,7 +26,7 @@ class _Announce(event.Listener):
 
     def on_start(self, record):
         function = record.data.get("dispatcher")
-        if not _Announce.said and getattr(function, "__module__", "").startswith("fenchel."):
+        if not _Announce.said and (getattr(function, "__module__", None) or "").startswith("fenchel."):
             _Announce.said = True
             logger.warning("fenchel is compiling its kernels; this takes some seconds, once per machine")
 
