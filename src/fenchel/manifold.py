@@ -33,6 +33,7 @@ _WORST = 0.01  # of the largest violation, what else is set free with it
 _LEAN = 1e-10  # how far a unit that was set free is thought to be from zero
 _DIFFERENCE = 1e-5  # in the scores, for the second derivative of the loss
 _LIFT = 1e-10  # of the mean diagonal of the curvature: makes it definite
+_MOST_TURNED = 800  # coefficients up to which zeros that join more than two features are followed
 _MOST_DIRECT = 2000  # coefficients up to which the curvature may be a matrix
 _DENSE = 1 << 18  # entries up to which B'N is a plain array
 _KEPT, _KEPT_ENTRIES = 0.1, 1 << 22  # numbers that may be kept beside the data: a share of it, and some at any rate
@@ -176,7 +177,9 @@ class Finisher:
         zx = problem.gradient_sum(x)
         self.passes += 0.5
         y = self._complete(face.map @ z, zx, y)
-        return Point(w, x, y, zx, problem.map_slots @ w, value), face
+        u = problem.map_slots @ w
+        u[face.zero] = 0.0
+        return Point(w, x, y, zx, u, value), face
 
     def _outside(self, point):
         """Units at zero whose dual variables are outside their ball, by unit."""
@@ -195,16 +198,16 @@ class Finisher:
     # -- the structure ------------------------------------------------------------------------------
 
     def _face(self, zero, lean=None):
-        """The linear set on which these coordinates of B'w are zero; None where that is more than zeros and ties."""
+        """The linear set on which these coordinates of B'w are zero; None where it cannot be told."""
         problem = self.problem
         matrix, counts = problem.map, np.diff(problem.map.indptr)
-        if np.any(counts[zero] > 2):
-            return None
         start = matrix.indptr[:-1]
-        pairs = start[np.flatnonzero(zero & (counts == 2))]
+        pairs = np.flatnonzero(zero & (counts == 2))
+        even = np.abs(matrix.data[start[pairs]]) == np.abs(matrix.data[start[pairs] + 1])
+        others = zero & (counts > 2)  # and what else is neither a zero nor a tie
+        others[pairs[~even]] = True
+        pairs = start[pairs[even]]
         left, right = matrix.data[pairs], matrix.data[pairs + 1]
-        if np.any(np.abs(left) != np.abs(right)):
-            return None
         label, side, torn = tied_features(
             matrix.indices[pairs], matrix.indices[pairs + 1], -np.sign(left * right), matrix.shape[1]
         )
@@ -220,7 +223,9 @@ class Finisher:
             signs, count = np.append(signs, np.ones(own.size)), count + own.size
         if lean is not None:
             lean = _LEAN * lean / max(np.abs(lean).max(initial=0.0), 1e-300)
-        return _Face(problem, zero, slots, columns, signs, count, self.entries, lean)
+        if others.any() and count > _MOST_TURNED:
+            return None
+        return _Face(problem, zero, slots, columns, signs, count, self.entries, lean, others)
 
     def _value(self, scores, face, z):
         return self.problem.mean_loss(scores) + self.problem.penalty_value(face.map @ z)
@@ -316,8 +321,7 @@ class Finisher:
         squares = np.zeros(problem.size)
         squares[problem.feature_slots] = np.tile(problem.data.mean_squares, problem.vectors)
         squares[problem.intercept_slots] = 1.0
-        diagonal = np.bincount(face.columns, (bend.sum() / problem.vectors * squares)[face.slots], face.count)
-        diagonal += own.diagonal()
+        diagonal = face.diagonal(bend.sum() / problem.vectors * squares) + own.diagonal()
         diagonal = np.maximum(diagonal, 1e-12 * diagonal.max())
         move, left = np.zeros(slope.size), -slope
         scaled = left / diagonal
@@ -418,40 +422,62 @@ class Finisher:
 
 
 class _Face:
-    """{N z}: slot `slots[i]` of w is signs[i] z[columns[i]], the others are zero. `map` is B'N.
+    """{N z}, on which the `zero` coordinates of B'w vanish. `map` is B'N.
 
-    `zero` coordinates of B'w vanish on it. `lean` says on which side of zero units are that were just set free.
+    Slot `slots[i]` of w is signs[i] v[columns[i]], the others are zero; v is z itself, or v = T z where some zeros
+    (`others`) join more than two features. `lean` says on which side of zero units are that were just set free.
     """
 
-    def __init__(self, problem, zero, slots, columns, signs, count, entries, lean):
-        self.zero, self.slots, self.columns, self.signs, self.count = zero, slots, columns, signs, count
-        self.size, self.lean = problem.size, lean
-        self.shares = np.maximum(np.bincount(columns, minlength=count), 1)
+    def __init__(self, problem, zero, slots, columns, signs, inner, entries, lean, others):
+        self.zero, self.slots, self.columns, self.signs, self.inner = zero, slots, columns, signs, inner
+        self.size, self.lean, self.turn, self.count = problem.size, lean, None, inner
+        self.shares = np.maximum(np.bincount(columns, minlength=inner), 1)
         column, sign = np.full(problem.size, -1), np.zeros(problem.size)
         column[slots], sign[slots] = columns, signs
         row, slot, value = entries
         some = column[slot] >= 0
         row, column, value = row[some], column[slot[some]], value[some] * sign[slot[some]]
-        if problem.d * count <= _DENSE:
-            self.map = np.zeros((problem.d, count))
+        if others.any() or problem.d * inner <= _DENSE:
+            self.map = np.zeros((problem.d, inner))
             np.add.at(self.map, (row, column), value)
         else:
-            self.map = sp.csr_array((value, (row, column)), shape=(problem.d, count))
+            self.map = sp.csr_array((value, (row, column)), shape=(problem.d, inner))
+        if others.any():
+            self.turn = _null_space(self.map[others])
+            self.count = self.turn.shape[1]
+            self.map = self.map @ self.turn
+            self.map[zero] = 0.0
         self.data = _View(problem, self)
 
     def lift(self, z):
         """w = N z."""
         w = np.zeros(self.size)
-        w[self.slots] = self.signs * z[self.columns]
+        w[self.slots] = self.signs * (z if self.turn is None else self.turn @ z)[self.columns]
         return w
 
     def pull(self, v):
         """N'v."""
-        return np.bincount(self.columns, self.signs * v[self.slots], self.count)
+        v = np.bincount(self.columns, self.signs * v[self.slots], self.inner)
+        return v if self.turn is None else self.turn.T @ v
 
     def inside(self, w):
         """z of the point closest to w."""
-        return self.pull(w) / self.shares
+        if self.turn is None:
+            return self.pull(w) / self.shares
+        return np.linalg.solve(self.turn.T @ (self.shares[:, None] * self.turn), self.pull(w))
+
+    def diagonal(self, d):
+        """The diagonal of N' diag(d) N."""
+        d = np.bincount(self.columns, d[self.slots], self.inner)
+        return d if self.turn is None else (self.turn**2).T @ d
+
+
+def _null_space(rows):
+    """An orthonormal basis of {v : rows v = 0}."""
+    q, r, _ = scipy.linalg.qr(rows.T, pivoting=True)
+    size = np.abs(np.diag(r))
+    rank = int(np.count_nonzero(size > 1e-12 * size.max(initial=0.0)))
+    return np.ascontiguousarray(q[:, rank:])
 
 
 class _View:
@@ -460,7 +486,7 @@ class _View:
     def __init__(self, problem, face):
         self.problem, self.face = problem, face
         k = face.count
-        self.ones = k - 1 if problem.fit_intercept and problem.single else -1
+        self.ones = face.inner - 1 if problem.fit_intercept and problem.single else -1
         width = problem.data.stored / problem.n
         small = problem.visits * k <= max(_KEPT * problem.data.stored, _KEPT_ENTRIES)
         small = small and k <= width * (8 if problem.data.sparse else 0.5)  # where that saves time, too
@@ -473,7 +499,7 @@ class _View:
         from .kernels.newton import reduce_dense, reduce_sparse
 
         problem, face = self.problem, self.face
-        out = np.zeros((last - first, face.count))
+        out = np.zeros((last - first, face.inner))
         if problem.data.sparse:
             reduce_sparse(*problem.data.arrays, first, *self._lookup(), out)
         else:
@@ -483,7 +509,7 @@ class _View:
             )  # fmt: skip
         if self.ones >= 0:
             out[:, self.ones] = 1.0
-        return out
+        return out if face.turn is None else out @ face.turn
 
     def _lookup(self):
         """The column of z and the sign of every feature; -1 where it plays no part."""
@@ -511,11 +537,12 @@ class _View:
         """sum of bend_i (N'z_i)(N'z_i)', as a matrix."""
         from .kernels.newton import reduced_sparse_curvature
 
-        problem, k = self.problem, self.face.count
-        out = np.zeros((k, k))
+        problem, k, turn = self.problem, self.face.count, self.face.turn
         if self.scattered:
+            out = np.zeros((self.face.inner, self.face.inner))
             reduced_sparse_curvature(*problem.data.arrays, bend, *self._lookup(), self.ones, out)
-            return out
+            return out if turn is None else turn.T @ out @ turn
+        out = np.zeros((k, k))
         chunk = max(64, (1 << 20) // max(k, 1))
         for first in range(0, problem.n, chunk):
             last = min(first + chunk, problem.n)
