@@ -218,7 +218,7 @@ def test_a_path_begins_at_exactly_zero(loss):
     problem = images(fl.TotalVariation((8, 8), l1_ratio=0.1), loss)
     answer = fl.path(problem, n_alphas=3, eps=0.9, tol=1e-5)
     assert not answer.coefs[0].any()
-    assert answer.epochs[0] == 1
+    assert answer.epochs[0] == 1  # the proof came with alpha_max
     assert answer.coefs[2].any()
     assert answer.converged.all()
     there = problem.with_alpha(answer.alphas[0])

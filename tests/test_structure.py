@@ -32,8 +32,8 @@ def listed(groups):
 
 def test_groups_from_lists_dicts_and_labels():
     assert listed(Groups([[0, 2], range(1, 3)])) == {"group 0": [0, 2], "group 1": [1, 2]}
-    assert listed(Groups([[0], [1]], names="ab", p=3)) == {"a": [0], "b": [1]}
-    assert listed(Groups({"a": ["y"], "b": ["x", 1]}, features="xyz")) == {"a": [1], "b": [0, 1]}
+    assert listed(Groups([[0], [1]], names=list("ab"), p=3)) == {"a": [0], "b": [1]}
+    assert listed(Groups({"a": ["y"], "b": ["x", 1]}, features=list("xyz"))) == {"a": [1], "b": [0, 1]}
     assert listed(Groups(["b", "a", "b"])) == {"a": [1], "b": [0, 2]}
     assert listed(Groups(np.array([[3, 4], [0, 1]]))) == {"group 0": [3, 4], "group 1": [0, 1]}
     labels = Groups(pd.Series([1, 0, 1]), names=["even", "odd"])
@@ -46,7 +46,7 @@ def test_groups_look_like_a_list():
     assert groups.sizes.tolist() == [2, 1] and groups.overlap
     with pytest.raises(KeyError, match="no group 'c'"):
         groups["c"]
-    frame = Groups({"a": [0, 1], "b": [1]}, features="xyz").to_frame()
+    frame = Groups({"a": [0, 1], "b": [1]}, features=list("xyz")).to_frame()
     assert frame.loc["a", "features"] == ["x", "y"] and frame["size"].tolist() == [2, 1]
     assert Groups([[1]]).to_frame()["features"].iloc[0] == [1]
 
@@ -188,10 +188,10 @@ def test_complete_gives_every_feature_a_group():
         (lambda: Groups([[0], None]), "group 'group 1' is None"),
         (lambda: Groups({"a": [0], "b": []}), "group 'b' is empty"),
         (lambda: Groups({"a": [0, 1, 0]}), "group 'a' holds feature 0 twice"),
-        (lambda: Groups({"a": ["y", "y"]}, features="xy"), "group 'a' holds feature 'y' twice"),
-        (lambda: Groups({"a": ["q"]}, features="xy"), "group 'a' holds 'q', which is not among the 2 features"),
+        (lambda: Groups({"a": ["y", "y"]}, features=list("xy")), "group 'a' holds feature 'y' twice"),
+        (lambda: Groups({"a": ["q"]}, features=list("xy")), "group 'a' holds 'q', which is not among the 2 features"),
         (lambda: Groups({"a": ["q"]}), "group 'a' holds 'q'; names need features="),
-        (lambda: Groups({"a": "xy"}, features="xy"), "group 'a' is 'xy'; it must be a list"),
+        (lambda: Groups({"a": "xy"}, features=list("xy")), "group 'a' is 'xy'; it must be a list"),
         (lambda: Groups({"a": [5]}, p=5), "group 'a' holds feature 5; features are numbered from 0 to 4"),
         (lambda: Groups({"a": [-1]}), "group 'a' holds feature -1; features are numbered from 0$"),
         (lambda: Groups({"a": [0.5]}), "group 'a' holds 0.5"),
@@ -200,7 +200,8 @@ def test_complete_gives_every_feature_a_group():
         (lambda: Groups([[0], [1]], names=["a", "a"]), "names names 'a' twice"),
         (lambda: Groups({"a": [0]}, names=["b"]), "given twice"),
         (lambda: Groups([[0]], features=["x", "x"]), "features names 'x' twice"),
-        (lambda: Groups([[0]], p=3, features="xy"), "features has 2 names for p = 3 features"),
+        (lambda: Groups([[0]], features="xy"), "features is 'xy'; it must be a list of names"),
+        (lambda: Groups([[0]], p=3, features=list("xy")), "features has 2 names for p = 3 features"),
         (lambda: Groups([[0]], p=0), "p is 0"),
         (lambda: Groups([0, 1, 1], p=4), "groups has 3 labels for 4 features"),
         (lambda: Groups.from_columns(COLUMNS, by={"a": ["weight"]}), "group 'a' holds 'weight', which is not among"),
@@ -230,10 +231,10 @@ def test_groups_refuse(make, message):
 
 
 def test_graph_from_edges():
-    graph = Graph.from_edges([("b", "c"), ("a", "c")], features="abc")
+    graph = Graph.from_edges([("b", "c"), ("a", "c")], features=list("abc"))
     assert graph.edges.tolist() == [[1, 2], [0, 2]] and graph.weights is None and len(graph) == 2
     frame = pd.DataFrame({"from": ["a", "b"], "to": ["b", "c"], "strength": [1.0, -2.0]})
-    weighted = Graph(frame, features="abc")
+    weighted = Graph(frame, features=list("abc"))
     assert weighted.edges.tolist() == [[0, 1], [1, 2]] and weighted.weights.tolist() == [1, -2]
     assert weighted.to_frame()["to"].tolist() == ["b", "c"]
     assert Graph(np.array([[0, 1, 0.5]]), 2).weights.tolist() == [0.5]
@@ -295,13 +296,16 @@ def test_correlations_in_slabs(monkeypatch):
     ("make", "message"),
     [
         (lambda: Graph([(0, 1)]), "p or features is needed"),
-        (lambda: Graph([("a", "z")], features="abc"), r"edge 0, \('a', 'z'\), joins 'z', which is not among the 3"),
+        (
+            lambda: Graph([("a", "z")], features=list("abc")),
+            r"edge 0, \('a', 'z'\), joins 'z', which is not among the 3",
+        ),
         (lambda: Graph(np.array([[0, 1], [1, 9]]), 3), r"edge 1, \(1, 9\), joins 9, which is not among the 3 features"),
         (lambda: Graph([(0, -1)], 3), r"edge 0, \(0, -1\), joins -1"),
         (lambda: Graph([(0, 0.5)], 3), "joins 0.5"),
         (lambda: Graph([(0, "a")], 3), "joins 'a'"),
         (lambda: Graph([(1, 1)], 3), "edge 0 joins 1 to itself"),
-        (lambda: Graph([("a", "b"), ("b", "a")], features="ab"), "edge 1 joins 'b' and 'a' a second time"),
+        (lambda: Graph([("a", "b"), ("b", "a")], features=list("ab")), "edge 1 joins 'b' and 'a' a second time"),
         (lambda: Graph([(0, 1), (0, 1, 2)], 3), r"edge 1 is \(0, 1, 2\)"),
         (lambda: Graph([(0,)], 3), r"edge 0 is \(0,\)"),
         (lambda: Graph([(0, 1)], 3, weights=[1, 2]), "weights has 2 entries; expected 1"),
@@ -406,11 +410,11 @@ def test_trees_refuse(make, message):
 
 
 def test_support():
-    frame = support([0.0, -2.0, 0.5, 0.0], "abcd")
+    frame = support([0.0, -2.0, 0.5, 0.0], list("abcd"))
     assert frame["feature"].tolist() == ["b", "c"] and frame["coefficient"].tolist() == [-2.0, 0.5]
     assert support([0.0, 1.0])["feature"].tolist() == [1]
     assert support(np.zeros(3)).empty
-    several = support([[0.0, 1.0], [3.0, -4.0]], Groups([[0]], features="xy"))
+    several = support([[0.0, 1.0], [3.0, -4.0]], Groups([[0]], features=list("xy")))
     assert several.to_dict("list") == {"output": [0, 1, 1], "feature": ["y", "y", "x"], "coefficient": [1, -4, 3]}
 
 
@@ -425,9 +429,9 @@ def test_active_groups():
 
 
 def test_segments():
-    line = segments([1.0, 1.0, 0.0, 1.0], names="abcd")
+    line = segments([1.0, 1.0, 0.0, 1.0], names=list("abcd"))
     assert line.to_dict("list") == {"value": [1, 0, 1], "size": [2, 1, 1], "features": [["a", "b"], ["c"], ["d"]]}
-    ring = segments([1.0, 1.0, 0.0, 1.0], Graph([(0, 3), (0, 1), (1, 2)], features="abcd"))
+    ring = segments([1.0, 1.0, 0.0, 1.0], Graph([(0, 3), (0, 1), (1, 2)], features=list("abcd")))
     assert ring["features"].tolist() == [["a", "b", "d"], ["c"]]
     nearly = segments([1.0, np.nextafter(1.0, 2.0)])
     assert nearly["size"].tolist() == [1, 1]
@@ -441,7 +445,7 @@ def test_segments():
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: support(np.ones(3), "ab"), "names has 2 entries for 3 coefficients"),
+        (lambda: support(np.ones(3), list("ab")), "names has 2 entries for 3 coefficients"),
         (lambda: support(np.zeros((2, 2, 2))), "coef has shape"),
         (lambda: active_groups(np.ones(3), Groups([[0]], p=4)), "describes 4 features"),
         (lambda: segments(np.ones(3), Grid(4)), "describes 4 features"),

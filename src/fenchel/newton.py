@@ -20,7 +20,6 @@ import types
 
 import numpy as np
 import scipy.linalg
-import scipy.sparse as sp
 
 from .manifold import Point
 from .penalties import Separable
@@ -74,17 +73,17 @@ class Newton:
     def correct(self, problem: Problem, w, y, *, tol: float, steps: int = 20, scores=None) -> Result:
         """Up to `steps` steps from w (with its scores, if known) and the dual variables y, a certificate after each.
 
-        The result's status is CONVERGED where the relative gap is at most tol, otherwise EPOCH_LIMIT. An epoch is a
-        step, or a pass over the data for H.
+        The result's status is CONVERGED where the relative gap is at most tol, otherwise EPOCH_LIMIT. An epoch is two
+        products with the data, as a step needs them, or a pass over it for H.
         """
         self._attach(problem)
         clock = time.perf_counter()
         best, answer = Certificate(np.inf, -np.inf, np.inf), w
         history, status, epochs = History(), Status.EPOCH_LIMIT, 0
+        begun, fresh = round(self.passes), True
         at = self._look(w, problem.scores(w) if scores is None else scores, problem.map_slots @ w)
         at.zx = problem.gradient_sum(at.x)
-        begun, fresh = round(self.passes), True
-        self.passes += self._refresh(at.scores)
+        self.passes += (1.0 if scores is None else 0.5) + self._refresh(at.scores)
         for _ in range(steps):
             before, at = at, self._advance(at, y)
             y = at.y
@@ -195,8 +194,7 @@ class Newton:
             H[slots, slots] = 1.0
         diagonal = np.diag(H)
         H[np.diag_indices_from(H)] += _LIFT * diagonal + 1e-14 * diagonal.mean() + 1e-300
-        self.curvature, self.inverse = H, None
-        self._cholesky = scipy.linalg.cho_factor(H, lower=True)
+        self.curvature, self.inverse, self._cholesky = H, None, None
         return rows / change.size
 
     def _missed(self, change, move):
@@ -206,19 +204,24 @@ class Newton:
         if not self.problem.fit_intercept:
             miss[self.problem.intercept_slots] = 0.0
         size = move @ foreseen
+        if self._cholesky is None:
+            self._cholesky = scipy.linalg.cho_factor(self.curvature, lower=True)
         return math.sqrt(max(miss @ scipy.linalg.cho_solve(self._cholesky, miss), 0.0) / size) if size > 0 else 0.0
 
     # -- the model ----------------------------------------------------------------------------------
 
     def _factor(self):
         """The step of every coordinate from the curvature that it sees, and the inverse that goes with it."""
+        from .kernels.newton import add_coupling
+
         problem = self.problem
         seen = problem.map_slots.power(2) @ (1.0 / np.diag(self.curvature))
         if seen.size:
             seen = (np.bincount(self.units, seen) / np.maximum(np.bincount(self.units), 1))[self.units]
         self.step = self.pace * self.bet / np.maximum(seen, 1e-300)
-        coupled = problem.adjoint @ sp.diags_array(self.step) @ problem.map_slots
-        self.inverse = np.linalg.inv(self.curvature + coupled.toarray())
+        matrix = self.curvature.copy()
+        add_coupling(self.penalty.map, self.step, matrix)
+        self.inverse = _inverse(matrix)
 
     def _step(self, w, zx, y):
         """w, u and y of one Newton step, with the structure of u made exact in w."""
@@ -270,6 +273,16 @@ class Newton:
         bet = np.where(zero, _BET, 1 / _BET)
         if not np.array_equal(bet, self.bet):
             self.bet, self.inverse = bet, None
+
+
+def _inverse(matrix):
+    """Of a definite matrix; of any other, where rounding has made it one."""
+    factor, failed = scipy.linalg.lapack.dpotrf(matrix, lower=1)
+    if failed:
+        return np.linalg.inv(matrix)
+    half, _ = scipy.linalg.lapack.dpotri(factor, lower=1)
+    half = np.tril(half)
+    return np.ascontiguousarray(half + np.tril(half, -1).T)
 
 
 def _dense_curvature(problem, bend, H):

@@ -58,6 +58,17 @@ def solve_model(inverse, goal, v, u, y, r, scale, ridge, B, psi, tol, most, info
 
 
 @njit(fastmath=FAST, cache=True, nogil=True)
+def add_coupling(B, r, out):
+    """out += B diag(r) B'."""
+    start, column, value = B
+    for e in range(r.size):
+        for a in range(start[e], start[e + 1]):
+            weight, line = r[e] * value[a], out[column[a]]
+            for b in range(start[e], start[e + 1]):
+                line[column[b]] += weight * value[b]
+
+
+@njit(fastmath=FAST, cache=True, nogil=True)
 def sparse_curvature(data, indices, indptr, layout, bend, out):
     """out += the sum over visits of bend_i z_i z_i' for CSR rows, each pair of different entries in one place only."""
     outputs, stride, offset, slot = layout
