@@ -184,7 +184,7 @@ class SmoothedHinge(_Margin):
     def value(self, score, target):
         short = np.maximum(1.0 - np.asarray(score) * target, 0.0)
         s = self.smoothing
-        return np.where(short >= s, short - 0.5 * s, short * short / (2 * s))
+        return np.where(short >= s, short - 0.5 * s, np.minimum(short, s) ** 2 / (2 * s))
 
     def gradient(self, score, target):
         short = np.clip((1.0 - np.asarray(score) * target) / self.smoothing, 0.0, 1.0)
