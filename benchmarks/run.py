@@ -29,7 +29,7 @@ from environments import CannotInstall, Environments, cache_folder
 from objective import FORMAT, Objective
 from results import EPSILONS, OURS, Results, machine
 
-LIMIT = 10.0  # seconds of a solver on a problem, unless the data set says otherwise
+LIMIT, QUICK = 10.0, 3.0  # seconds of a solver on a problem, unless the data set says otherwise; with --quick
 _GRACE = 10.0  # seconds beyond the limit until a process that does not answer is ended
 _WARM_UP = 240.0  # seconds for imports and compiling
 _REFERENCE = 120.0  # seconds for the reference optimum
@@ -64,7 +64,7 @@ def parse(arguments):
     add = parser.add_argument
     add("--problem", action="append", metavar="NAME", help="only this problem (may be repeated)")
     add("--solver", action="append", metavar="FILE", help="only this solver, by its file in solvers/ (may be repeated)")
-    add("--quick", action="store_true", help="a few small problems, one repetition")
+    add("--quick", action="store_true", help=f"a few small problems, one repetition, at most {QUICK:g} s each")
     add("--repetitions", type=int, metavar="N", help="medians of N (5; 1 with --quick)")
     add("--limit", type=float, metavar="SECONDS", help=f"of a solver on a problem ({LIMIT:g}, more on large ones)")
     add("--clock", choices=("wall", "processor"), default="wall",
@@ -159,7 +159,7 @@ def play(problem, stems, solvers, environments, results, options):
     except FileNotFoundError as error:
         print(f"{problem.name}: left out, {error}", flush=True)
         return
-    limit = options.limit or problem.limit
+    limit = options.limit or (QUICK if options.quick else problem.limit)
     objective = Objective.load(file)
     skipped = {stem: solvers[stem].skip(objective) for stem in stems}
     del objective
