@@ -32,7 +32,7 @@ _ACCENT, _GREY = "#c2410c", "#6b7280"
 _COLOURS = ("#1d4ed8", "#0f766e", "#7c3aed", "#b45309", "#be185d", "#4d7c0f", "#0369a1", "#78716c", "#a21caf",
             "#047857", "#9f1239", "#334155")  # fmt: skip
 _TIMES = "\u00d7"
-_MARKS = "osDv^P<>Xphd"
+_MARKS = "osDv^P<>Xph"  # one fewer than the colours, so that no two solvers share both
 
 
 def write_page(results: Results, page: Path, images: Path | None = None):
@@ -153,7 +153,7 @@ def section(results, problem):
     kind = "sparse" if facts["sparse"] else "dense"
     what = WHAT.get(problem, problem)
     yield (
-        f"{what}; {facts['n']:,} {kind} rows, {facts['p']:,} features, {facts['rows']:,} rows of "
+        f"Problem: {what}; {facts['n']:,} {kind} rows, {facts['p']:,} features, {facts['rows']:,} rows of "
         f"B'. Limit {facts['limit']:g} s. Reference {results.optimum(problem):.12g}, certified to within "
         f"{max(results.doubt(problem), 1e-16):.0e}."
     )

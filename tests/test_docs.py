@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import importlib.util
 import pathlib
 import re
 import shlex
@@ -99,13 +101,13 @@ def is_generated(target):
     return folder == "api" and name in reference().pages()
 
 
+@functools.cache
 def reference():
-    sys.path.insert(0, str(DOCS))
-    try:
-        import reference
-    finally:
-        sys.path.remove(str(DOCS))
-    return reference
+    """docs/reference.py, under a name of its own: the tests have a module `reference`, too."""
+    spec = importlib.util.spec_from_file_location("documentation_reference", DOCS / "reference.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
