@@ -865,13 +865,13 @@ def test_path_writes_what_the_library_finds(structured):
     expected = fl.path(
         X, SCORE, loss="squared", penalty=fl.GroupLasso(APART), fit_intercept=True, n_alphas=12, eps=0.01
     )
-    table = pd.read_csv("path.csv", float_precision="round_trip")
+    table = pd.read_csv("path.csv")
     assert table.columns[:5].tolist() == ["alpha", "objective", "lower_bound", "relative_gap", "nonzeros"]
     assert np.allclose(table.alpha, expected.alphas) and np.allclose(table.objective, expected.primals, rtol=2e-6)
     assert table.relative_gap.max() <= 1e-6 and set(table.status) == {"converged"}
     assert table.nonzeros.tolist() == expected.nonzeros.tolist()
     assert table.active_groups.tolist() == [sum(bool(w[g].any()) for g in APART.values()) for w in expected.coefs]
-    coefs = pd.read_csv("c.csv", float_precision="round_trip")
+    coefs = pd.read_csv("c.csv")
     assert coefs.columns.tolist() == ["alpha", "(intercept)", *NAMES]
     problem = fl.Problem(X, SCORE, loss="squared", penalty=fl.GroupLasso(APART), fit_intercept=True)
     for (_, row), objective in zip(coefs.iterrows(), table.objective, strict=True):

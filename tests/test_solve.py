@@ -123,6 +123,22 @@ def test_stalls_at_rounding_instead_of_running_on(problem):
     assert result.relative_gap < 1e-12
 
 
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+def test_an_interrupt_that_python_swallows_is_not_lost(problem):
+    class Swallows:
+        def __del__(self):
+            signal.raise_signal(signal.SIGINT)  # an exception in a destructor is printed and forgotten
+
+    def callback(snapshot):
+        if snapshot.epoch == 5:
+            Swallows()
+
+    result = fl.solve(problem, tol=0, max_epochs=200, callback=callback, check_every=5, newton=False)
+    assert result.status is fl.Status.INTERRUPTED
+    assert result.epochs == 5
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
 def test_interrupt_returns_the_best_answer(tmp_path):
     """A real SIGINT to a real process in the middle of a long solve."""
     script = tmp_path / "long.py"
@@ -138,7 +154,7 @@ def test_interrupt_returns_the_best_answer(tmp_path):
                 if snapshot.epoch == 5:
                     print("started", flush=True)
                 time.sleep(0.05)  # long enough for the signal to find it at work
-            result = fl.solve(problem, tol=0, max_epochs=10**9, callback=started, check_every=5)
+            result = fl.solve(problem, tol=0, max_epochs=10**9, callback=started, check_every=5, newton=False)
             print(result.status.name, result.epochs > 0, np.isfinite(result.primal), flush=True)
             """
         )

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 import numbers
+import signal
+import threading
 import time
 import types
 
@@ -83,8 +86,28 @@ def solve(
     if why_not:
         raise ValueError(f"{method} does not fit this problem: {why_not}")
     run = _Run(problem, algorithm, tol, int(max_epochs), time_limit, callback, check_every)
-    with make_progress(progress, tol, max_epochs) as show:
+    with make_progress(progress, tol, max_epochs) as show, _interrupts() as run.interrupts:
         return run.go(np.random.default_rng(random_state), warm_start, show)
+
+
+@contextlib.contextmanager
+def _interrupts():
+    """The interrupts so far. One that is raised where Python swallows it (in a destructor, say) is not lost."""
+    own = threading.current_thread() is threading.main_thread()
+    if not own or signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
+        yield []
+        return
+    caught = []
+
+    def handler(number, frame):
+        caught.append(number)
+        signal.default_int_handler(number, frame)
+
+    signal.signal(signal.SIGINT, handler)
+    try:
+        yield caught
+    finally:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def _real(value):
@@ -98,6 +121,7 @@ class _Run:
         self.max_epochs, self.time_limit = max_epochs, time_limit
         self.best = Certificate(np.inf, -np.inf, np.inf, "no certificate was made")
         self.w = np.zeros(problem.size)
+        self.interrupts = []
 
     def go(self, rng, warm_start, show):
         clock = time.perf_counter()
@@ -128,6 +152,8 @@ class _Run:
                 if _spent(state) >= last:
                     status = Status.EPOCH_LIMIT
                     break
+                if self.interrupts:
+                    raise KeyboardInterrupt
                 began = time.perf_counter()
                 self.method.epoch(state)
                 self.work += time.perf_counter() - began
