@@ -31,9 +31,6 @@ extensions = [
 ]
 exclude_patterns = ["_build", "gallery/*.ipynb", "gallery/*.py", "gallery/*.codeobj.json", "**/GALLERY_HEADER.rst"]
 
-# a page that is still being written must not stop the build
-suppress_warnings = ["toc.not_readable"]
-
 # -- pages ------------------------------------------------------------------------------------------
 
 myst_heading_anchors = 3
