@@ -131,7 +131,10 @@ def test_ctrl_c_keeps_the_best_answer(folder):
     command = [sys.executable, "-m", "fenchel", "fit", *endless()]
     # a forced terminal shows the bar, which tells when the solver is at work
     environment = os.environ | {"FORCE_COLOR": "1", "TERM": "xterm", "COLUMNS": "200"}
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment) as running:
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # a background shell leaves it deaf
+    ) as running:  # fmt: skip
         try:
             seen = b""
             while not re.search(rb"epoch +[1-9]", seen):

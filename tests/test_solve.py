@@ -123,8 +123,15 @@ def test_stalls_at_rounding_instead_of_running_on(problem):
     assert result.relative_gap < 1e-12
 
 
+def hear_interrupts():
+    """A shell starts background jobs deaf to them, and what they start inherits that."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 def test_an_interrupt_that_python_swallows_is_not_lost(problem):
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+
     class Swallows:
         def __del__(self):
             signal.raise_signal(signal.SIGINT)  # an exception in a destructor is printed and forgotten
@@ -136,7 +143,7 @@ def test_an_interrupt_that_python_swallows_is_not_lost(problem):
     result = fl.solve(problem, tol=0, max_epochs=200, callback=callback, check_every=5, newton=False)
     assert result.status is fl.Status.INTERRUPTED
     assert result.epochs == 5
-    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    assert signal.signal(signal.SIGINT, before) is signal.default_int_handler
 
 
 def test_interrupt_returns_the_best_answer(tmp_path):
@@ -159,7 +166,8 @@ def test_interrupt_returns_the_best_answer(tmp_path):
             """
         )
     )
-    with subprocess.Popen([sys.executable, str(script)], stdout=subprocess.PIPE, text=True) as process:
+    command = [sys.executable, str(script)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, preexec_fn=hear_interrupts) as process:
         assert process.stdout.readline().strip() == "started"
         os.kill(process.pid, signal.SIGINT)
         assert process.stdout.readline().strip() == "INTERRUPTED True True"
