@@ -63,7 +63,7 @@ class Loss:
         if self.kernel is None and self.scalar_step is None:
             raise TypeError(f"{type(self).__name__} must define dual_step, scalar_step or kernel")
         point, curvature, target = (np.array(a, dtype=float) for a in np.broadcast_arrays(point, curvature, target))
-        out, weight, params = np.empty_like(point), np.ones_like(point), self.params
+        out, weight, params = np.zeros_like(point), np.ones_like(point), self.params
         self.compiled().ctypes(point.size, *(_pointer(a) for a in (out, point, curvature, target, weight, params)))
         return out
 

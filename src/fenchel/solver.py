@@ -223,6 +223,7 @@ class _Run:
         """Epochs to the next certificate: more of them as the run grows long, fewer if the goal seems near."""
         if self.check_every:
             return spacing
+        spacing = math.ceil(spacing / getattr(self.state, "share", 1.0))  # epochs in which rows rest are short
         left = self.method.epochs_left(self.state, self.tol)
         return int(np.clip(math.ceil(1.1 * left), math.ceil(spacing / 3), max(spacing, self.state.epoch // 12)))
 

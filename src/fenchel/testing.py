@@ -406,7 +406,7 @@ def _call_step(loss, point, curvature, target, weight):
     from .kernels.calls import STEP_CTYPE
     from .losses import _pointer
 
-    function, params, out = loss.compiled(), loss.params, np.empty_like(point)
+    function, params, out = loss.compiled(), loss.params, np.zeros_like(point)
     STEP_CTYPE(function.address)(point.size, *(_pointer(a) for a in (out, point, curvature, target, weight, params)))
     if hasattr(function, "check"):
         function.check()

@@ -125,6 +125,7 @@ def solve_rows(data, loss, first, last, x, v, tau, squares, tol, most, space):
             goal[0] = target[i]
             if weight.size > 0:
                 mass[0] = weight[row]
+            new[0] = x[i]
             call_step(loss[0], 1, new, point, bend, goal, mass, loss[2])
             own[i - first] = bend[0] * (point[0] - new[0])
             change = new[0] - x[i]
@@ -277,6 +278,7 @@ def joint_step(data, loss, first, last, x, zx, v, bend, space):
     for i in range(first, last):
         curvature[i - first] = bend[i]
         score[i - first] = x[i] + score[i - first] / bend[i]
+        new[i - first] = x[i]
     call_step(loss[0], last - first, new, score, curvature, goal, mass, loss[2])
     for i in range(first, last):
         change = new[i - first] - x[i]

@@ -18,7 +18,7 @@ _float_pointer = types.CPointer(types.float64)
 _int_pointer = types.CPointer(types.int64)
 
 # step(n, x, point, curvature, target, weight, params): x[i] becomes argmin of
-# weight f*(x / weight) + curvature/2 (x - point)^2 for n rows; params are the loss's own.
+# weight f*(x / weight) + curvature/2 (x - point)^2 for n rows; before, it is a guess. params are the loss's own.
 STEP_SIGNATURE = types.void(
     types.int64, _float_pointer, _float_pointer, _float_pointer, _float_pointer, _float_pointer, _float_pointer
 )

@@ -12,17 +12,16 @@ import numpy as np
 
 
 def separable(d, u, step, params, index):
-    """psi(u) = sum weight |u| on [lower, upper]; params: weights, lower bounds, upper bounds."""
+    """psi(u) = sum weight |u| on [lower, upper]; params: weights, lower bounds, upper bounds.
+
+    Without branches: which coordinates are zero cannot be foretold, and so the loop is done in vectors.
+    """
     for j in range(d):
         threshold = step[j] * params[j]
-        value = u[j]
-        if value > threshold:
-            value -= threshold
-        elif value < -threshold:
-            value += threshold
-        else:
-            value = 0.0
-        u[j] = min(max(value, params[d + j]), params[2 * d + j])
+        above, below = u[j] - threshold, u[j] + threshold
+        value = (above if above > 0.0 else 0.0) + (below if below < 0.0 else 0.0)
+        value = value if value > params[d + j] else params[d + j]
+        u[j] = value if value < params[2 * d + j] else params[2 * d + j]
 
 
 def group_l2(d, u, step, params, index):

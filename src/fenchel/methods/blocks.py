@@ -22,13 +22,25 @@ def epoch_parts(problem, order, blocks, rng):
     return np.array_split(sequence, min(calls, blocks))
 
 
+# What things cost, by a model (measured once, see benchmarks/engine.py) and not by the clock, so that the same seed
+# always takes the same way.
+
+
+def visit_nanoseconds(problem) -> float:
+    """A row, seen by one output."""
+    width = problem.data.stored / problem.n
+    loss = 150 if problem.loss.kernel in ("logistic", "poisson") else 20  # no closed form
+    return loss + (2.2 * width + 15 if problem.data.sparse else 0.6 * width)
+
+
+def penalty_nanoseconds(problem) -> float:
+    """One step of the penalty, and of w."""
+    return 1000 + 2.5 * problem.d + 1.5 * problem.map.nnz + 1.5 * problem.size
+
+
 def epoch_nanoseconds(problem, blocks) -> float:
-    """What an epoch costs, by a model (measured once, see benchmarks/engine.py) and not by the clock, so that the same
-    seed always takes the same way."""
-    work = problem.data.stored * problem.layout[0]
-    rows = (6 * work + 40 * problem.visits) if problem.data.sparse else 0.9 * work
-    loss = 250 if problem.loss.kernel in ("logistic", "poisson") else 10  # no closed form
-    return 5e4 + rows + loss * problem.visits + blocks * (1500 + 9 * problem.d + 3 * problem.size)
+    """All rows, in this many blocks."""
+    return 5e4 + problem.visits * visit_nanoseconds(problem) + blocks * penalty_nanoseconds(problem)
 
 
 def block_norms(problem, bounds, metric, scale) -> np.ndarray:
