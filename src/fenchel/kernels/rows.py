@@ -28,10 +28,6 @@ def row_add(rows, i, scale, v, start):
     """v[start : start + p] += scale * row i."""
 
 
-def row_add_pair(rows, i, scale, a, b, metric, start):
-    """a += scale * row i, and b -= metric * scale * row i, both from `start` on."""
-
-
 def row_add_scaled(rows, i, scale, v, metric, start):
     """v[start : start + p] += scale * metric * row i."""
 
@@ -42,6 +38,18 @@ def row_clear(rows, i, v, start):
 
 def row_square(rows, i, metric, start):
     """Sum of metric * (row i)^2."""
+
+
+def four_width(rows):
+    """Columns of dense rows."""
+
+
+def four_products(rows, which, low, v, metric, out):
+    """Of four dense rows, from column `low` on: the products with v, then those of the pairs, in the metric."""
+
+
+def four_subtract(rows, which, low, change, v, metric):
+    """v -= metric * (the four rows, times their changes), from column `low` on."""
 
 
 def _dense(rows):
@@ -96,34 +104,6 @@ def _row_add(rows, i, scale, v, start):
     return csr
 
 
-@overload(row_add_pair, jit_options={"fastmath": FAST})
-def _row_add_pair(rows, i, scale, a, b, metric, start):
-    if _dense(rows):
-
-        def dense(rows, i, scale, a, b, metric, start):
-            row = rows[0][i]
-            first, second = a[start : start + row.size], b[start : start + row.size]
-            weight = metric[start : start + row.size]
-            for j in range(row.size):
-                change = scale * row[j]
-                first[j] += change
-                second[j] -= weight[j] * change
-
-        return dense
-
-    def csr(rows, i, scale, a, b, metric, start):
-        data, indices, indptr = rows
-        value, column = data[indptr[i] : indptr[i + 1]], indices[indptr[i] : indptr[i + 1]]
-        first, second, weight = a[start:], b[start:], metric[start:]
-        for k in range(value.size):
-            j = np.uint64(column[k])
-            change = scale * value[k]
-            first[j] += change
-            second[j] -= weight[j] * change
-
-    return csr
-
-
 @overload(row_add_scaled, jit_options={"fastmath": FAST})
 def _row_add_scaled(rows, i, scale, v, metric, start):
     if _dense(rows):
@@ -145,6 +125,71 @@ def _row_add_scaled(rows, i, scale, v, metric, start):
             part[j] += scale * weight[j] * value[k]
 
     return csr
+
+
+# Rows by fours are for dense data; the kernel that asks for them is compiled for sparse data too, where it must not.
+
+
+@overload(four_width)
+def _four_width(rows):
+    if _dense(rows):
+        return lambda rows: rows[0].shape[1]
+    return lambda rows: 0
+
+
+@overload(four_products, jit_options={"fastmath": FAST})
+def _four_products(rows, which, low, v, metric, out):
+    if not _dense(rows):
+        return lambda rows, which, low, v, metric, out: None
+
+    def dense(rows, which, low, v, metric, out):
+        high = low + v.size
+        r0, r1, r2, r3 = (
+            rows[0][which[0], low:high],
+            rows[0][which[1], low:high],
+            rows[0][which[2], low:high],
+            rows[0][which[3], low:high],
+        )
+        s0 = s1 = s2 = s3 = 0.0
+        g10 = g20 = g21 = g30 = g31 = g32 = 0.0
+        for j in range(v.size):
+            a, b, c, d = float(r0[j]), float(r1[j]), float(r2[j]), float(r3[j])
+            s0 += a * v[j]
+            s1 += b * v[j]
+            s2 += c * v[j]
+            s3 += d * v[j]
+            a *= metric[j]
+            g10 += a * b
+            g20 += a * c
+            g30 += a * d
+            b *= metric[j]
+            g21 += b * c
+            g31 += b * d
+            g32 += metric[j] * c * d
+        out[0], out[1], out[2], out[3] = s0, s1, s2, s3
+        out[4], out[5], out[6], out[7], out[8], out[9] = g10, g20, g21, g30, g31, g32
+
+    return dense
+
+
+@overload(four_subtract, jit_options={"fastmath": FAST})
+def _four_subtract(rows, which, low, change, v, metric):
+    if not _dense(rows):
+        return lambda rows, which, low, change, v, metric: None
+
+    def dense(rows, which, low, change, v, metric):
+        high = low + v.size
+        r0, r1, r2, r3 = (
+            rows[0][which[0], low:high],
+            rows[0][which[1], low:high],
+            rows[0][which[2], low:high],
+            rows[0][which[3], low:high],
+        )
+        a, b, c, d = change[0], change[1], change[2], change[3]
+        for j in range(v.size):
+            v[j] -= metric[j] * (a * r0[j] + b * r1[j] + c * r2[j] + d * r3[j])
+
+    return dense
 
 
 @overload(row_clear)

@@ -23,7 +23,18 @@ import numpy as np
 from numba import njit
 
 from .calls import call_prox, call_step
-from .rows import FAST, locate, row_add, row_add_scaled, row_clear, row_dot
+from .rows import (
+    FAST,
+    four_products,
+    four_subtract,
+    four_width,
+    locate,
+    row_add,
+    row_add_scaled,
+    row_clear,
+    row_dot,
+)
+from .teams import meet
 
 
 @njit(fastmath=FAST, cache=True)
@@ -73,94 +84,212 @@ def penalty_step(cy, v, by, u, pull, shrink, step, B, back, psi):
                     by[col[k]] += ret[k] * y_b[e]
 
 
+@njit(fastmath=FAST, cache=True)
+def visit_one_by_one(rows, layout, target, weight, block, kappa_R, rho, eta, x, v, idle, loss, loss_params):
+    """The rows of a block one after another, each seeing in v what those before it changed; see `epoch`."""
+    first, last, visits = block
+    slot = layout[3]
+    single = layout[0] == 1 and layout[2].size == 0
+    point, new, bend, goal, mass = np.empty(1), np.empty(1), np.empty(1), np.empty(1), np.ones(1)
+    moved = 0.0
+    for at in range(first, last):
+        i = visits[at] if visits.size > 0 else at
+        row, start = (i, 0) if single else locate(i, layout)
+        bend[0] = rho * eta[i]
+        point[0] = x[i] + (row_dot(rows, row, v, start) + v[start + slot]) / bend[0]
+        goal[0] = target[i]
+        if weight.size > 0:
+            mass[0] = weight[row]
+        new[0] = x[i]
+        call_step(loss, 1, new, point, bend, goal, mass, loss_params)
+        change = new[0] - x[i]
+        if change != 0.0:
+            x[i] = new[0]
+            moved += eta[i] * change * change
+            row_add_scaled(rows, row, -change, v, kappa_R, start)
+            v[start + slot] -= kappa_R[start + slot] * change
+            idle[i] = 0
+        elif idle[i] < 255:
+            idle[i] += 1
+    return moved
+
+
+@njit(fastmath=FAST, cache=True)
+def visit_by_fours(rows, layout, target, weight, block, kappa_R, rho, eta, x, v, idle, loss, loss_params, team, sums,
+                   meetings):  # fmt: skip
+    """The same for dense rows, four at a time: their products with v and with each other, then the four steps.
+
+    Data is read half as often, and a team can share the columns: its members add up their parts of the products and
+    then all take the same steps, the first for all of them. `sums` has two sheets, so that nobody writes where
+    somebody may still read.
+    """
+    first, last, visits = block
+    member, members = team[0], team[1]
+    slot, p = layout[3], four_width(rows)
+    low, high = member * p // members, (member + 1) * p // members
+    part, weights = v[low:high], kappa_R[low:high]
+    point, new, bend, goal, mass = np.empty(1), np.empty(1), np.empty(1), np.empty(1), np.ones(1)
+    which, old, change, total = np.empty(4, dtype=np.int64), np.empty(4), np.empty(4), np.empty(10)
+    bias, pull = v[slot], kappa_R[slot]
+    moved = 0.0
+    for begin in range(first, last, 4):
+        count = min(4, last - begin)
+        for a in range(4):
+            at = min(begin + a, last - 1)
+            which[a] = visits[at] if visits.size > 0 else at
+            old[a] = x[which[a]]
+        sheet = sums[meetings % 2]
+        four_products(rows, which, low, part, weights, sheet[member])
+        meetings = meet(team, meetings)
+        total[:] = sheet[0]
+        for other in range(1, members):
+            for k in range(10):
+                total[k] += sheet[other, k]
+        still = True
+        for a in range(4):
+            change[a] = 0.0
+            if a >= count:
+                continue
+            i = which[a]
+            product = total[a] + bias
+            for b in range(a):
+                product -= (total[3 + a * (a - 1) // 2 + b + 1] + pull) * change[b]
+            bend[0] = rho * eta[i]
+            point[0] = old[a] + product / bend[0]
+            goal[0] = target[i]
+            if weight.size > 0:
+                mass[0] = weight[i]
+            new[0] = old[a]
+            call_step(loss, 1, new, point, bend, goal, mass, loss_params)
+            change[a] = new[0] - old[a]
+            if change[a] != 0.0:
+                still = False
+                moved += eta[i] * change[a] * change[a]
+            if member == 0:
+                x[i] = new[0]
+                idle[i] = 0 if change[a] != 0.0 else min(idle[i] + 1, 255)
+        if not still:
+            four_subtract(rows, which, low, change, part, weights)
+            bias -= pull * (change[0] + change[1] + change[2] + change[3])
+    meetings = meet(team, meetings)
+    if member == 0:
+        v[slot] = bias
+    return moved, meetings
+
+
+@njit(fastmath=FAST, cache=True)
+def visit_together(rows, layout, target, weight, block, rho, eta, x, zx, v, loss, loss_params):
+    """All rows of a block at once, as in the paper; adds their changes to zx."""
+    first, last, visits = block
+    slot, size = layout[3], last - first
+    point, new, bend, goal, mass = np.empty(size), np.empty(size), np.empty(size), np.empty(size), np.ones(size)
+    moved = 0.0
+    for at in range(first, last):
+        i = visits[at] if visits.size > 0 else at
+        row, start = locate(i, layout)
+        a = at - first
+        bend[a] = rho * eta[i]
+        point[a] = x[i] + (row_dot(rows, row, v, start) + v[start + slot]) / bend[a]
+        goal[a] = target[i]
+        new[a] = x[i]
+        if weight.size > 0:
+            mass[a] = weight[row]
+    call_step(loss, size, new, point, bend, goal, mass, loss_params)
+    for at in range(first, last):
+        i = visits[at] if visits.size > 0 else at
+        change = new[at - first] - x[i]
+        if change != 0.0:
+            row, start = locate(i, layout)
+            x[i] = new[at - first]
+            moved += eta[i] * change * change
+            row_add(rows, row, change, zx, start)
+            zx[start + slot] += change
+    return moved
+
+
 @njit(fastmath=FAST, cache=True, nogil=True)
 def epoch(
-    rows, layout, target, weight, order, bounds, visits, sequential, kappa,
-    x, y, w, zx, by, u, rho, R, c, shrink, step, eta, gamma_n, B, psi, loss, loss_params, idle,
+    rows, layout, target, weight, order, bounds, visits, how, kappa,
+    x, y, w, zx, by, u, rho, R, c, shrink, step, eta, gamma_n, B, psi, loss, loss_params, idle, space, team,
 ):  # fmt: skip
     """Visit the blocks listed in `order`; returns the sum of eta times the squared changes of x.
 
     Block k is made of `visits` from bounds[k] to bounds[k + 1], or of these numbers themselves where the list is
-    empty. sequential: the rows of a block one after another, each seeing the change of those before it
-    (kappa times, the margin that keeps the w-step stable); otherwise all at once, as in the paper.
-    `idle` counts how often in a row a visit has changed nothing.
+    empty. how: 0, the rows of a block all at once, as in the paper; 1, one after another, each seeing the change of
+    those before it (kappa times, the margin that keeps the w-step stable); 2, the same by fours, for dense rows.
+    `idle` counts how often in a row a visit has changed nothing. `space` is scratch memory, shared by the team
+    (see teams.py), of which only the first member takes the penalty's steps; a team must visit by fours.
     """
-    outputs, slot = layout[0], layout[3]
-    blocks = bounds.size - 1
-    keep = 1.0 - 1.0 / blocks
-    size = 1
-    if not sequential:
-        for k in range(blocks):
-            size = max(size, bounds[k + 1] - bounds[k])
-    point, new, bend, goal, mass = np.empty(size), np.empty(size), np.empty(size), np.empty(size), np.ones(size)
-    pull, before, v, start_v = np.empty(y.size), np.empty(w.size), np.empty(w.size), np.empty(w.size)
-    KR, undo = kappa * R, np.zeros(w.size)
-    for j in range(w.size):
-        if KR[j] > 0.0:
-            undo[j] = 1.0 / KR[j]
-    cy, back = np.empty(y.size), np.empty(B[2].size)
-    for e in range(y.size):
-        cy[e] = c[e] * y[e]
-        for k in range(B[0][e], B[0][e + 1]):
-            back[k] = B[2][k] / c[e]
-    moved = 0.0
+    member, members = team[0], team[1]
+    keep = 1.0 - 1.0 / (bounds.size - 1)
+    pull, before, v, start_v, KR, undo, cy, back, sums = space
+    low, high = member * w.size // members, (member + 1) * w.size // members
+    if member == 0:
+        for j in range(w.size):
+            KR[j] = kappa * R[j]
+            undo[j] = 1.0 / KR[j] if KR[j] > 0.0 else 0.0
+        for e in range(y.size):
+            cy[e] = c[e] * y[e]
+            for k in range(B[0][e], B[0][e + 1]):
+                back[k] = B[2][k] / c[e]
+    moved, meetings = 0.0, 0
     for k in order:
-        first, last = bounds[k], bounds[k + 1]
-        for j in range(w.size):
-            before[j] = zx[j] + by[j]
-            v[j] = w[j] - R[j] * before[j]
-        penalty_step(cy, v, by, u, pull, shrink, step, B, back, psi)
-        for j in range(w.size):
-            v[j] = w[j] - R[j] * (zx[j] + by[j])
-        if sequential:
-            start_v[:] = v
-            for at in range(first, last):
-                i = visits[at] if visits.size > 0 else at
-                row, start = (i, 0) if outputs == 1 and layout[2].size == 0 else locate(i, layout)
-                bend[0] = rho * eta[i]
-                point[0] = x[i] + (row_dot(rows, row, v, start) + v[start + slot]) / bend[0]
-                goal[0] = target[i]
-                if weight.size > 0:
-                    mass[0] = weight[row]
-                new[0] = x[i]
-                call_step(loss, 1, new, point, bend, goal, mass, loss_params)
-                change = new[0] - x[i]
-                if change != 0.0:
-                    x[i] = new[0]
-                    moved += eta[i] * change * change
-                    row_add_scaled(rows, row, -change, v, KR, start)
-                    v[start + slot] -= KR[start + slot] * change
-                    idle[i] = 0
-                elif idle[i] < 255:
-                    idle[i] += 1
+        block = (bounds[k], bounds[k + 1], visits)
+        if member == 0:
             for j in range(w.size):
-                zx[j] += undo[j] * (start_v[j] - v[j])
+                before[j] = zx[j] + by[j]
+                v[j] = w[j] - R[j] * before[j]
+            penalty_step(cy, v, by, u, pull, shrink, step, B, back, psi)
+            for j in range(w.size):
+                v[j] = w[j] - R[j] * (zx[j] + by[j])
+                start_v[j] = v[j]
+        if how == 0:
+            moved += visit_together(rows, layout, target, weight, block, rho, eta, x, zx, v, loss, loss_params)
+        elif how == 1:
+            moved += visit_one_by_one(rows, layout, target, weight, block, KR, rho, eta, x, v, idle, loss, loss_params)
         else:
-            for at in range(first, last):
-                i = visits[at] if visits.size > 0 else at
-                row, start = locate(i, layout)
-                a = at - first
-                bend[a] = rho * eta[i]
-                point[a] = x[i] + (row_dot(rows, row, v, start) + v[start + slot]) / bend[a]
-                goal[a] = target[i]
-                new[a] = x[i]
-                if weight.size > 0:
-                    mass[a] = weight[row]
-            call_step(loss, last - first, new, point, bend, goal, mass, loss_params)
-            for at in range(first, last):
-                i = visits[at] if visits.size > 0 else at
-                change = new[at - first] - x[i]
-                if change != 0.0:
-                    row, start = locate(i, layout)
-                    x[i] = new[at - first]
-                    moved += eta[i] * change * change
-                    row_add(rows, row, change, zx, start)
-                    zx[start + slot] += change
-        for j in range(w.size):
+            meetings = meet(team, meetings)
+            more, meetings = visit_by_fours(
+                rows, layout, target, weight, block, KR, rho, eta, x, v, idle, loss, loss_params, team, sums, meetings
+            )
+            moved += more
+            meetings = meet(team, meetings)
+        for j in range(low, high):
+            if how > 0:
+                zx[j] += undo[j] * (start_v[j] - v[j])
             w[j] -= gamma_n * R[j] * (zx[j] + by[j] - keep * before[j])
-    for e in range(y.size):
-        y[e] = cy[e] / c[e]
+        meetings = meet(team, meetings)
+    if member == 0:
+        for e in range(y.size):
+            y[e] = cy[e] / c[e]
     return moved
+
+
+@njit(cache=True)
+def awake(idle, epoch, longest):
+    """The visits of an epoch: after every two that changed nothing the next comes half as often, down to 2^-longest."""
+    found, count = np.empty(idle.size, dtype=np.int64), 0
+    for i in range(idle.size):
+        rest = min(np.int64(idle[i]) // 2, longest)
+        if (i + epoch) & ((1 << rest) - 1) == 0:
+            found[count] = i
+            count += 1
+    return found[:count].copy()
+
+
+@njit(fastmath=FAST, cache=True)
+def moves(w, zx, by, x, w0, zx0, by0, metric, eta):
+    """|w - w0|^2 / metric, |zx - zx0|^2 + |by - by0|^2 times it, |w|^2 / metric, and |x|^2 times eta."""
+    primal, dual, size_w, size_x = 0.0, 0.0, 0.0, 0.0
+    for j in range(w.size):
+        m = metric[j]
+        if m > 0.0:
+            primal += (w[j] - w0[j]) ** 2 / m
+            dual += m * ((zx[j] - zx0[j]) ** 2 + (by[j] - by0[j]) ** 2)
+            size_w += w[j] * w[j] / m
+    for i in range(x.size):
+        size_x += eta[i] * x[i] * x[i]
+    return primal, dual, size_w, size_x
 
 
 @njit(fastmath=FAST, cache=True, nogil=True)

@@ -19,7 +19,7 @@ def epoch_parts(problem, order, blocks, rng):
     else:
         sequence = np.arange(blocks)
     calls = max(1, -(-problem.data.stored * problem.layout[0] // _LONGEST_CALL))
-    return np.array_split(sequence, min(calls, blocks))
+    return [sequence] if calls == 1 else np.array_split(sequence, min(calls, blocks))
 
 
 # What things cost, by a model (measured once, see benchmarks/engine.py) and not by the clock, so that the same seed

@@ -36,6 +36,7 @@ import dataclasses
 import math
 import numbers
 import types
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import scipy.sparse as sp
@@ -51,6 +52,7 @@ _REACH = 30.0  # how far rho may move from |w| / |x|
 _ALL = np.zeros(0, dtype=np.int64)  # stands for all visits
 _RESTLESS = 5  # epochs before any row is rested
 _LONGEST_REST = 3  # power of two of the epochs
+_WIDE = 256  # columns from which dense rows are visited by fours
 _ARRAYS = ("x", "y", "w", "zx", "by", "u", "idle")
 _AVERAGED = ("x", "y", "w", "zx", "by")
 
@@ -144,14 +146,18 @@ class SDCAADMM:
     rest : bool
         Visit rows whose dual variable does not move (the ones on the safe side of a margin, say) less often. Only rows
         updated one after another can rest. The default preset does.
+    n_jobs : int
+        Threads; -1 for all cores. They share the columns of dense rows, where there are at least 256 of them, and the
+        answer is the same to the last bit for the same number of threads.
     """
 
     name = "sdca-admm"
     OPTIONS = ("preset", "rho", "gamma", "eta_z", "eta_b", "block_size", "order", "within", "column_power",
-               "newton", "rest")  # fmt: skip
+               "newton", "rest", "n_jobs")  # fmt: skip
 
     def __init__(self, preset="default", rho=None, gamma=None, eta_z=None, eta_b=None, block_size=None,
-                 order=None, within=None, column_power=None, newton=None, rest=None):  # fmt: skip
+                 order=None, within=None, column_power=None, newton=None, rest=None,
+                 n_jobs=None):  # fmt: skip
         if preset not in ("default", "paper", "theory"):
             raise ValueError(f"preset is {preset!r}; it must be 'default', 'paper' or 'theory'")
         for name, value in (("rho", rho), ("gamma", gamma), ("eta_z", eta_z), ("eta_b", eta_b)):
@@ -173,6 +179,7 @@ class SDCAADMM:
         plain = preset == "default"
         self.newton = plain if newton is None else newton
         self.rest = plain if rest is None else rest
+        self.n_jobs = _threads(n_jobs)
         self.snaps = plain
         self.preset = preset
         self.adapts = plain and rho is None
@@ -244,8 +251,8 @@ class SDCAADMM:
         self.loss_step = problem.loss.compiled()
         self.averages = self.adapts and problem.loss.smoothness is None
         sequential = self.within == "sequential" and not hasattr(self.loss_step, "check")
-        self.sequential = sequential
         self.rests = sequential and self.rest
+        self._choose_how(problem, sequential)
         squares = np.empty(n)
         rows.squares(problem.data.arrays, problem.layout, self.metric, squares)
         floor = 1e-12 * squares.mean() if squares.any() else 1.0
@@ -263,6 +270,15 @@ class SDCAADMM:
         self.block_sigma = norms
         self.eta = np.repeat(np.maximum(factor * norms, 1e-12), np.diff(self.bounds)) / spread**2
 
+    def _choose_how(self, problem, sequential):
+        """How the kernel goes through a block, and by how many threads."""
+        dense = not problem.data.sparse
+        wide = sequential and dense and problem.single and problem.p >= _WIDE
+        self.members = self.n_jobs if wide else 1
+        fours = wide and (self.members > 1 or problem.data.arrays[0].dtype == np.float32)
+        self.how = 2 if fours else int(sequential)
+        self.pool = ThreadPoolExecutor(self.members - 1) if self.members > 1 else None
+
     @staticmethod
     def _column_squares(problem):
         """Mean square of every column, evened out between features that a row of B' couples.
@@ -278,14 +294,15 @@ class SDCAADMM:
                 squares = pattern @ squares / degree
         return squares
 
-    @staticmethod
-    def _block_size(problem):
-        """Rows that cost three times as much as one step of the penalty, within 12 and 200, and at least 10 blocks.
+    def _block_size(self, problem):
+        """Rows that cost some times as much as one step of the penalty, within 12 and 200.
 
-        Along edges the penalty's steps carry news from feature to feature, so that there they must be many: 40 blocks.
+        Along edges the penalty's steps carry news from feature to feature, so that there they must be many: 3 times, and
+        at least 40 blocks. Elsewhere 6 times, and 10 blocks. Threads wait during these steps.
         """
-        rows = 3 * penalty_nanoseconds(problem) / visit_nanoseconds(problem)
         edges = np.any(np.diff(problem.map.indptr) > 1)
+        times = (3 if edges else 6) * self.n_jobs
+        rows = times * penalty_nanoseconds(problem) / visit_nanoseconds(problem)
         return int(min(np.clip(rows, 12, 200), -(-problem.visits // (40 if edges else 10))))
 
     def _prepare_penalty(self, problem):
@@ -315,6 +332,9 @@ class SDCAADMM:
             np.array([row_width(b.matrix) for b in problem.blocks], dtype=np.int64),
         )
         self.loss_params = problem.loss.params
+        features, entries = np.empty((5, problem.size)), np.empty((2, problem.d))
+        sums = np.empty((2, self.members, 10))
+        self.space = (entries[0], *features, entries[1], np.empty(self.B[2].size), sums)
 
     def _unit_bounds(self, matrix):
         """A diagonal c, constant on each unit, with diag(c) >= B' M B (Pock and Chambolle, 2011).
@@ -338,6 +358,7 @@ class SDCAADMM:
 
     def epoch(self, state: State) -> None:
         """Visit K blocks."""
+        from ..kernels import teams
         from ..kernels.compiled import interrupts_held
         from ..kernels.sdca_admm import epoch
 
@@ -351,13 +372,17 @@ class SDCAADMM:
         blocks = len(bounds) - 1
         with interrupts_held((self.loss_step, *self.proxes)):
             for part in epoch_parts(problem, self.order, blocks, state.rng):
-                moved += epoch(
-                    problem.data.arrays, problem.layout, problem.target, problem.weight, part, bounds, visits,
-                    self.sequential, self.kappa * state.caution, state.x, state.y, state.w, state.zx, state.by, state.u,
-                    state.rho, R, c, shrink, step, self.eta * state.caution if state.caution > 1 else self.eta,
-                    self.gamma_n, self.B, self.psi, self.loss_step.address, self.loss_params.ctypes.data,
-                    state.idle,
-                )  # fmt: skip
+
+                def visit(team, part=part):
+                    return epoch(
+                        problem.data.arrays, problem.layout, problem.target, problem.weight, part, bounds, visits,
+                        self.how, self.kappa * state.caution, state.x, state.y, state.w, state.zx, state.by, state.u,
+                        state.rho, R, c, shrink, step, self.eta * state.caution if state.caution > 1 else self.eta,
+                        self.gamma_n, self.B, self.psi, self.loss_step.address, self.loss_params.ctypes.data,
+                        state.idle, self.space, team,
+                    )  # fmt: skip
+
+                moved += visit(teams.alone()) if self.members == 1 else teams.run(self.pool, self.members, visit)
         state.share = (visits.size or problem.visits) / problem.visits
         state.rested += 1 - state.share
         for function in (self.loss_step, *self.proxes):
@@ -382,9 +407,10 @@ class SDCAADMM:
         """
         if not self.rests or state.epoch < _RESTLESS:
             return _ALL, self.bounds
-        stride = np.left_shift(1, np.minimum(state.idle // 2, _LONGEST_REST))
-        visits = np.flatnonzero((np.arange(stride.size) + state.epoch) % stride == 0)
-        if visits.size > 0.9 * stride.size:
+        from ..kernels.sdca_admm import awake
+
+        visits = awake(state.idle, state.epoch, _LONGEST_REST)
+        if visits.size > 0.9 * state.idle.size:
             return _ALL, self.bounds
         return visits, np.append(np.arange(0, visits.size, self.bounds[1]), visits.size)
 
@@ -454,22 +480,20 @@ class SDCAADMM:
 
     def _balance(self, state, before, moved):
         """The factor that moves rho towards balance (see the head of this file)."""
-        w, zx, by = before
-        live = self.metric > 0
-        metric = self.metric[live]
-        primal = np.sum((state.w - w)[live] ** 2 / metric)
-        dual = moved + 0.5 * np.sum(metric * ((state.zx - zx)[live] ** 2 + (state.by - by)[live] ** 2))
+        from ..kernels.sdca_admm import moves
+
+        primal, dual, size_w, size_x = moves(state.w, state.zx, state.by, state.x, *before, self.metric, self.eta)
+        dual = moved + 0.5 * dual
         if not (primal > 0 and dual > 0):
             return 1.0
-        state.reach_w = max(state.reach_w, np.sum(state.w[live] ** 2 / metric))
-        state.reach_x = max(state.reach_x, np.einsum("i,i,i->", self.eta, state.x, state.x))
-        balance = np.sqrt(primal / dual)
+        state.reach_w, state.reach_x = max(state.reach_w, size_w), max(state.reach_x, size_x)
+        balance = math.sqrt(primal / dual)
         if state.epoch > 5:
-            size = np.sqrt(state.reach_w / state.reach_x)
+            size = math.sqrt(state.reach_w / state.reach_x)
             reach = max(2.0, _REACH * min(1.0, 100.0 / state.epoch))
-            balance = np.clip(balance, size / reach, size * reach)
+            balance = min(max(balance, size / reach), size * reach)
         limit = 1.0 + 4.0 / state.epoch**1.1
-        return float(np.clip((balance / state.rho) ** 0.4, 1 / limit, limit))
+        return min(max((balance / state.rho) ** 0.4, 1 / limit), limit)
 
     def _restart(self, state):
         """Numbers overflowed: begin again from zero with twice the margin."""
@@ -478,3 +502,14 @@ class SDCAADMM:
         state.mean, state.summed, state.restart_gap = {}, 0, np.inf
         state.caution *= 2.0
         state.rho = float(self.rho or self._first_rho())
+
+
+def _threads(n_jobs) -> int:
+    """The number of threads that n_jobs asks for, in joblib's way of counting."""
+    if n_jobs is None:
+        return 1
+    if not (isinstance(n_jobs, numbers.Integral) and not isinstance(n_jobs, bool) and n_jobs != 0):
+        raise ValueError(f"n_jobs is {n_jobs!r}; it must be a whole number of threads, or -1 for all cores")
+    from joblib import cpu_count
+
+    return int(n_jobs) if n_jobs > 0 else max(1, cpu_count() + 1 + int(n_jobs))

@@ -1,0 +1,111 @@
+"""Several threads in one kernel: they meet at a barrier, without Python and without locks.
+
+Each member calls the same compiled function (which releases the interpreter's lock) with a team of its own number:
+``(member, members, flags, pause)``. `flags` is a shared int64 array of zeros, `pause` the address of the system's
+function that lets another thread run. Members do the same sums in the same order, so the answer depends on their number
+but not on who comes first.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import os
+import platform
+
+import numpy as np
+from llvmlite import ir
+from numba import njit, types
+from numba.extending import intrinsic
+
+_PATIENCE = 2_000  # turns of waiting before the processor is offered to somebody else
+
+
+@intrinsic
+def _arrive(typingctx, flags):
+    """Add one to flags[0], at once for all threads."""
+    signature = types.void(flags)
+
+    def codegen(context, builder, sig, args):
+        data = context.make_array(sig.args[0])(context, builder, args[0]).data
+        builder.atomic_rmw("add", data, ir.Constant(ir.IntType(64), 1), "seq_cst")
+        return context.get_dummy_value()
+
+    return signature, codegen
+
+
+@intrinsic
+def _arrived(typingctx, flags):
+    """flags[0] as it is now."""
+    signature = types.int64(flags)
+
+    def codegen(context, builder, sig, args):
+        data = context.make_array(sig.args[0])(context, builder, args[0]).data
+        return builder.load_atomic(data, "seq_cst", 8)
+
+    return signature, codegen
+
+
+@intrinsic
+def _call(typingctx, address):
+    """Call a C function without arguments."""
+    signature = types.void(types.int64)
+
+    def codegen(context, builder, sig, args):
+        kind = ir.FunctionType(ir.IntType(32), [])
+        builder.call(builder.inttoptr(args[0], kind.as_pointer()), [])
+        return context.get_dummy_value()
+
+    return signature, codegen
+
+
+@intrinsic
+def _relax(typingctx):
+    """Tell the core that this thread only waits: a sibling on the same core then runs at full speed."""
+
+    def codegen(context, builder, sig, args):
+        if platform.machine().lower() in ("x86_64", "amd64"):
+            kind = ir.FunctionType(ir.VoidType(), [])
+            builder.call(builder.module.declare_intrinsic("llvm.x86.sse2.pause", (), kind), [])
+        return context.get_dummy_value()
+
+    return types.void(), codegen
+
+
+@njit(cache=True)
+def meet(team, meetings):
+    """Wait until everybody is here; `meetings` is the number of meetings before. Returns that number now."""
+    _member, members, flags, pause = team
+    meetings += 1
+    if members > 1:
+        _arrive(flags)
+        turns = 0
+        while _arrived(flags) < members * meetings:
+            turns += 1
+            _relax()
+            if turns % _PATIENCE == 0:
+                _call(pause)
+    return meetings
+
+
+@functools.cache
+def pause_address() -> int:
+    """The system's function that gives up the processor for a moment."""
+    name = "SwitchToThread" if os.name == "nt" else "sched_yield"
+    library = ctypes.WinDLL("kernel32") if os.name == "nt" else ctypes.CDLL(None)
+    return ctypes.cast(getattr(library, name), ctypes.c_void_p).value
+
+
+def alone():
+    """A team of one."""
+    return (0, 1, np.zeros(1, dtype=np.int64), 0)
+
+
+def run(pool, members, function):
+    """function(team) by every member at the same time, the caller being the first; its answer."""
+    flags, pause = np.zeros(1, dtype=np.int64), pause_address()
+    others = [pool.submit(function, (member, members, flags, pause)) for member in range(1, members)]
+    answer = function((0, members, flags, pause))
+    for other in others:
+        other.result()
+    return answer
