@@ -225,7 +225,7 @@ class _Run:
             return spacing
         spacing = math.ceil(spacing / getattr(self.state, "share", 1.0))  # epochs in which rows rest are short
         left = self.method.epochs_left(self.state, self.tol)
-        return int(np.clip(math.ceil(1.1 * left), math.ceil(0.15 * spacing), max(spacing, self.state.epoch // 12)))
+        return int(np.clip(math.ceil(0.7 * left), math.ceil(0.15 * spacing), max(spacing, self.state.epoch // 12)))
 
     def _ask(self, show):
         """Certify a point that the method proposes; take it as the new state where it is worth more than the old."""

@@ -17,9 +17,9 @@ theory
     sigma_max(BB').
 
 How rho adapts. Over an epoch w moves by dw and the dual variables by dx, dy. In the metric in which the
-method contracts, the two moves weigh |dw|^2 / rho and rho (|dx|_eta^2 + |Z dx|^2/2 + |B dy|^2/2). A rho far
-too small leaves w the slow part, one far too large leaves x; so rho is moved towards balance after every
-epoch, by a factor whose logarithms are summable over the epochs: in the end rho is constant and the
+method contracts, the two moves weigh |dw|^2 / rho and rho (|dx|_eta^2 + q |Z dx|^2 + q |B dy|^2), with q about a half
+(3/4 measures best). A rho far too small leaves w the slow part, one far too large leaves x; so rho is
+moved towards balance after every epoch, by a factor whose logarithms are summable over the epochs: in the end rho is constant and the
 convergence theory of a fixed rho applies. Where the moves mislead (piecewise linear problems go in circles),
 the sizes of w and x themselves, |w| / |x|_eta, hold rho, the tighter the longer it takes. rho only scales the
 metric, so changing it costs nothing.
@@ -52,6 +52,7 @@ _REACH = 30.0  # how far rho may move from |w| / |x|
 _ALL = np.zeros(0, dtype=np.int64)  # stands for all visits
 _RESTLESS = 5  # epochs before any row is rested
 _LONGEST_REST = 3  # power of two of the epochs
+_COUPLED = 0.75  # weight of the moves of Z x and B y when rho is balanced
 _WIDE = 256  # columns from which dense rows are visited by fours
 _ARRAYS = ("x", "y", "w", "zx", "by", "u", "idle")
 _AVERAGED = ("x", "y", "w", "zx", "by")
@@ -483,7 +484,7 @@ class SDCAADMM:
         from ..kernels.sdca_admm import moves
 
         primal, dual, size_w, size_x = moves(state.w, state.zx, state.by, state.x, *before, self.metric, self.eta)
-        dual = moved + 0.5 * dual
+        dual = moved + _COUPLED * dual
         if not (primal > 0 and dual > 0):
             return 1.0
         state.reach_w, state.reach_x = max(state.reach_w, size_w), max(state.reach_x, size_x)
@@ -492,8 +493,8 @@ class SDCAADMM:
             size = math.sqrt(state.reach_w / state.reach_x)
             reach = max(2.0, _REACH * min(1.0, 100.0 / state.epoch))
             balance = min(max(balance, size / reach), size * reach)
-        limit = 1.0 + 4.0 / state.epoch**1.1
-        return min(max((balance / state.rho) ** 0.4, 1 / limit), limit)
+        limit = 1.0 + 6.0 / state.epoch**1.1
+        return min(max((balance / state.rho) ** 0.5, 1 / limit), limit)
 
     def _restart(self, state):
         """Numbers overflowed: begin again from zero with twice the margin."""
