@@ -89,14 +89,7 @@ class Finisher:
 
     def __init__(self, problem: Problem):
         self.problem = problem
-        units, last = [], 0
-        for block in problem.blocks:
-            own = np.asarray(block.function.units(block.d), dtype=np.int64)
-            own = np.unique(own, return_inverse=True)[1] if own.size else own
-            units.append(last + own)
-            last += int(own.max(initial=-1)) + 1
-        self.units = np.concatenate(units or [np.zeros(0, dtype=np.int64)])
-        self.unit_count = last
+        self.units, self.unit_count = problem.units
         self.starts = np.flatnonzero(np.diff(self.units, prepend=-1))
         entries = problem.map_slots
         self.entries = np.repeat(np.arange(problem.d), np.diff(entries.indptr)), entries.indices, entries.data
