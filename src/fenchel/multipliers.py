@@ -80,13 +80,13 @@ class Multipliers:
         self.scores, self.at = problem.scores(self.w), problem.map_slots @ self.w
         self._first_steps()
         self.left, self.passes = steps, 1.0
-        goal, point = 1e-3 * tol, None
+        accuracy, point = 1.0, None
         best = Certificate(problem.mean_loss(self.scores) + problem.penalty_value(self.at), -np.inf, np.inf)
-        answer, centre = self.w, self.w
+        answer, centre, before = self.w, self.w, np.inf
         while self.left > 0:
             size = problem.n * abs(best.primal if np.isfinite(best.primal) else problem.mean_loss(self.scores))
             size = max(size, 1e-300)
-            found = self._minimise(centre, goal, tol, size)
+            found = self._minimise(centre, max(accuracy, 1e-4), tol, size)
             centre = self.w
             if found is None:
                 self.near *= 10.0
@@ -103,9 +103,11 @@ class Multipliers:
             best.reason = "" if np.isfinite(best.dual) else made.reason
             if best.relative_gap <= tol:
                 break
+            slow, before = moved > 0.1 * before, moved
             if moved <= 1e-2 * tol * size:
-                goal *= 0.1  # the multipliers hardly move: what is missing is accuracy
-                continue
+                accuracy *= 0.1
+                if not slow:
+                    continue  # the multipliers are about to stand still: what is missing is accuracy
             grow = 5.0 if used <= 2 else 3.0 if used <= 5 else 1.5 if used <= 10 else 1.0
             self.r, self.q, self.near = grow * self.r, grow * self.q, self.near / grow
         if point is None:
@@ -129,7 +131,7 @@ class Multipliers:
 
     # -- one round ----------------------------------------------------------------------------------
 
-    def _minimise(self, centre, goal, tol, size):
+    def _minimise(self, centre, accuracy, tol, size):
         """Newton steps to the minimum of phi: x, y and u there, how far they are from the last ones, and steps taken.
 
         None where too many steps were needed. `size` is n times the objective.
@@ -149,10 +151,10 @@ class Multipliers:
             moved = np.sum(self.q * (u - self.at) ** 2) + self.near @ (self.w - centre) ** 2
             if problem.loss.kinked:
                 moved += np.sum((x - self.x) ** 2) / self.r
-            unbalanced = math.sqrt(np.sum(slope**2 / self.squares) / max(np.sum(zx**2 / self.squares), 1e-300))
-            low = gain <= max(1e-2 * moved, goal * size)
+            unbalanced = np.abs(slope).max() / max(np.abs(y).max(initial=0.0) or np.abs(zx).max(), 1e-300)
+            low = gain <= accuracy * max(1e-2 * moved, 1e-3 * tol * size)
             rounding = gain <= 1e-15 * size and step > 3 and gain >= 0.1 * last
-            if (low and unbalanced <= max(0.1 * math.sqrt(moved / size), 0.1 * tol)) or rounding:
+            if (low and unbalanced <= max(0.1 * accuracy * math.sqrt(moved / size), 0.1 * tol)) or rounding:
                 return x, y, u, moved, step
             last = gain
             if self.left <= 0:
