@@ -187,8 +187,8 @@ class SDCAADMM:
         self.prox_newton = Newton() if self.newton and worthwhile(problem) else None
         self.finisher = Finisher(problem) if self.newton and applies(problem) else None
         self.multipliers = Multipliers(problem) if self.newton and multipliers_apply(problem) else None
-        # zeros that join more than two features make faces on which the other way is slow
-        self.multipliers_first = bool(np.diff(problem.map.indptr).max(initial=0) > 2)
+        if self.multipliers is not None and np.diff(problem.map.indptr).max(initial=0) > 2:
+            self.finisher = None  # zeros that join more than two features make faces on which it is slow
         if warm is None:
             zeros = np.zeros
             rho = self.rho or self._first_rho()
@@ -368,7 +368,7 @@ class SDCAADMM:
             return None
         left, point = self._left(state, tol), None
         ways = [self._smooth_newton, self._multiplier_newton]
-        if (state.newton_tries + self.multipliers_first) % 2:  # they take turns at being the first
+        if state.newton_tries % 2:  # they take turns at being the first
             ways.reverse()
         for way in ways:
             point = way(state, tol, left)
