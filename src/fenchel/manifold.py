@@ -89,14 +89,7 @@ class Finisher:
 
     def __init__(self, problem: Problem):
         self.problem = problem
-        units, last = [], 0
-        for block in problem.blocks:
-            own = np.asarray(block.function.units(block.d), dtype=np.int64)
-            own = np.unique(own, return_inverse=True)[1] if own.size else own
-            units.append(last + own)
-            last += int(own.max(initial=-1)) + 1
-        self.units = np.concatenate(units or [np.zeros(0, dtype=np.int64)])
-        self.unit_count = last
+        self.units, self.unit_count = problem.units
         self.starts = np.flatnonzero(np.diff(self.units, prepend=-1))
         entries = problem.map_slots
         self.entries = np.repeat(np.arange(problem.d), np.diff(entries.indptr)), entries.indices, entries.data
@@ -155,7 +148,7 @@ class Finisher:
             self.passes += 2 * face.data.cost
             if not z.size:
                 break
-            if self.fresh and self._foresee(face, scores) > self.budget:
+            if self.fresh and self._foresee(face, scores, bent) > self.budget:
                 return None, face
             self.fresh = False
             if self.spent > 2 * self.budget + _GRACE:
@@ -300,10 +293,12 @@ class Finisher:
         matrix, product = self._prices(face, rows)
         return face.count <= _MOST_DIRECT and self.problem.single and matrix <= 30 * product + 1e6
 
-    def _foresee(self, face, scores):
+    def _foresee(self, face, scores, bent):
         """Nanoseconds that the steps from here may take: some six matrices, or a hundred products."""
         problem = self.problem
         rows = np.count_nonzero(self._bend(scores))
+        if face.count > rows and not bent.diagonal.any():
+            return np.inf  # more coefficients than anything holds: the zeros of the answer are not found yet
         matrix, product = self._prices(face, rows)
         if self._direct(face, rows):
             steps = 6 * matrix

@@ -183,7 +183,7 @@ class Newton:
 
             sparse_curvature(*problem.data.arrays, problem.layout, change, more)
         else:
-            _dense_curvature(problem, change, more)
+            dense_curvature(problem, change, more)
         more += more.T
         more[np.diag_indices_from(more)] /= 2
         self.loaded += more
@@ -285,7 +285,7 @@ def _inverse(matrix):
     return np.ascontiguousarray(half + np.tril(half, -1).T)
 
 
-def _dense_curvature(problem, bend, H):
+def dense_curvature(problem, bend, H):
     """H += sum of bend_i z_i z_i' for dense rows, each pair of different entries in one place only."""
     outputs, stride, offset, slot = problem.layout
     X, p = problem.data.arrays[0], problem.p

@@ -96,6 +96,13 @@ class Penalty:
         """
         return None
 
+    def prox_slope(self, u, step):
+        """The slope of the prox at u: (diagonal, direction), each of the length of u; None where it is not known.
+
+        The derivative is ``diag(diagonal)`` plus, for every unit, ``direction direction'``.
+        """
+        return None
+
     def ties(self, u):
         """Coordinates that u, a prox, holds equal or opposite: i, j and the sign with u_i = sign u_j. Zeros apart."""
         none = np.zeros(0, dtype=np.int64)
@@ -270,6 +277,11 @@ class Separable(Penalty):
         if np.any((u != 0) & ((u <= self.lower) | (u >= self.upper))) or np.any((self.lower > 0) | (self.upper < 0)):
             return None  # held by a bound
         return self.weights * np.sign(u), np.zeros_like(u), np.zeros_like(u)
+
+    def prox_slope(self, u, step):
+        soft = np.sign(u) * np.maximum(np.abs(u) - step * self.weights, 0.0)
+        free = ((soft != 0) | (self.weights == 0)) & (soft > self.lower) & (soft < self.upper)
+        return free.astype(float), np.zeros_like(u)
 
     def zero_gauge(self, y):
         at_zero = self.at_zero()
@@ -592,6 +604,17 @@ class GroupL2(_Groups):
         weights, direction = np.repeat(self.weights, sizes), u * inverse
         return weights * direction, weights * inverse, direction
 
+    def prox_slope(self, u, step):
+        if not self._local:
+            return None
+        sizes = np.diff(self.bounds)
+        norms = np.repeat(self._norms(u), sizes)
+        short = np.repeat(self.weights, sizes) * step  # by how much the prox shortens a group
+        some = norms > short
+        share = np.divide(short, norms, out=np.ones_like(u), where=some)
+        direction = np.divide(u, norms, out=np.zeros_like(u), where=some)
+        return np.where(some, 1.0 - share, 0.0), np.sqrt(share) * direction
+
 
 class GroupLinf(_Groups):
     r"""Groups by their largest entry, :math:`\sum_g \omega_g \|u_g\|_\infty`; parameters as in GroupL2.
@@ -614,6 +637,18 @@ class GroupLinf(_Groups):
         i, j = top[:-1], top[1:]
         same = group[i] == group[j]
         return i[same], j[same], np.sign(u[i] * u[j])[same]
+
+    def prox_slope(self, u, step):
+        if not self._local:
+            return None
+        # what the prox leaves alone keeps its slope; the largest entries, cut to one size, move together
+        size = np.abs(run_prox(self, u, step))
+        group = self.units(len(u))
+        most = np.maximum.reduceat(size, self.bounds[:-1])[group]
+        top = (size == most) & (most > 0)
+        count = np.bincount(group, top, len(self))[group]
+        direction = np.divide(np.sign(u), np.sqrt(count), out=np.zeros_like(u), where=top)
+        return ((most > 0) & ~top).astype(float), direction
 
     def _dual_norms(self, y):
         return np.add.reduceat(np.abs(y), self.bounds[:-1])

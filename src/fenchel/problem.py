@@ -251,6 +251,16 @@ class Problem:
         """alpha psi at u = B'w."""
         return float(sum(b.value(u[first:last]) for b, first, last in self._parts()))
 
+    @_once_per_map
+    def units(self):
+        """The unit that every coordinate of B'w belongs to, counted through all blocks, and how many there are."""
+        labels, count = [], 0
+        for block in self.blocks:
+            own = np.unique(np.asarray(block.function.units(block.d), dtype=np.int64), return_inverse=True)[1]
+            labels.append(count + own)
+            count += int(own.max(initial=-1)) + 1
+        return np.concatenate(labels or [_NONE]), count
+
     def _parts(self):
         return zip(self.blocks, self.bounds[:-1], self.bounds[1:], strict=True)
 

@@ -43,6 +43,8 @@ import scipy.sparse as sp
 
 from ..manifold import Finisher, applies
 from ..maps import row_width, spectral_norm
+from ..multipliers import Multipliers, step_nanoseconds
+from ..multipliers import applies as multipliers_apply
 from ..newton import Newton, worthwhile
 from ..penalties import compiled_prox
 from ..problem import Problem
@@ -59,7 +61,9 @@ _AVERAGED = ("x", "y", "w", "zx", "by")
 
 
 _NUMBERS = ("rho", "epoch", "caution", "reach_w", "reach_x", "summed", "restart_gap", "newton_passes", "newton_due",
-            "gap", "gap_epoch", "rate", "due", "rested", "share")  # fmt: skip
+            "newton_tries", "gap", "gap_epoch", "rate", "due", "rested", "share")  # fmt: skip
+_PATIENCE = 4.0  # times the epochs so far, what an attempt with the method of multipliers may cost
+_FEWEST_STEPS, _MOST_STEPS = 30, 400  # of Newton, in such an attempt
 _NEWTON = 1e7  # nanoseconds of epochs before Newton's method is tried, which takes about as long at the least
 
 
@@ -84,6 +88,7 @@ class State:
     restart_gap: float = np.inf
     newton_passes: float = 0.0  # over the data, by Newton's method
     newton_due: int = 4  # epoch of the next attempt
+    newton_tries: int = 0
     gap: float = np.inf  # relative, at the last certificate on schedule
     gap_epoch: int = 0
     due: int = 0  # epoch of the next certificate
@@ -113,7 +118,8 @@ class State:
         rng.bit_generator.state = saved["rng"]
         arrays = {key: saved[key].copy() for key in _ARRAYS if key in saved}
         mean = {key[5:]: value.copy() for key, value in saved.items() if key.startswith("mean_")}
-        return cls(**arrays, **{key: saved[key] for key in _NUMBERS}, mean=mean, rng=rng)
+        numbers = {key: saved[key] for key in _NUMBERS if key in saved}
+        return cls(**arrays, **numbers, mean=mean, rng=rng)
 
 
 class SDCAADMM:
@@ -143,7 +149,8 @@ class SDCAADMM:
     newton : bool
         Try Newton's method from the iterate after some epochs, and again after twice as many, where loss and penalty
         allow it: proximal (:mod:`fenchel.newton`) where there are few coefficients and many rows, otherwise on the
-        structure that the iterate shows (:mod:`fenchel.manifold`). The default preset does.
+        structure that the iterate shows (:mod:`fenchel.manifold`); where neither applies or one was tried in vain,
+        with the method of multipliers (:mod:`fenchel.multipliers`). The default preset does.
     rest : bool
         Visit rows whose dual variable does not move (the ones on the safe side of a margin, say) less often. Only rows
         updated one after another can rest. The default preset does.
@@ -204,6 +211,9 @@ class SDCAADMM:
         self._prepare_penalty(problem)
         self.prox_newton = Newton() if self.newton and worthwhile(problem) else None
         self.finisher = Finisher(problem) if self.newton and applies(problem) else None
+        self.multipliers = Multipliers(problem) if self.newton and multipliers_apply(problem) else None
+        if self.multipliers is not None and np.diff(problem.map.indptr).max(initial=0) > 2:
+            self.finisher = None  # zeros that join more than two features make faces on which it is slow
         if warm is None:
             zeros = np.zeros
             rho = self.rho or self._first_rho()
@@ -223,7 +233,7 @@ class SDCAADMM:
             state.zx, state.by = problem.combine(state.x), problem.adjoint @ state.y
             state.epoch, state.reach_w, state.reach_x, state.caution = 0, 0.0, 0.0, 1.0
             state.mean, state.summed, state.restart_gap = {}, 0, np.inf
-            state.newton_passes, state.newton_due = 0.0, self._first_newton()
+            state.newton_passes, state.newton_due, state.newton_tries = 0.0, self._first_newton(), 0
             state.rested, state.share, state.idle[:] = 0.0, 1.0, 0
             state.gap, state.gap_epoch, state.rate, state.due = np.inf, 0, 1e-3, 0
         if self.rho is not None:
@@ -425,15 +435,35 @@ class SDCAADMM:
         if state.epoch < state.newton_due:
             return None
         left, point = self._left(state, tol), None
-        if self.prox_newton is not None:
-            point = self.prox_newton.propose(self.problem, state.w, state.u, state.y, tol=tol, steps=int(max(8, left)))
-        elif self.finisher is not None:
-            budget = state.share * epoch_nanoseconds(self.problem, self.blocks) * left
-            point = self.finisher.run(state.w, state.u, state.y, tol=tol, budget=budget)
+        ways = [self._smooth_newton, self._multiplier_newton]
+        if state.newton_tries % 2:  # they take turns at being the first
+            ways.reverse()
+        for way in ways:
+            point = way(state, tol, left)
+            if point is not None:
+                break
         state.newton_due = 2 * state.epoch if point is not None else math.ceil(1.25 * state.epoch) + 1
         if point is not None:
             state.newton_passes += point.passes
+            state.newton_tries += 1
         return point
+
+    def _smooth_newton(self, state, tol, left):
+        if self.prox_newton is not None:
+            return self.prox_newton.propose(self.problem, state.w, state.u, state.y, tol=tol, steps=int(max(8, left)))
+        if self.finisher is not None:
+            budget = state.share * epoch_nanoseconds(self.problem, self.blocks) * left
+            return self.finisher.run(state.w, state.u, state.y, tol=tol, budget=budget)
+        return None
+
+    def _multiplier_newton(self, state, tol, left):
+        if self.multipliers is None:
+            return None
+        epochs = min(left, _PATIENCE * state.epoch)
+        steps = epochs * state.share * epoch_nanoseconds(self.problem, self.blocks) / step_nanoseconds(self.problem)
+        if steps < _FEWEST_STEPS:
+            return None
+        return self.multipliers.run(state.w, state.x, state.y, tol=tol, steps=int(min(steps, _MOST_STEPS)))
 
     def _left(self, state, tol):
         """Epochs that Newton's method may cost: less than seem to be left."""
@@ -459,6 +489,7 @@ class SDCAADMM:
         for key in ("w", "x", "y", "zx", "u"):
             getattr(state, key)[:] = getattr(point, key)
         state.by[:] = self.problem.adjoint @ state.y
+        state.mean, state.summed = {}, 0
 
     # -- averages of a run that goes in circles -------------------------------------------------------
 
