@@ -311,6 +311,7 @@ class Finisher:
             steps = 110 * product
         else:
             return np.inf  # many products with most of the rows: as many passes as the epochs would take
+        steps += _ROUNDS * problem.gram.solve_nanoseconds  # the dual variables of the penalty
         looks = 12 * (0.8 * problem.n * face.count if face.data.kept is not None else self._prices(face, problem.n)[1])
         return steps + looks + 300 * problem.visits
 
