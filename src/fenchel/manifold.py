@@ -111,6 +111,8 @@ class Finisher:
         """
         self.budget, self.spent, self.fresh, self.rough = budget, 0.0, True, _ROUGH
         self.goal, self.passes, self.first_slope = max((0.01 * tol) ** 2, 1e-28), 1.0, 0.0
+        if _ROUNDS * self.problem.gram.solve_nanoseconds > budget:  # for the dual variables of the penalty
+            return None
         face = self._face(u == 0)
         best = None
         for _ in range(_TURNS):
@@ -311,7 +313,6 @@ class Finisher:
             steps = 110 * product
         else:
             return np.inf  # many products with most of the rows: as many passes as the epochs would take
-        steps += _ROUNDS * problem.gram.solve_nanoseconds  # the dual variables of the penalty
         looks = 12 * (0.8 * problem.n * face.count if face.data.kept is not None else self._prices(face, problem.n)[1])
         return steps + looks + 300 * problem.visits
 
