@@ -15,7 +15,7 @@ import fenchel as fl
 
 FOLDER = pathlib.Path(__file__).parent.parent / "benchmarks"
 MODULES = ("run", "objective", "solving", "worker", "results", "report", "environments", "composite_prox",
-           "fenchel_model")  # fmt: skip
+           "fenchel_model", "growth", "tuning")  # fmt: skip
 
 
 @pytest.fixture(scope="module")
@@ -189,3 +189,46 @@ def test_runner(tmp_path):
 def test_unknown_names(tmp_path):
     done = run(tmp_path, "--problem", "no-such")
     assert done.returncode != 0 and "'no-such' is unknown; there are" in done.stderr
+
+
+# -- growth and tuning ------------------------------------------------------------------------------------------------
+
+
+def test_growth(bench, tmp_path):
+    """Points are measured in processes of their own and in this one alike; the page shows them all."""
+    growth = bench["growth"]
+    curves = {
+        "dense-100": [{"n": 60, "p": 20}, {"n": 120, "p": 20}],
+        "graph": [{"n": 80, "p": 100, "entries": 5, "repeats": 1}],
+    }
+    results = growth.run(curves, tmp_path / "growth.json", lambda point: growth.measure(**point))
+    assert json.loads((tmp_path / "growth.json").read_text()) == results
+    points = results["dense-100"] + results["graph"]
+    assert all(q["gap"] <= growth.TOLERANCE and q["converged"] and q["passes"] > 0 for q in points)
+    assert [q["d"] for q in points] == [80, 80, 400]
+    again = growth.in_process(curves["graph"][0])
+    assert again["passes"] == points[-1]["passes"] and again["gap"] == points[-1]["gap"]
+
+    command = ["--report", "--results", str(tmp_path / "growth.json"), "--page", str(tmp_path / "growth.md")]
+    growth.main(command)
+    page = (tmp_path / "growth.md").read_text()
+    assert all(f"| {key} |" in page for key in ("60", "120", "100 / 300"))
+    assert (tmp_path / "images" / "growth-curves.png").stat().st_size < 200_000
+
+
+def test_growth_slope(bench):
+    points = [{"n": n, "build": 0.0, "solve": 1e-6 * n**1.5} for n in (10, 100, 1000)]
+    assert bench["growth"].slope(points) == pytest.approx(1.5)
+
+
+def test_tuning(bench):
+    """The best of a grid is no worse than the default, and its run can be repeated."""
+    tuning = bench["tuning"]
+    problem = tuning.make("overlapping-groups")
+    row = tuning.compare(problem, 1e-6, newton=False, factors=(0.3, 1.0, 3.0), sizes=(10, 50)) | {"problem": "one"}
+    assert row["ratio"] == row["passes"] / row["best_passes"] >= 1
+    if row["best_rho"] is not None:
+        options = {"newton": False, "rho": row["best_rho"], "block_size": row["best_block"]}
+        assert tuning.run(problem, 1e-6, 1000, **options)[1] == row["best_passes"]
+    assert str(row["passes"]) in tuning.line(row)
+    assert set(tuning.QUICK) <= set(tuning.LISTED)

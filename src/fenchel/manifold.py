@@ -104,6 +104,8 @@ class Finisher:
         """
         self.budget, self.spent, self.fresh, self.rough = budget, 0.0, True, _ROUGH
         self.goal, self.passes, self.first_slope = max((0.01 * tol) ** 2, 1e-28), 1.0, 0.0
+        if _ROUNDS * self.problem.gram.solve_nanoseconds > budget:  # for the dual variables of the penalty
+            return None
         face = self._face(u == 0)
         best = None
         for _ in range(_TURNS):

@@ -449,7 +449,7 @@ class Problem:
         slots = list(self.feature_slots[gram.unseen]) + (list(self.intercept_slots) if self.fit_intercept else [])
         directions = np.zeros((self.size, count))
         directions[slots, np.arange(len(slots))] = 1.0
-        directions[self.feature_slots, len(slots) :] = gram.blind
+        directions[self.feature_slots, len(slots) :] = gram.blind.toarray()
         return directions, self._along(directions)
 
     def _along(self, directions):

@@ -1,0 +1,177 @@
+"""What tuning would gain: passes over the data of the default, against the best of a grid of rho and block size.
+
+    python benchmarks/tuning.py                       all problems, about half an hour
+    python benchmarks/tuning.py --quick               three of them
+    python benchmarks/tuning.py --problem digits-tv --tol 1e-6 --no-newton
+
+For every problem and accuracy the default is run first. Then 12 x 5 runs have a constant rho, around the one that the
+default ended with, and a given block size; all else is as in the default. A certificate after every epoch makes the
+counts exact. A run of the grid is cut off where it cannot be the best any more, so that what is found is the best of
+the grid or, where nothing beats the default, that fact. Where a ratio exceeds the goal, two more runs tell why: the
+best block size with rho adapting, and the best rho with the default's block size.
+"""
+
+from __future__ import annotations
+
+import os
+
+for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS"):
+    os.environ.setdefault(variable, "1")
+
+import argparse
+import csv
+import sys
+from pathlib import Path
+
+import numpy as np
+
+HERE = Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE))
+
+import fenchel as fl
+from fenchel.methods.sdca_admm import SDCAADMM
+
+GOAL = 1.3
+TOLERANCES = (1e-3, 1e-6, 1e-9)
+FACTORS = 10 ** np.linspace(-2.75, 2.75, 12)  # of rho
+SIZES = (12, 25, 50, 100, 200)  # of blocks
+FIELDS = ("problem", "tol", "passes", "rho", "block", "best_passes", "best_rho", "best_block", "ratio",
+          "best_block_alone", "best_rho_alone")  # fmt: skip
+
+LISTED = ("artificial-512", "artificial-5120", "a9a-graph", "20news-graph", "digits-fused", "digits-tv", "l1-logistic",
+          "l1-logistic-sparse", "sparse-group-lasso", "p53-pathways", "overlapping-groups", "fused-lasso")  # fmt: skip
+QUICK = ("artificial-512", "digits-tv", "overlapping-groups")
+
+
+# -- problems ---------------------------------------------------------------------------------------------------------
+
+
+def digits_fused():
+    """Odd or even digits, pixels in reading order."""
+    from sklearn.datasets import load_digits
+
+    X, digit = load_digits(return_X_y=True)
+    penalty = fl.L1() @ fl.Difference(64) + 0.3 * fl.L1()
+    y = np.where(digit % 2, 1.0, -1.0)
+    return fl.Problem(X / 16.0, y, loss="logistic", penalty=penalty, alpha=0.003, fit_intercept=True)
+
+
+def overlapping_groups(n=200, p=60):
+    """Small: groups of ten features, each of which shares half of them with the next."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((n, p))
+    truth = np.where(np.arange(p) < 15, 1.0, 0.0)
+    y = np.where(X @ truth + rng.standard_normal(n) >= 0, 1.0, -1.0)
+    groups = [np.arange(first, first + 10) for first in range(0, p - 9, 5)]
+    problem = fl.Problem(X, y, loss="logistic", penalty=fl.GroupL2(groups), alpha=1.0)
+    return problem.with_alpha(0.1 * problem.alpha_max())
+
+
+OWN = {"digits-fused": digits_fused, "overlapping-groups": overlapping_groups}
+
+
+def make(name):
+    """A problem by its name: one of ours, or one of the benchmark's."""
+    if name in OWN:
+        return OWN[name]()
+    from fenchel_model import problem
+    from run import find_problems
+
+    found = find_problems()
+    if name not in found:
+        sys.exit(f"--problem {name!r} is unknown; there are {', '.join(sorted({*LISTED, *found}))}")
+    dataset = found[name].dataset
+    return problem(dataset.get_data(**dataset.problems[name]))
+
+
+# -- the grid ---------------------------------------------------------------------------------------------------------
+
+
+def run(problem, tol, most, **options):
+    """The result, and its passes: None where it took more than `most`."""
+    result = fl.solve(problem, tol=tol, max_epochs=most, check_every=1, **options)
+    return result, result.epochs if result.relative_gap <= tol else None
+
+
+def compare(problem, tol, *, newton=True, most=3000, factors=FACTORS, sizes=SIZES):
+    """The default and the best of the grid, as a row of the table."""
+    result, passes = run(problem, tol, most, newton=newton)
+    rho, block = result.state["rho"], block_size(problem)
+    row = dict.fromkeys(FIELDS) | {"tol": tol, "passes": passes, "rho": rho, "block": block}
+    best = row | {"best_passes": passes}
+    # from the middle outwards, so that the best comes early and cuts off the rest
+    near = sorted(factors, key=lambda factor: abs(np.log(factor)))
+    for factor in near:
+        for size in sorted(sizes, key=lambda size: abs(np.log(size / block))):
+            limit = most if best["best_passes"] is None else best["best_passes"] - 1
+            if limit < 1:
+                continue
+            _, found = run(problem, tol, limit, newton=newton, rho=factor * rho, block_size=size)
+            if found is not None:
+                best |= {"best_passes": found, "best_rho": factor * rho, "best_block": size}
+    if passes is not None:
+        best["ratio"] = passes / best["best_passes"]
+    elif best["best_passes"] is not None:
+        best["ratio"] = np.inf
+    if best["ratio"] is not None and best["ratio"] > GOAL:
+        best["best_block_alone"] = run(problem, tol, most, newton=newton, block_size=best["best_block"])[1]
+        best["best_rho_alone"] = run(problem, tol, most, newton=newton, rho=best["best_rho"], block_size=block)[1]
+    return best
+
+
+def block_size(problem):
+    """The default's."""
+    method = SDCAADMM()
+    method.start(problem, np.random.default_rng(0))
+    return int(method.bounds[1])
+
+
+# -- the command ------------------------------------------------------------------------------------------------------
+
+
+def line(row):
+    """A row of the table in words."""
+    text = f"{row['problem']:20} {row['tol']:5.0e}  {row['passes']!s:>5} passes at block {row['block']:4}"
+    if row["best_rho"] is None:
+        return text + "   nothing in the grid is better"
+    text += f"   best {row['best_passes']:4}: rho x {row['best_rho'] / row['rho']:.3g}, block {row['best_block']:3}"
+    text += f"   ratio {row['ratio']:.2f}"
+    if row["ratio"] > GOAL:
+        text += f"   (its block, our rho: {row['best_block_alone']}; its rho, our block: {row['best_rho_alone']})"
+    return text
+
+
+def main(arguments=None):
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    add = parser.add_argument
+    add("--problem", action="append", metavar="NAME", help="only this problem (may be repeated)")
+    add("--tol", action="append", type=float, help="only this accuracy (may be repeated)")
+    add("--quick", action="store_true", help=f"only {', '.join(QUICK)}")
+    add("--newton", action=argparse.BooleanOptionalAction, default=True, help="Newton's method, on both sides")
+    add("--results", type=Path, default=HERE / "results" / "tuning.csv", metavar="FILE", help="of the table")
+    options = parser.parse_args(arguments)
+    options.results.parent.mkdir(parents=True, exist_ok=True)
+    ratios = []
+    with options.results.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.DictWriter(file, FIELDS)
+        writer.writeheader()
+        for name in options.problem or (QUICK if options.quick else LISTED):
+            try:
+                problem = make(name)
+            except FileNotFoundError as error:
+                print(f"{name}: left out, {error}", flush=True)
+                continue
+            for tol in options.tol or TOLERANCES:
+                row = compare(problem, tol, newton=options.newton) | {"problem": name}
+                print(line(row), flush=True)
+                writer.writerow(row)
+                file.flush()
+                ratios.append(row["ratio"])
+    some = [ratio for ratio in ratios if ratio is not None]
+    if some:
+        within = sum(ratio <= GOAL for ratio in some)
+        print(f"{within} of {len(some)} within {GOAL:g}; the largest ratio is {max(some):.2f}")
+
+
+if __name__ == "__main__":
+    main()
