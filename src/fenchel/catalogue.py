@@ -556,8 +556,8 @@ class TotalVariation(Shorthand):
 
 def _ranges(labels):
     """The sum of Euclidean norms of the runs of equal labels: groups in one go, since a volume has many."""
-    ends = np.append(np.flatnonzero(np.diff(labels)) + 1, len(labels))
-    return NestedL2(np.append(0, ends[:-1]), ends, np.full(len(ends), -1), np.ones(len(ends)))
+    bounds = np.concatenate([[0], np.flatnonzero(np.diff(labels)) + 1, [len(labels)]])
+    return GroupL2.of_ranges(bounds, np.ones(len(bounds) - 1))
 
 
 # -- matrices, tensors, several outputs -------------------------------------------------------------

@@ -13,6 +13,7 @@ the certificate says so, and the epochs go on from a better point.
 from __future__ import annotations
 
 import dataclasses
+import functools
 import math
 import time
 
@@ -22,11 +23,12 @@ import scipy.sparse as sp
 
 from .maps import Gram
 from .problem import Certificate, Problem, tied_features
+from .proximal import CompiledPenalty
 from .result import History, Record, Result, Status
 
 _TURNS, _STEPS = 12, 15  # faces, and steps on each
 _FEW = 0.5  # of the rows, what conjugate gradients may have to read
-_STEP, _FACE = 3e5, 1e6  # nanoseconds, at the least
+_STEP, _FACE = 5e5, 1e6  # nanoseconds, at the least
 _GRACE = 2e7  # nanoseconds that an attempt may take beyond its budget
 _ROUGH = 1e-9  # relative gain of a step at which a face is left, until the structure seems to be right
 _WORST = 0.01  # of the largest violation, what else is set free with it
@@ -34,10 +36,11 @@ _LEAN = 1e-10  # how far a unit that was set free is thought to be from zero
 _DIFFERENCE = 1e-5  # in the scores, for the second derivative of the loss
 _LIFT = 1e-10  # of the mean diagonal of the curvature: makes it definite
 _MOST_TURNED = 800  # coefficients up to which zeros that join more than two features are followed
+_REUSES = 12  # rounds of conjugate gradients with the factor of an earlier curvature
 _MOST_DIRECT = 2000  # coefficients up to which the curvature may be a matrix
 _DENSE = 1 << 18  # entries up to which B'N is a plain array
 _KEPT, _KEPT_ENTRIES = 0.1, 1 << 22  # numbers that may be kept beside the data: a share of it, and some at any rate
-_ROUNDS = 100  # of projections for y
+_ROUNDS = 40  # of projections for y
 
 
 @dataclasses.dataclass
@@ -91,6 +94,9 @@ class Finisher:
         self.problem = problem
         self.units, self.unit_count = problem.units
         self.starts = np.flatnonzero(np.diff(self.units, prepend=-1))
+        self.compiled = CompiledPenalty(problem)
+        # no feature stands in two coordinates of B'w: each has but one choice of y
+        self.alone = problem.gram.is_diagonal and problem.map.nnz == np.count_nonzero(problem.gram.diagonal)
         entries = problem.map_slots
         self.entries = np.repeat(np.arange(problem.d), np.diff(entries.indptr)), entries.indices, entries.data
 
@@ -103,13 +109,14 @@ class Finisher:
         free, and the steps go on, as long as the objective falls.
         """
         self.budget, self.spent, self.fresh, self.rough = budget, 0.0, True, _ROUGH
+        self.factor = None  # of the curvature on a face, for the steps after it
         self.goal, self.passes, self.first_slope = max((0.01 * tol) ** 2, 1e-28), 1.0, 0.0
         if _ROUNDS * self.problem.gram.solve_nanoseconds > budget:  # for the dual variables of the penalty
             return None
         face = self._face(u == 0)
         best = None
         for _ in range(_TURNS):
-            self.spent += 3 * _FACE
+            self.spent += _FACE
             if face is None or self.spent > 2 * self.budget + _GRACE:
                 break
             point, face = self._descend(face, w, y)
@@ -137,6 +144,12 @@ class Finisher:
         """The best point of a face (it may lose dimensions on the way), and the face it ended on."""
         problem = self.problem
         z = face.inside(w)
+        if self.fresh:  # before anything is made of the rows
+            seen = problem.scores(face.lift(z))
+            bent = self._penalty(self._leaning(face, face.map @ z))
+            if bent is None or self._foresee(face, seen, bent) > self.budget:
+                return None, face
+        self.fresh = False
         scores = face.data.scores(z)
         value = self._value(scores, face, z)
         if not np.isfinite(value):
@@ -150,9 +163,6 @@ class Finisher:
             self.passes += 2 * face.data.cost
             if not z.size:
                 break
-            if self.fresh and self._foresee(face, scores, bent) > self.budget:
-                return None, face
-            self.fresh = False
             if self.spent > 2 * self.budget + _GRACE:
                 break
             move = self._direction(face, scores, bent, slope, self.goal * abs(value))
@@ -216,8 +226,6 @@ class Finisher:
             own = problem.intercept_slots
             slots, columns = np.append(slots, own), np.append(columns, count + np.arange(own.size))
             signs, count = np.append(signs, np.ones(own.size)), count + own.size
-        if lean is not None:
-            lean = _LEAN * lean / max(np.abs(lean).max(initial=0.0), 1e-300)
         if others.any() and count > _MOST_TURNED:
             return None
         return _Face(problem, zero, slots, columns, signs, count, self.entries, lean, others)
@@ -253,12 +261,23 @@ class Finisher:
         price, product = self._prices(face, free.size)
         self.spent += _STEP + 2 * product
         if self._direct(face, free.size):
+            if self.factor is not None and self.factor[0] is face:
+                move = self._conjugate_gradients(face, bend, free, own, slope, goal, self.factor[1])
+                if move is not None:
+                    return move
             self.spent += price
-            matrix = own.matrix() + face.data.curvature(bend)
-            matrix[np.diag_indices_from(matrix)] += _LIFT * np.trace(matrix) / len(matrix) + 1e-300
+            matrix = face.data.curvature(bend)
+            # a unit that was just set free bends the penalty so much that its own part must not set the scale
+            lift = _LIFT * np.trace(matrix) / len(matrix) + 1e-300
+            matrix += own.matrix()
+            matrix[np.diag_indices_from(matrix)] += lift + 1e-14 * np.diag(matrix)
             try:
                 self.passes += face.data.cost * free.size / problem.visits
-                return scipy.linalg.solve(matrix, -slope, assume_a="pos")
+                factor = scipy.linalg.cho_factor(matrix, lower=True, overwrite_a=True, check_finite=False)
+                # where the matrix is dear, the factor serves the next steps too
+                worth = price > 2 * _REUSES * (product + 2.0 * face.count**2)
+                self.factor = (face, factor) if worth else None
+                return scipy.linalg.cho_solve(factor, -slope, check_finite=False)
             except np.linalg.LinAlgError:
                 pass
         return self._conjugate_gradients(face, bend, free, own, slope, goal)
@@ -285,15 +304,15 @@ class Finisher:
         problem, k = self.problem, face.count
         width = problem.data.stored / problem.n
         sparse = problem.data.sparse
-        matrix = rows * (5.0 * width**2 if face.data.scattered else 0.06 * k * k) + 0.03 * k**3
-        if face.data.kept is not None:
+        matrix = rows * (5.0 * width**2 if face.data.scattered else k * (0.02 * k + 2.0)) + 0.02 * k**3
+        if face.data.keeps:
             return matrix, 5e4 + 0.8 * problem.n * k
         return matrix, 5e4 + rows * width * (4.0 if sparse else 0.4) + 5 * problem.d
 
     def _direct(self, face, rows):
-        """Whether to form the curvature as a matrix: where that is cheaper than some thirty products with it."""
+        """Whether to form the curvature as a matrix: where that is cheaper than some eighty products with it."""
         matrix, product = self._prices(face, rows)
-        return face.count <= _MOST_DIRECT and self.problem.single and matrix <= 30 * product + 1e6
+        return face.count <= _MOST_DIRECT and self.problem.single and matrix <= 80 * product + 1e6
 
     def _foresee(self, face, scores, bent):
         """Nanoseconds that the steps from here may take: some six matrices, or a hundred products."""
@@ -303,16 +322,28 @@ class Finisher:
             return np.inf  # more coefficients than anything holds: the zeros of the answer are not found yet
         matrix, product = self._prices(face, rows)
         if self._direct(face, rows):
-            steps = 6 * matrix
+            steps = matrix + 5 * min(matrix, 0.5 * _REUSES * (product + 2.0 * face.count**2))
         elif rows <= _FEW * problem.visits:
             steps = 110 * product
         else:
             return np.inf  # many products with most of the rows: as many passes as the epochs would take
-        looks = 12 * (0.8 * problem.n * face.count if face.data.kept is not None else self._prices(face, problem.n)[1])
-        return steps + looks + 300 * problem.visits
+        looks = 12 * (0.8 * problem.n * face.count if face.data.keeps else self._prices(face, problem.n)[1])
+        return steps + looks + 300 * problem.visits + self._face_price(face) + self._completing
 
-    def _conjugate_gradients(self, face, bend, free, own, slope, goal):
-        """An inexact Newton direction: the residual is brought down by a factor that falls with the gradient."""
+    def _face_price(self, face):
+        """Nanoseconds to make a face, with the rows as it sees them."""
+        return _FACE + 200 * self.problem.d + (4.0 * self.problem.n * face.count if face.data.keeps else 0.0)
+
+    @property
+    def _completing(self):
+        """Nanoseconds to find the dual variables of the penalty."""
+        return (2 if self.alone else _ROUNDS) * (1e5 + 25.0 * self.problem.d)
+
+    def _conjugate_gradients(self, face, bend, free, own, slope, goal, factor=None):
+        """An inexact Newton direction: the residual is brought down by a factor that falls with the gradient.
+
+        With a `factor` of the curvature somewhere near, only a few rounds; None where they do not suffice.
+        """
         problem = self.problem
         product = self._prices(face, free.size)[1]
         squares = np.zeros(problem.size)
@@ -320,15 +351,21 @@ class Finisher:
         squares[problem.intercept_slots] = 1.0
         diagonal = face.diagonal(bend.sum() / problem.vectors * squares) + own.diagonal()
         diagonal = np.maximum(diagonal, 1e-12 * diagonal.max())
+
+        def scale(vector):
+            if factor is None:
+                return vector / diagonal
+            return scipy.linalg.cho_solve(factor, vector, check_finite=False)
+
         move, left = np.zeros(slope.size), -slope
-        scaled = left / diagonal
+        scaled = scale(left)
         size = before = float(left @ scaled)
         if not before > 0:
             return move
         self.first_slope = max(self.first_slope, before)
         stop = max(min(0.01, np.sqrt(before / self.first_slope)) * before, 0.01 * goal)
         along = scaled
-        for _ in range(250):
+        for _ in range(250 if factor is None else _REUSES):
             bent = face.data.product(along, bend, free) + own.product(along)
             self.spent += product
             self.passes += face.data.cost * free.size / problem.visits
@@ -337,12 +374,12 @@ class Finisher:
                 break
             move = move + size / curvature * along
             left = left - size / curvature * bent
-            scaled = left / diagonal
+            scaled = scale(left)
             size, last = float(left @ scaled), size
             if size <= stop:
-                break
+                return move
             along = scaled + size / last * along
-        return move
+        return move if factor is None else None
 
     def _search(self, face, z, move, scores, value, gain):
         """A point on the way from z to z + move where the objective is lower; what turns its sign is zero from then on.
@@ -361,7 +398,7 @@ class Finisher:
         for step in steps:
             turned = turn <= step
             if turned.any():
-                self.spent += _FACE
+                self.spent += self._face_price(face)
                 smaller = self._face(face.zero | turned[self.units], face.lean)
                 if smaller is None:
                     continue
@@ -387,35 +424,34 @@ class Finisher:
         rest = np.flatnonzero(~some)
         if not rest.size:
             return y
+        self.spent += self._completing
         matrix = sp.csr_array(problem.map[rest])
-        gram = Gram(matrix)
+        back, gram = sp.csr_array(matrix.T), Gram(matrix)
         need = -(zx + problem.adjoint @ np.where(some, y, 0.0))[problem.feature_slots]
-
-        def balanced(part):
-            return part - matrix @ gram.solve(matrix.T @ part - need)
 
         # Douglas and Rachford's way between the balance and the ball. If they meet, it ends there; if not, y ends where
         # they are closest, and what keeps them apart shows which units are wrongly held at zero
-        middle = y[rest]
+        middle, last, mirrored = y[rest], np.inf, y.copy()
         for _ in range(_ROUNDS):
-            last = y[rest]
-            y[rest] = balanced(middle)
+            balanced = middle - matrix @ gram.solve(back @ middle - need)
+            y[rest] = balanced
             inside = self._inside(y)[rest]
-            far = np.abs(inside - y[rest]).max(initial=0.0)
-            if far <= 1e-13 * np.abs(inside).max(initial=0.0) or np.abs(last - y[rest]).max() <= 1e-4 * far:
+            far = np.abs(inside - balanced).max(initial=0.0)
+            if far <= 1e-13 * np.abs(inside).max(initial=0.0) or np.abs(last - balanced).max() <= 1e-4 * far:
                 break
-            mirrored = y.copy()
-            mirrored[rest] = 2 * y[rest] - middle
-            middle = middle + self._inside(mirrored)[rest] - y[rest]
+            mirrored[rest] = 2 * balanced - middle
+            middle, last = middle + self._inside(mirrored)[rest] - balanced, balanced
         return y
 
     def _inside(self, y):
         """y brought to where the conjugate of the penalty (without its quadratic) is finite."""
-        out = np.empty_like(y)
-        for block, first, last in self.problem._parts():
-            part = y[first:last] / self.problem.n
-            out[first:last] = self.problem.n * (part - block.prox(part, np.full(part.size, block.scale)))
-        return out
+        from .kernels.prox import block_prox
+
+        part = y / self.problem.n
+        out = part.copy()
+        block_prox(self.compiled.blocks, out, self.compiled.scale)
+        self.compiled.check()
+        return self.problem.n * (part - out)
 
 
 class _Face:
@@ -444,6 +480,11 @@ class _Face:
             self.count = self.turn.shape[1]
             self.map = self.map @ self.turn
             self.map[zero] = 0.0
+        if lean is not None:
+            # what other units hold at zero cannot lean
+            size = abs(self.map).sum(axis=1) if sp.issparse(self.map) else np.abs(self.map).sum(axis=1)
+            lean = np.where(np.ravel(size) > 1e-12, lean, 0.0)
+            self.lean = _LEAN * lean / max(np.abs(lean).max(initial=0.0), 1e-300)
         self.data = _View(problem, self)
 
     def lift(self, z):
@@ -487,10 +528,14 @@ class _View:
         width = problem.data.stored / problem.n
         small = problem.visits * k <= max(_KEPT * problem.data.stored, _KEPT_ENTRIES)
         small = small and k <= width * (8 if problem.data.sparse else 0.5)  # where that saves time, too
-        self.kept = self._reduced(0, problem.n) if problem.single and small else None
+        self.keeps = problem.single and small
         # sparse rows with few entries are better added to the curvature one by one
-        self.scattered = problem.data.sparse and (self.kept is None or 5.0 * width**2 < 0.06 * k * k)
-        self.cost = 0.5 if self.kept is None else min(0.5, 0.5 * k / max(width * (10 if problem.data.sparse else 1), 1))
+        self.scattered = problem.data.sparse and (not self.keeps or 5.0 * width**2 < k * (0.02 * k + 2.0))
+        self.cost = 0.5 if not self.keeps else min(0.5, 0.5 * k / max(width * (10 if problem.data.sparse else 1), 1))
+
+    @functools.cached_property
+    def kept(self):
+        return self._reduced(0, self.problem.n) if self.keeps else None
 
     def _reduced(self, first, last):
         from .kernels.newton import reduce_dense, reduce_sparse

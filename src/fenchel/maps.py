@@ -345,6 +345,10 @@ class Gram:
         values = np.concatenate([vector for _, vectors in parts for vector in vectors] or [np.zeros(0)])
         return sp.csc_array((values, rows, ends), shape=(self.p, len(lengths)))
 
+    @functools.cached_property
+    def _blind_rows(self):
+        return sp.csr_array(self.blind.T)
+
     @property
     def null(self) -> np.ndarray:
         """Orthonormal basis (p, k) of {w : B'w = 0}."""
@@ -354,10 +358,7 @@ class Gram:
 
     def project(self, r):
         """The part of r in the range of B."""
-        if self.blind.shape[1]:
-            r = r - self.blind @ (self.blind.T @ r)
-        else:
-            r = r.copy()
+        r = r - self.blind @ (self._blind_rows @ r) if self.blind.shape[1] else r.copy()
         r[self.unseen] = 0.0
         return r
 

@@ -449,6 +449,14 @@ class _Groups(Penalty):
         self.weights = finite_vector("weights", weights, len(self), minimum=0)
         self._local = False
 
+    @classmethod
+    def of_ranges(cls, bounds, weights):
+        """Groups that stand one after another; nothing is checked, so that there may be millions."""
+        out = cls.__new__(cls)
+        out.copies, out.bounds = np.arange(bounds[-1]), np.asarray(bounds, dtype=np.int64)
+        out.weights, out._default_weights, out._local = np.asarray(weights, dtype=float), False, False
+        return out
+
     def __len__(self):
         return len(self.bounds) - 1
 

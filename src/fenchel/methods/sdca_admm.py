@@ -20,9 +20,9 @@ How rho adapts. Over an epoch w moves by dw and the dual variables by dx, dy. In
 method contracts, the two moves weigh |dw|^2 / rho and rho (|dx|_eta^2 + q |Z dx|^2 + q |B dy|^2), with q about a half
 (3/4 measures best). A rho far too small leaves w the slow part, one far too large leaves x; so rho is
 moved towards balance after every epoch, by a factor whose logarithms are summable over the epochs: in the
-end rho is constant and the convergence theory of a fixed rho applies. Where the moves mislead (piecewise linear problems go in circles),
-the sizes of w and x themselves, |w| / |x|_eta, hold rho, the tighter the longer it takes. rho only scales the
-metric, so changing it costs nothing.
+end rho is constant and the convergence theory of a fixed rho applies. Where the moves mislead (piecewise
+linear problems go in circles), the sizes of w and x themselves, |w| / |x|_eta, hold rho, the tighter the
+longer it takes. rho only scales the metric, so changing it costs nothing.
 
 Losses that are not smooth make the problem piecewise linear, and the iterates go round the optimum in circles
 that shrink slowly. The centre of a circle is their average: it is kept, certified beside the last iterate, and
@@ -455,7 +455,8 @@ class SDCAADMM:
         if self.prox_newton is not None:
             return self.prox_newton.propose(self.problem, state.w, state.u, state.y, tol=tol, steps=int(max(8, left)))
         if self.finisher is not None:
-            budget = state.share * epoch_nanoseconds(self.problem, self.blocks) * left
+            # every attempt in vain makes the next one careful
+            budget = state.share * epoch_nanoseconds(self.problem, self.blocks) * left / 2**state.newton_tries
             return self.finisher.run(state.w, state.u, state.y, tol=tol, budget=budget)
         return None
 
@@ -472,7 +473,7 @@ class SDCAADMM:
         """Epochs that Newton's method may cost: less than seem to be left."""
         if not state.gap < 1.0:
             return 0.5 * state.epoch
-        return max(0.25 * state.epoch, 0.7 * self.epochs_left(state, tol))
+        return max(0.25 * state.epoch, self.epochs_left(state, tol))
 
     def epochs_left(self, state: State, tol: float) -> float:
         """Epochs until the goal is reached, at the rate of the last certificates; many if it is not known."""
@@ -482,9 +483,10 @@ class SDCAADMM:
 
     def learn(self, state: State, gap: float) -> None:
         """A certificate on schedule found this relative gap."""
+        gap = max(gap, 1e-300)  # rounding can make it negative
         before, at = (state.gap, state.gap_epoch) if state.gap < 1.0 else (1.0, 0)
         epochs = max(state.epoch - at, 1)
-        state.rate = max(math.log(before / max(gap, 1e-300)), 1e-3) / epochs if gap < np.inf else 1e-3
+        state.rate = max(math.log(before / gap), 1e-3) / epochs if gap < np.inf else 1e-3
         state.gap, state.gap_epoch = gap, state.epoch
 
     def adopt(self, state: State, point) -> None:
