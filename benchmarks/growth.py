@@ -17,6 +17,7 @@ for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "
 
 import argparse
 import contextlib
+import ctypes
 import json
 import subprocess
 import sys
@@ -91,6 +92,9 @@ def status(field):
 
 
 def forget_peak():
+    """Begin a new high-water mark, once free memory has gone back to the system."""
+    with contextlib.suppress(OSError, AttributeError):
+        ctypes.CDLL(None).malloc_trim(0)
     with contextlib.suppress(OSError):
         Path("/proc/self/clear_refs").write_text("5")
 
@@ -101,9 +105,9 @@ def measure(n, p, entries=None, repeats=3, tol=TOLERANCE):
     X, y, edges = data(n, p, entries)
     size = X.nbytes if entries is None else X.data.nbytes + X.indices.nbytes + X.indptr.nbytes
     size += y.nbytes + edges.nbytes
-    alpha = build(X, y, edges).alpha
     before = status("VmRSS")
-    forget_peak()
+    alpha = build(X, y, edges).alpha
+    forget_peak()  # what the search for alpha leaves behind counts, if anything, against the solver
     building, solving = [], []
     while len(solving) < repeats and sum(building + solving) < 20:
         start = time.process_time()
@@ -192,12 +196,12 @@ def page(results, picture):
     yield "## More rows"
     yield ""
     yield (
-        "From some n on, time grows about in proportion to n: the passes needed do not grow with n, and a pass is "
-        "in proportion to n. For few rows it grows more slowly, since part of the work does not depend on n. The "
-        "powers are slopes of log time against log n, over all sizes and between the last two. Memory is the data plus some "
-        "vectors of length n + p + d, d being the outputs of the penalty (features and edges), plus what Newton's "
-        "method keeps, which is bounded whatever n is but counts while n is small. The last column says how many "
-        "numbers beyond the data there are for each of n + p + d."
+        "From some n on, time grows about in proportion to n: a pass is in proportion to n, and the passes needed "
+        "hardly change. For few rows it grows more slowly: more rows save passes, and part of the work does not "
+        "depend on n. The powers are slopes of log time against log n, over all sizes and between the last two. "
+        "Memory is the data plus some vectors of length n + p + d, d being the outputs of the penalty (features and "
+        "edges), plus the matrices of Newton's method, which n does not change and which count while it is small. "
+        "The last column says how many numbers beyond the data there are for each of n + p + d."
     )
     for name, (label, _) in CURVES.items():
         if name == "graph" or name not in results:
