@@ -94,6 +94,7 @@ class Finisher:
         entries = problem.map_slots
         self.entries = np.repeat(np.arange(problem.d), np.diff(entries.indptr)), entries.indices, entries.data
 
+    @np.errstate(over="ignore", invalid="ignore", divide="ignore")
     def run(self, w, u, y, *, tol: float, budget: float = np.inf) -> Point | None:
         """Newton steps from w within the structure of u = prox(...); None where that structure is not of the kind.
 

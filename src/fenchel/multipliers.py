@@ -31,7 +31,7 @@ from .problem import Certificate, Problem
 _MOST = 2000  # coefficients: the curvature is a matrix
 _STEPS = 40  # Newton steps in a round before S is raised
 _NEAR = 1e-3  # S in the first round, in units of the loss's curvature
-_LEAST = 1e-2  # of the mean square of a column, what a column counts for at the least
+_LEAST = 0.05  # of the mean square of a typical column, what a column counts for at the least
 _LIFT = 1e-13  # of the curvature's diagonal: makes it definite
 _DIFFERENCE = 1e-6  # for the slope of a dual step
 _SCORE_DIFFERENCE = 1e-5  # for the second derivative of a loss
@@ -68,8 +68,11 @@ class Multipliers:
         self.ridge = problem.n * np.repeat([block.ridge for block in problem.blocks], sizes).astype(float)
         squares = np.ones(problem.size)
         squares[problem.feature_slots] = np.tile(problem.data.mean_squares, problem.vectors)
-        self.squares = problem.n * np.maximum(squares, _LEAST * squares.mean())
+        seen = problem.data.mean_squares[problem.data.mean_squares > 0]
+        typical = np.quantile(seen, 0.75) if seen.size else 1.0
+        self.squares = problem.n * np.maximum(squares, _LEAST * typical)
 
+    @np.errstate(over="ignore", invalid="ignore", divide="ignore")
     def run(self, w, x, y, *, tol: float, steps: int) -> Point:
         """Rounds from (w, x, y) until the relative gap is at most tol, or so many Newton steps.
 
@@ -87,6 +90,9 @@ class Multipliers:
             size = problem.n * abs(best.primal if np.isfinite(best.primal) else problem.mean_loss(self.scores))
             size = max(size, 1e-300)
             found = self._minimise(centre, max(accuracy, 1e-4), tol, size)
+            if not (np.isfinite(self.w).all() and np.isfinite(self.scores).all()):
+                found, self.w = None, centre
+                self.scores, self.at = problem.scores(centre), problem.map_slots @ centre
             centre = self.w
             if found is None:
                 self.near *= 10.0
@@ -117,7 +123,7 @@ class Multipliers:
     def _first_steps(self):
         """r, q and S from the sizes of scores and coefficients, and of their dual variables."""
         problem = self.problem
-        forces, size = np.linalg.norm(self.x), np.linalg.norm(self.scores)
+        forces, size = np.linalg.norm(self.x), max(np.linalg.norm(self.scores), np.linalg.norm(problem.target))
         self.r = float(forces / size) if forces > 0 and size > 0 else 1.0
         seen = problem.map_slots.power(2) @ self.squares**-0.5
         if seen.size:
@@ -179,9 +185,8 @@ class Multipliers:
         start, rise = float(self.near * (self.w - centre) @ move), float(self.near * move @ move)
 
         def slope(share):
-            with np.errstate(over="ignore", invalid="ignore"):
-                x, y = self._rows(self.scores + share * along), self._penalty(self.at + share * ahead)[0]
-                value = float(x @ along + y @ ahead) + start + share * rise
+            x, y = self._rows(self.scores + share * along), self._penalty(self.at + share * ahead)[0]
+            value = float(x @ along + y @ ahead) + start + share * rise
             return value if value == value else np.inf
 
         below = slope(0.0)
@@ -250,7 +255,7 @@ class Multipliers:
             lower = part.row >= part.col
             np.add.at(matrix, (part.row[lower], part.col[lower]), part.data[lower])
         own = np.diag(matrix).copy()
-        matrix[np.diag_indices_from(matrix)] += self.near + _LIFT * (own + own.max()) + 1e-300
+        matrix[np.diag_indices_from(matrix)] += self.near + _LIFT * own + 1e-300
         return matrix
 
     def _penalty_curvature(self, point, length):

@@ -501,7 +501,8 @@ class Problem:
             x = moved
             if np.all(np.abs(left) <= 1e-14 * scale):
                 return x, self.gradient_sum(x)
-            if np.linalg.norm(left / scale) > 0.9 * np.linalg.norm(goal / scale):
+            size = np.maximum(scale, 1e-300)  # an empty column asks for nothing
+            if np.linalg.norm(left / size) > 0.9 * np.linalg.norm(goal / size):
                 break
             goal = left
         if along.shape[1] == 1 and self.fit_intercept and not len(zeroed):
