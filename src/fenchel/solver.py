@@ -19,7 +19,6 @@ from .progress import make_progress
 from .result import History, Record, Result, Snapshot, Status
 
 _ZERO = 1e-10  # relative to the objective at w = 0, what counts as zero
-_ROUNDING = 1e-15  # relative to that, too: a smaller gap cannot be told from none
 _SHARE = 0.07  # of the run for certificates on schedule; the last ones come on top
 
 
@@ -265,8 +264,7 @@ class _Run:
         """The gap is within tol of the objective (of a trace of its value at zero, where the optimum is zero)."""
         if not self.best.certified:
             return False
-        rounding = _ROUNDING * abs(self.at_zero) if self.tol else 0.0
-        return self.best.gap <= max(self.tol * max(abs(self.best.primal), _ZERO * abs(self.at_zero), 1e-300), rounding)
+        return self.best.gap <= self.tol * max(abs(self.best.primal), _ZERO * abs(self.at_zero), 1e-300)
 
     def _stalled(self):
         """The gap has been at the level of rounding, without progress, for 12 certificates."""

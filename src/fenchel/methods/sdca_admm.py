@@ -40,12 +40,12 @@ import types
 import numpy as np
 import scipy.sparse as sp
 
-from ..manifold import Finisher, applies
+from ..manifold import Finisher, Point, applies
 from ..maps import row_width, spectral_norm
 from ..multipliers import Multipliers, step_nanoseconds
 from ..multipliers import applies as multipliers_apply
 from ..newton import Newton, worthwhile
-from ..penalties import compiled_prox
+from ..penalties import Separable, compiled_prox
 from ..problem import Problem
 from .blocks import block_norms, epoch_nanoseconds, epoch_parts
 
@@ -184,6 +184,7 @@ class SDCAADMM:
         self.problem = problem
         self._prepare_rows(problem)
         self._prepare_penalty(problem)
+        self.largest = None  # the largest useful alpha, once somebody asked
         self.prox_newton = Newton() if self.newton and worthwhile(problem) else None
         self.finisher = Finisher(problem) if self.newton and applies(problem) else None
         self.multipliers = Multipliers(problem) if self.newton and multipliers_apply(problem) else None
@@ -364,6 +365,10 @@ class SDCAADMM:
 
     def proposal(self, state: State, tol: float):
         """A point that Newton's method finds from here, now and then; otherwise None."""
+        if self.newton and state.epoch & (state.epoch - 1) == 0 and self._seems_zero(state):
+            point = self._nothing_penalised()
+            if point is not None:
+                return point
         if state.epoch < state.newton_due:
             return None
         left, point = self._left(state, tol), None
@@ -379,6 +384,31 @@ class SDCAADMM:
             state.newton_passes += point.passes
             state.newton_tries += 1
         return point
+
+    def _seems_zero(self, state):
+        """Whether u is zero wherever the penalty could make it so (a quadratic alone never does)."""
+        parts = [
+            state.u[first:last]
+            for block, first, last in self.problem._parts()
+            if not (isinstance(block.function, Separable) and not block.function.weights.any() and block.ridge > 0)
+        ]
+        return bool(parts) and not any(part.any() for part in parts)
+
+    def _nothing_penalised(self):
+        """The answer with B'w = 0, where alpha is so large that it is one; None elsewhere."""
+        from ..largest_alpha import zero_answer
+
+        problem = self.problem
+        if self.largest is None:
+            try:
+                self.largest = zero_answer(problem, refine=False)
+            except ValueError:
+                return None
+        found = self.largest
+        if not found.alpha <= problem.alpha * (1 + 1e-12):
+            return None
+        primal = problem.primal_at(found.w)
+        return Point(found.w, found.x, found.y, problem.gradient_sum(found.x), np.zeros(problem.d), primal)
 
     def _smooth_newton(self, state, tol, left):
         if self.prox_newton is not None:
