@@ -32,7 +32,7 @@ _ROUGH = 1e-9  # relative gain of a step at which a face is left, until the stru
 _WORST = 0.01  # of the largest violation, what else is set free with it
 _LEAN = 1e-10  # how far a unit that was set free is thought to be from zero
 _DIFFERENCE = 1e-5  # in the scores, for the second derivative of the loss
-_LIFT = 1e-10  # of the mean diagonal of the curvature: makes it definite
+_LIFT = 1e-10  # of the diagonal of the curvature: makes it definite
 _MOST_TURNED = 800  # coefficients up to which zeros that join more than two features are followed
 _MOST_DIRECT = 2000  # coefficients up to which the curvature may be a matrix
 _DENSE = 1 << 18  # entries up to which B'N is a plain array
@@ -254,10 +254,9 @@ class Finisher:
         if self._direct(face, free.size):
             self.spent += price
             matrix = own.matrix() + face.data.curvature(bend)
-            matrix[np.diag_indices_from(matrix)] += _LIFT * np.trace(matrix) / len(matrix) + 1e-300
             try:
                 self.passes += face.data.cost * free.size / problem.visits
-                return scipy.linalg.solve(matrix, -slope, assume_a="pos")
+                return _solve_definite(matrix, -slope)
             except np.linalg.LinAlgError:
                 pass
         return self._conjugate_gradients(face, bend, free, own, slope, goal)
@@ -466,6 +465,15 @@ class _Face:
         """The diagonal of N' diag(d) N."""
         d = np.bincount(self.columns, d[self.slots], self.inner)
         return d if self.turn is None else (self.turn**2).T @ d
+
+
+def _solve_definite(matrix, right):
+    """matrix^-1 right, with the diagonal lifted a little; the units of the unknowns do not matter."""
+    scale = 1.0 / np.sqrt(np.maximum(np.diag(matrix), 1e-300))
+    matrix = matrix * scale[:, None] * scale
+    matrix[np.diag_indices_from(matrix)] += _LIFT
+    factor = scipy.linalg.cho_factor(matrix, lower=True, overwrite_a=True, check_finite=False)
+    return scale * scipy.linalg.cho_solve(factor, scale * right, check_finite=False)
 
 
 def _null_space(rows):

@@ -66,9 +66,14 @@ class Multipliers:
         sizes = np.diff(problem.bounds)
         self.scale = problem.n * np.repeat([block.scale for block in problem.blocks], sizes).astype(float)
         self.ridge = problem.n * np.repeat([block.ridge for block in problem.blocks], sizes).astype(float)
+        # columns in units in which the penalty weighs features alike
+        self.unit = np.ones(problem.size)
+        self.unit[problem.feature_slots] = problem.feature_units()
         squares = np.ones(problem.size)
         squares[problem.feature_slots] = np.tile(problem.data.mean_squares, problem.vectors)
-        seen = problem.data.mean_squares[problem.data.mean_squares > 0]
+        squares /= self.unit**2
+        seen = squares[problem.feature_slots]
+        seen = seen[seen > 0]
         typical = np.quantile(seen, 0.75) if seen.size else 1.0
         self.squares = problem.n * np.maximum(squares, _LEAST * typical)
 
@@ -125,7 +130,7 @@ class Multipliers:
         problem = self.problem
         forces, size = np.linalg.norm(self.x), max(np.linalg.norm(self.scores), np.linalg.norm(problem.target))
         self.r = float(forces / size) if forces > 0 and size > 0 else 1.0
-        seen = problem.map_slots.power(2) @ self.squares**-0.5
+        seen = problem.map_slots.power(2) @ (self.squares**-0.5 / self.unit**2)
         if seen.size:
             seen = (np.bincount(self.units, seen) / np.bincount(self.units))[self.units]
         self.q = 1.0 / np.maximum(seen, 1e-300)
@@ -133,7 +138,7 @@ class Multipliers:
         if forces > 0 and size > 0:
             self.q *= math.sqrt(forces / size)
         bend = self._rows(self.scores, bend=True)[1]
-        self.near = _NEAR * self.squares * max(bend.mean(), 1e-3 * bend.max(), 1e-300)
+        self.near = _NEAR * self.unit**2 * self.squares * max(bend.mean(), 1e-3 * bend.max(), 1e-300)
 
     # -- one round ----------------------------------------------------------------------------------
 
@@ -157,7 +162,8 @@ class Multipliers:
             moved = np.sum(self.q * (u - self.at) ** 2) + self.near @ (self.w - centre) ** 2
             if problem.loss.kinked:
                 moved += np.sum((x - self.x) ** 2) / self.r
-            unbalanced = np.abs(slope).max() / max(np.abs(y).max(initial=0.0) or np.abs(zx).max(), 1e-300)
+            forces = np.abs(y).max(initial=0.0) or np.abs(zx / self.unit).max()
+            unbalanced = np.abs(slope / self.unit).max() / max(forces, 1e-300)
             low = gain <= accuracy * max(1e-2 * moved, 1e-3 * tol * size)
             rounding = gain <= 1e-15 * size and step > 3 and gain >= 0.1 * last
             if (low and unbalanced <= max(0.1 * accuracy * math.sqrt(moved / size), 0.1 * tol)) or rounding:

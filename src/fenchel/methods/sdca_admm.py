@@ -219,7 +219,9 @@ class SDCAADMM:
         from ..kernels import rows
 
         n = problem.visits
-        squares = self._column_squares(problem)
+        # in units in which the penalty weighs features alike, so that other units of the columns change nothing
+        units = problem.feature_units() if self.column_power else np.ones(problem.feature_slots.size)
+        squares = self._column_squares(problem, units)
         scale = np.ones(squares.size)
         seen = squares > 0
         scale[seen] = squares[seen] ** (-2 * self.column_power)
@@ -228,7 +230,7 @@ class SDCAADMM:
         typical = np.mean((scale * squares)[seen]) if seen.any() else 1.0
         slot = typical * np.clip(0.1 * seen.sum() / problem.vectors, 1, 10) if self.column_power else 1.0
         self.metric = np.zeros(problem.size)
-        self.metric[problem.feature_slots] = scale
+        self.metric[problem.feature_slots] = scale / units**2
         self.metric[problem.intercept_slots] = slot if problem.fit_intercept else 0.0
         size = self.block_size or (self._block_size(problem) if self.preset == "default" else 50)
         self.bounds = np.append(np.arange(0, n, size), n).astype(np.int64)
@@ -256,13 +258,13 @@ class SDCAADMM:
         self.eta = np.repeat(np.maximum(factor * norms, 1e-12), np.diff(self.bounds)) / spread**2
 
     @staticmethod
-    def _column_squares(problem):
-        """Mean square of every column, evened out between features that a row of B' couples.
+    def _column_squares(problem, units):
+        """Mean square of every column divided by its units, evened out between features that a row of B' couples.
 
         A step along an edge is as short as the longer-scaled of its ends asks for: a nearly empty pixel must
         not slow down its neighbours.
         """
-        squares = np.tile(problem.data.mean_squares, problem.vectors)
+        squares = np.tile(problem.data.mean_squares, problem.vectors) / units**2
         pattern = problem.gram.pattern
         if pattern is not None:
             degree = np.asarray(pattern.sum(axis=1)).ravel()
