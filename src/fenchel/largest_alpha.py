@@ -40,11 +40,12 @@ class ZeroAnswer:
     y: np.ndarray
 
 
-def zero_answer(problem: Problem) -> ZeroAnswer:
+def zero_answer(problem: Problem, *, refine: bool = True) -> ZeroAnswer:
     """The largest useful alpha, with its answer.
 
     The smallest alpha with B'w = 0 where B is injective, otherwise a bound from above, close to it; infinite where no
-    alpha will do. Raises ValueError where it cannot be found.
+    alpha will do. Raises ValueError where it cannot be found. Without `refine` a bound is not brought down by solving
+    problems, as it is where many rows sit at a kink of the loss.
     """
     unit = problem.with_alpha(1.0)
     try:
@@ -60,7 +61,7 @@ def zero_answer(problem: Problem) -> ZeroAnswer:
     bounds.tighten()
     y[rows] = near.n * bounds.best
     answer = ZeroAnswer(bounds.upper, w, x, y)
-    if 0 < bounds.upper < math.inf and _many_kinks(unit, scores):
+    if refine and 0 < bounds.upper < math.inf and _many_kinks(unit, scores):
         _try_smaller(problem, answer, problem.mean_loss(scores))
     return answer
 

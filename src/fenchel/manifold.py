@@ -34,7 +34,7 @@ _ROUGH = 1e-9  # relative gain of a step at which a face is left, until the stru
 _WORST = 0.01  # of the largest violation, what else is set free with it
 _LEAN = 1e-10  # how far a unit that was set free is thought to be from zero
 _DIFFERENCE = 1e-5  # in the scores, for the second derivative of the loss
-_LIFT = 1e-10  # of the mean diagonal of the curvature: makes it definite
+_LIFT = 1e-10  # of the diagonal of the curvature: makes it definite
 _MOST_TURNED = 800  # coefficients up to which zeros that join more than two features are followed
 _REUSES = 12  # rounds of conjugate gradients with the factor of an earlier curvature
 _MOST_DIRECT = 2000  # coefficients up to which the curvature may be a matrix
@@ -100,6 +100,7 @@ class Finisher:
         entries = problem.map_slots
         self.entries = np.repeat(np.arange(problem.d), np.diff(entries.indptr)), entries.indices, entries.data
 
+    @np.errstate(over="ignore", invalid="ignore", divide="ignore")
     def run(self, w, u, y, *, tol: float, budget: float = np.inf) -> Point | None:
         """Newton steps from w within the structure of u = prox(...); None where that structure is not of the kind.
 
@@ -267,17 +268,17 @@ class Finisher:
                     return move
             self.spent += price
             matrix = face.data.curvature(bend)
-            # a unit that was just set free bends the penalty so much that its own part must not set the scale
-            lift = _LIFT * np.trace(matrix) / len(matrix) + 1e-300
+            # a unit that was just set free bends the penalty so much that its part must not set the scale of the lift
+            lift = _LIFT * np.diag(matrix)
             matrix += own.matrix()
             matrix[np.diag_indices_from(matrix)] += lift + 1e-14 * np.diag(matrix)
             try:
                 self.passes += face.data.cost * free.size / problem.visits
-                factor = scipy.linalg.cho_factor(matrix, lower=True, overwrite_a=True, check_finite=False)
+                solve = _definite(matrix)
                 # where the matrix is dear, the factor serves the next steps too
                 worth = price > 2 * _REUSES * (product + 2.0 * face.count**2)
-                self.factor = (face, factor) if worth else None
-                return scipy.linalg.cho_solve(factor, -slope, check_finite=False)
+                self.factor = (face, solve) if worth else None
+                return solve(-slope)
             except np.linalg.LinAlgError:
                 pass
         return self._conjugate_gradients(face, bend, free, own, slope, goal)
@@ -355,7 +356,7 @@ class Finisher:
         def scale(vector):
             if factor is None:
                 return vector / diagonal
-            return scipy.linalg.cho_solve(factor, vector, check_finite=False)
+            return factor(vector)
 
         move, left = np.zeros(slope.size), -slope
         scaled = scale(left)
@@ -508,6 +509,14 @@ class _Face:
         """The diagonal of N' diag(d) N."""
         d = np.bincount(self.columns, d[self.slots], self.inner)
         return d if self.turn is None else (self.turn**2).T @ d
+
+
+def _definite(matrix):
+    """The solve with a definite matrix; the units of the unknowns do not matter."""
+    scale = 1.0 / np.sqrt(np.maximum(np.diag(matrix), 1e-300))
+    matrix = matrix * scale[:, None] * scale
+    factor = scipy.linalg.cho_factor(matrix, lower=True, overwrite_a=True, check_finite=False)
+    return lambda right: scale * scipy.linalg.cho_solve(factor, scale * right, check_finite=False)
 
 
 def _null_space(rows):

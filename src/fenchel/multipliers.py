@@ -31,7 +31,7 @@ from .problem import Certificate, Problem
 _MOST = 2000  # coefficients: the curvature is a matrix
 _STEPS = 40  # Newton steps in a round before S is raised
 _NEAR = 1e-3  # S in the first round, in units of the loss's curvature
-_LEAST = 1e-2  # of the mean square of a column, what a column counts for at the least
+_LEAST = 0.05  # of the mean square of a typical column, what a column counts for at the least
 _LIFT = 1e-13  # of the curvature's diagonal: makes it definite
 _DIFFERENCE = 1e-6  # for the slope of a dual step
 _SCORE_DIFFERENCE = 1e-5  # for the second derivative of a loss
@@ -66,10 +66,18 @@ class Multipliers:
         sizes = np.diff(problem.bounds)
         self.scale = problem.n * np.repeat([block.scale for block in problem.blocks], sizes).astype(float)
         self.ridge = problem.n * np.repeat([block.ridge for block in problem.blocks], sizes).astype(float)
+        # columns in units in which the penalty weighs features alike
+        self.unit = np.ones(problem.size)
+        self.unit[problem.feature_slots] = problem.feature_units()
         squares = np.ones(problem.size)
         squares[problem.feature_slots] = np.tile(problem.data.mean_squares, problem.vectors)
-        self.squares = problem.n * np.maximum(squares, _LEAST * squares.mean())
+        squares /= self.unit**2
+        seen = squares[problem.feature_slots]
+        seen = seen[seen > 0]
+        typical = np.quantile(seen, 0.75) if seen.size else 1.0
+        self.squares = problem.n * np.maximum(squares, _LEAST * typical)
 
+    @np.errstate(over="ignore", invalid="ignore", divide="ignore")
     def run(self, w, x, y, *, tol: float, steps: int) -> Point:
         """Rounds from (w, x, y) until the relative gap is at most tol, or so many Newton steps.
 
@@ -87,6 +95,9 @@ class Multipliers:
             size = problem.n * abs(best.primal if np.isfinite(best.primal) else problem.mean_loss(self.scores))
             size = max(size, 1e-300)
             found = self._minimise(centre, max(accuracy, 1e-4), tol, size)
+            if not (np.isfinite(self.w).all() and np.isfinite(self.scores).all()):
+                found, self.w = None, centre
+                self.scores, self.at = problem.scores(centre), problem.map_slots @ centre
             centre = self.w
             if found is None:
                 self.near *= 10.0
@@ -117,9 +128,9 @@ class Multipliers:
     def _first_steps(self):
         """r, q and S from the sizes of scores and coefficients, and of their dual variables."""
         problem = self.problem
-        forces, size = np.linalg.norm(self.x), np.linalg.norm(self.scores)
+        forces, size = np.linalg.norm(self.x), max(np.linalg.norm(self.scores), np.linalg.norm(problem.target))
         self.r = float(forces / size) if forces > 0 and size > 0 else 1.0
-        seen = problem.map_slots.power(2) @ self.squares**-0.5
+        seen = problem.map_slots.power(2) @ (self.squares**-0.5 / self.unit**2)
         if seen.size:
             seen = (np.bincount(self.units, seen) / np.bincount(self.units))[self.units]
         self.q = 1.0 / np.maximum(seen, 1e-300)
@@ -127,7 +138,7 @@ class Multipliers:
         if forces > 0 and size > 0:
             self.q *= math.sqrt(forces / size)
         bend = self._rows(self.scores, bend=True)[1]
-        self.near = _NEAR * self.squares * max(bend.mean(), 1e-3 * bend.max(), 1e-300)
+        self.near = _NEAR * self.unit**2 * self.squares * max(bend.mean(), 1e-3 * bend.max(), 1e-300)
 
     # -- one round ----------------------------------------------------------------------------------
 
@@ -151,7 +162,8 @@ class Multipliers:
             moved = np.sum(self.q * (u - self.at) ** 2) + self.near @ (self.w - centre) ** 2
             if problem.loss.kinked:
                 moved += np.sum((x - self.x) ** 2) / self.r
-            unbalanced = np.abs(slope).max() / max(np.abs(y).max(initial=0.0) or np.abs(zx).max(), 1e-300)
+            forces = np.abs(y).max(initial=0.0) or np.abs(zx / self.unit).max()
+            unbalanced = np.abs(slope / self.unit).max() / max(forces, 1e-300)
             low = gain <= accuracy * max(1e-2 * moved, 1e-3 * tol * size)
             rounding = gain <= 1e-15 * size and step > 3 and gain >= 0.1 * last
             if (low and unbalanced <= max(0.1 * accuracy * math.sqrt(moved / size), 0.1 * tol)) or rounding:
@@ -179,9 +191,8 @@ class Multipliers:
         start, rise = float(self.near * (self.w - centre) @ move), float(self.near * move @ move)
 
         def slope(share):
-            with np.errstate(over="ignore", invalid="ignore"):
-                x, y = self._rows(self.scores + share * along), self._penalty(self.at + share * ahead)[0]
-                value = float(x @ along + y @ ahead) + start + share * rise
+            x, y = self._rows(self.scores + share * along), self._penalty(self.at + share * ahead)[0]
+            value = float(x @ along + y @ ahead) + start + share * rise
             return value if value == value else np.inf
 
         below = slope(0.0)
@@ -198,7 +209,8 @@ class Multipliers:
             if high == np.inf:
                 share *= 4
             else:
-                share = low + (high - low) * min(max(below / (below - above), 0.05), 0.95)
+                ratio = below / (below - above) if below < above else 0.5
+                share = low + (high - low) * min(max(ratio, 0.05), 0.95)
         self.w = self.w + share * move
         self.scores, self.at = self.scores + share * along, self.at + share * ahead
 
@@ -250,7 +262,7 @@ class Multipliers:
             lower = part.row >= part.col
             np.add.at(matrix, (part.row[lower], part.col[lower]), part.data[lower])
         own = np.diag(matrix).copy()
-        matrix[np.diag_indices_from(matrix)] += self.near + _LIFT * (own + own.max()) + 1e-300
+        matrix[np.diag_indices_from(matrix)] += self.near + _LIFT * own + 1e-300
         return matrix
 
     def _penalty_curvature(self, point, length):

@@ -70,6 +70,7 @@ class Newton:
         return Point(**{key: state[key] for key in ("w", "x", "y", "zx", "u")}, primal=problem.primal_at(state["w"]),
                      passes=result.epochs)  # fmt: skip
 
+    @np.errstate(over="ignore", invalid="ignore", divide="ignore")
     def correct(self, problem: Problem, w, y, *, tol: float, steps: int = 20, scores=None) -> Result:
         """Up to `steps` steps from w (with its scores, if known) and the dual variables y, a certificate after each.
 

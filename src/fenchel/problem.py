@@ -21,7 +21,7 @@ import scipy.sparse.linalg as sla
 from .data import Rows, as_weights
 from .losses import LOSSES, Loss
 from .maps import Gram
-from .penalties import Block, Penalty, scale_blocks, unit_blocks
+from .penalties import Block, Penalty, Separable, scale_blocks, unit_blocks
 
 _CHUNK = 1 << 16  # visits looked at together
 _ROUNDING = 1e-11  # relative to the terms of a sum
@@ -260,6 +260,23 @@ class Problem:
             labels.append(count + own)
             count += int(own.max(initial=-1)) + 1
         return np.concatenate(labels or [_NONE]), count
+
+    def feature_units(self) -> np.ndarray:
+        """The units in which the penalty measures every feature, relative to the others: in other units the numbers
+        v = units * w, and the columns divided by them, would be the same.
+
+        The largest entry of B' (times the weight of an l1 norm) that a feature meets; 1 where it meets none.
+        """
+        size = np.abs(self.map.data)
+        for block, first, last in self._parts():
+            some = slice(self.map.indptr[first], self.map.indptr[last])
+            if isinstance(block.function, Separable) and block.function.weights.any():
+                size[some] *= np.repeat(block.function.weights, np.diff(self.map.indptr[first : last + 1]))
+            positive = size[some][size[some] > 0]
+            size[some] /= np.exp(np.mean(np.log(positive))) if positive.size else 1.0  # every block counts alike
+        units = np.zeros(self.map.shape[1])
+        np.maximum.at(units, self.map.indices, size)
+        return np.where(units > 0, units, 1.0)
 
     def _parts(self):
         return zip(self.blocks, self.bounds[:-1], self.bounds[1:], strict=True)
@@ -501,7 +518,8 @@ class Problem:
             x = moved
             if np.all(np.abs(left) <= 1e-14 * scale):
                 return x, self.gradient_sum(x)
-            if np.linalg.norm(left / scale) > 0.9 * np.linalg.norm(goal / scale):
+            size = np.maximum(scale, 1e-300)  # an empty column asks for nothing
+            if np.linalg.norm(left / size) > 0.9 * np.linalg.norm(goal / size):
                 break
             goal = left
         if along.shape[1] == 1 and self.fit_intercept and not len(zeroed):

@@ -41,12 +41,12 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import scipy.sparse as sp
 
-from ..manifold import Finisher, applies
+from ..manifold import Finisher, Point, applies
 from ..maps import row_width, spectral_norm
 from ..multipliers import Multipliers, step_nanoseconds
 from ..multipliers import applies as multipliers_apply
 from ..newton import Newton, worthwhile
-from ..penalties import compiled_prox
+from ..penalties import Separable, compiled_prox
 from ..problem import Problem
 from .blocks import block_norms, epoch_nanoseconds, epoch_parts, penalty_nanoseconds, visit_nanoseconds
 
@@ -209,6 +209,7 @@ class SDCAADMM:
         self.problem = problem
         self._prepare_rows(problem)
         self._prepare_penalty(problem)
+        self.largest = None  # the largest useful alpha, once somebody asked
         self.prox_newton = Newton() if self.newton and worthwhile(problem) else None
         self.finisher = Finisher(problem) if self.newton and applies(problem) else None
         self.multipliers = Multipliers(problem) if self.newton and multipliers_apply(problem) else None
@@ -244,7 +245,9 @@ class SDCAADMM:
         from ..kernels import rows
 
         n = problem.visits
-        squares = self._column_squares(problem)
+        # in units in which the penalty weighs features alike, so that other units of the columns change nothing
+        units = problem.feature_units() if self.column_power else np.ones(problem.feature_slots.size)
+        squares = self._column_squares(problem, units)
         scale = np.ones(squares.size)
         seen = squares > 0
         scale[seen] = squares[seen] ** (-2 * self.column_power)
@@ -253,7 +256,7 @@ class SDCAADMM:
         typical = np.mean((scale * squares)[seen]) if seen.any() else 1.0
         slot = typical * np.clip(0.1 * seen.sum() / problem.vectors, 1, 10) if self.column_power else 1.0
         self.metric = np.zeros(problem.size)
-        self.metric[problem.feature_slots] = scale
+        self.metric[problem.feature_slots] = scale / units**2
         self.metric[problem.intercept_slots] = slot if problem.fit_intercept else 0.0
         size = self.block_size or (self._block_size(problem) if self.preset == "default" else 50)
         self.bounds = np.append(np.arange(0, n, size), n).astype(np.int64)
@@ -291,13 +294,13 @@ class SDCAADMM:
         self.pool = ThreadPoolExecutor(self.members - 1) if self.members > 1 else None
 
     @staticmethod
-    def _column_squares(problem):
-        """Mean square of every column, evened out between features that a row of B' couples.
+    def _column_squares(problem, units):
+        """Mean square of every column divided by its units, evened out between features that a row of B' couples.
 
         A step along an edge is as short as the longer-scaled of its ends asks for: a nearly empty pixel must
         not slow down its neighbours.
         """
-        squares = np.tile(problem.data.mean_squares, problem.vectors)
+        squares = np.tile(problem.data.mean_squares, problem.vectors) / units**2
         pattern = problem.gram.pattern
         if pattern is not None:
             degree = np.asarray(pattern.sum(axis=1)).ravel()
@@ -435,6 +438,10 @@ class SDCAADMM:
 
     def proposal(self, state: State, tol: float):
         """A point that Newton's method finds from here, now and then; otherwise None."""
+        if self.newton and state.epoch & (state.epoch - 1) == 0 and self._seems_zero(state):
+            point = self._nothing_penalised()
+            if point is not None:
+                return point
         if state.epoch < state.newton_due:
             return None
         left, point = self._left(state, tol), None
@@ -450,6 +457,31 @@ class SDCAADMM:
             state.newton_passes += point.passes
             state.newton_tries += 1
         return point
+
+    def _seems_zero(self, state):
+        """Whether u is zero wherever the penalty could make it so (a quadratic alone never does)."""
+        parts = [
+            state.u[first:last]
+            for block, first, last in self.problem._parts()
+            if not (isinstance(block.function, Separable) and not block.function.weights.any() and block.ridge > 0)
+        ]
+        return bool(parts) and not any(part.any() for part in parts)
+
+    def _nothing_penalised(self):
+        """The answer with B'w = 0, where alpha is so large that it is one; None elsewhere."""
+        from ..largest_alpha import zero_answer
+
+        problem = self.problem
+        if self.largest is None:
+            try:
+                self.largest = zero_answer(problem, refine=False)
+            except ValueError:
+                return None
+        found = self.largest
+        if not found.alpha <= problem.alpha * (1 + 1e-12):
+            return None
+        primal = problem.primal_at(found.w)
+        return Point(found.w, found.x, found.y, problem.gradient_sum(found.x), np.zeros(problem.d), primal)
 
     def _smooth_newton(self, state, tol, left):
         if self.prox_newton is not None:
