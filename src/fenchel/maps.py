@@ -354,10 +354,7 @@ class Gram:
 
     def project(self, r):
         """The part of r in the range of B."""
-        if self.blind.shape[1]:
-            r = r - self.blind @ (self.blind.T @ r)
-        else:
-            r = r.copy()
+        r = r - self.blind @ (self.blind.T @ r) if self.blind.shape[1] else r.copy()
         r[self.unseen] = 0.0
         return r
 
