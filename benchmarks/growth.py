@@ -196,12 +196,12 @@ def page(results, picture):
     yield "## More rows"
     yield ""
     yield (
-        "From some n on, time grows about in proportion to n: a pass is in proportion to n, and the passes needed "
-        "hardly change. For few rows it grows more slowly: more rows save passes, and part of the work does not "
-        "depend on n. The powers are slopes of log time against log n, over all sizes and between the last two. "
-        "Memory is the data plus some vectors of length n + p + d, d being the outputs of the penalty (features and "
-        "edges), plus the matrices of Newton's method, which n does not change and which count while it is small. "
-        "The last column says how many numbers beyond the data there are for each of n + p + d."
+        "With many rows time grows about in proportion to n, or more slowly: a pass is in proportion to n, and the "
+        "passes needed hardly change. For few rows it grows more slowly: more rows save passes, and part of the work "
+        "does not depend on n. The powers are slopes of log time against log n, over all sizes and between the last "
+        "two. Memory is the data plus some vectors of length n + p + d, d being the outputs of the penalty (features "
+        "and edges), plus the matrices of Newton's method where it is tried, which can outweigh small data. The last "
+        "column says how many numbers beyond the data there are for each of n + p + d."
     )
     for name, (label, _) in CURVES.items():
         if name == "graph" or name not in results:

@@ -106,6 +106,18 @@ def test_a_long_chain_is_solved_to_rounding(p):
     assert chain.null_space().shape == (p, 1)
 
 
+def test_a_graph_of_many_parts_has_a_sparse_null_space():
+    """A constant on each of 20,000 parts: as an array they would take gigabytes."""
+    p = 40_000
+    pairs = fl.Incidence(np.arange(p).reshape(-1, 2), p)
+    blind = pairs._gram.blind
+    assert blind.shape == (p, p // 2) and blind.nnz == p
+    r = pairs.adjoint(np.sin(np.arange(p // 2.0)))
+    v = pairs.gram_solve(r)
+    assert np.abs(pairs.adjoint(pairs.apply(v)) - r).max() <= 1e-12
+    assert np.abs(blind.T @ v).max() <= 1e-12
+
+
 @pytest.mark.parametrize(("p", "order"), [(2000, 2), (5000, 2)])
 def test_null_space_of_long_trends(p, order):
     trend = fl.Difference(p, order)

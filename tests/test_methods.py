@@ -668,3 +668,16 @@ def test_an_error_inside_a_loss_reaches_the_caller():
     state = method.start(problem, np.random.default_rng(0))
     with pytest.raises(RuntimeError, match="broken on purpose"):
         method.epoch(state)
+
+
+@pytest.mark.parametrize(("p", "least", "most"), [(100, 40, 2000), (40_000, 4, 4)])
+def test_large_graphs_have_fewer_blocks(p, least, most):
+    """A step of the penalty on a large graph costs more than many rows."""
+    rng = np.random.default_rng(0)
+    X = sp.random_array((2000, p), density=20 / p, rng=rng, format="csr")
+    y = np.where(np.arange(2000) % 2, 1.0, -1.0)
+    edges = np.column_stack([np.arange(p), (np.arange(p) + 1) % p])
+    penalty = fl.L1() + fl.L1() @ fl.Incidence(edges, p)
+    method = make_method("sdca-admm", {})
+    method.start(fl.Problem(X, y, loss="smoothed-hinge", penalty=penalty, alpha=1e-4), np.random.default_rng(0))
+    assert least <= method.blocks <= most
