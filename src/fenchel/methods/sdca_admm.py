@@ -289,8 +289,7 @@ class SDCAADMM:
         dense = not problem.data.sparse
         wide = sequential and dense and problem.single and problem.p >= _WIDE
         self.members = self.n_jobs if wide else 1
-        fours = wide and (self.members > 1 or problem.data.arrays[0].dtype == np.float32)
-        self.how = 2 if fours else int(sequential)
+        self.how = 2 if wide else int(sequential)
         self.pool = ThreadPoolExecutor(self.members - 1) if self.members > 1 else None
 
     @staticmethod
