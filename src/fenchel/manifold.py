@@ -21,6 +21,7 @@ import numpy as np
 import scipy.linalg
 import scipy.sparse as sp
 
+from ._gram import weighted_gram
 from .maps import Gram
 from .problem import Certificate, Problem, tied_features
 from .proximal import CompiledPenalty
@@ -593,14 +594,14 @@ class _View:
             out = np.zeros((self.face.inner, self.face.inner))
             reduced_sparse_curvature(*problem.data.arrays, bend, *self._lookup(), self.ones, out)
             return out if turn is None else turn.T @ out @ turn
+        if self.kept is not None:
+            return weighted_gram(self.kept, bend)
         out = np.zeros((k, k))
         chunk = max(64, (1 << 20) // max(k, 1))
         for first in range(0, problem.n, chunk):
             last = min(first + chunk, problem.n)
-            part = self._reduced(first, last) if self.kept is None else self.kept[first:last]
-            some = np.flatnonzero(bend[first:last])
-            part = part[some] * np.sqrt(bend[first:last][some])[:, None]
-            out += part.T @ part
+            if bend[first:last].any():
+                out += weighted_gram(self._reduced(first, last), bend[first:last])
         return out
 
 

@@ -21,6 +21,7 @@ import types
 import numpy as np
 import scipy.linalg
 
+from ._gram import weighted_gram
 from .manifold import Point
 from .penalties import Separable
 from .problem import Certificate, Problem
@@ -291,15 +292,13 @@ def dense_curvature(problem, bend, H):
     outputs, stride, offset, slot = problem.layout
     X, p = problem.data.arrays[0], problem.p
     bend = bend.reshape(problem.n, outputs)
-    chunk = max(1, (1 << 18) // max(p, 1))
     for k in range(problem.vectors):
         start = k * stride
         weight = bend[:, k] if offset.size == 0 else np.where(offset == start, bend[:, 0], 0.0)
-        rows = np.flatnonzero(weight)
-        for first in range(0, rows.size, chunk):
-            some = rows[first : first + chunk]
-            part, own = np.asarray(X[some], dtype=float), weight[some]
-            weighted = part * own[:, None]
-            H[start : start + p, start : start + p] += np.tril(weighted.T @ part)
-            H[start + slot, start : start + p] += weighted.sum(axis=0)
-            H[start + slot, start + slot] += own.sum()
+        # a change of curvature may be negative
+        for sign in (1.0, -1.0):
+            part = np.maximum(sign * weight, 0.0)
+            if part.any():
+                H[start : start + p, start : start + p] += sign * np.tril(weighted_gram(X, part))
+        H[start + slot, start : start + p] += weight @ X
+        H[start + slot, start + slot] += weight.sum()
