@@ -32,6 +32,7 @@ class Loss:
     kernel: str | None = None
     scalar_step = None
     smoothness: float | None = None  # L: the gradient is L-Lipschitz; None where it is not
+    attained = True  # whether some score has the least value
 
     @property
     def kinked(self) -> bool:
@@ -237,6 +238,7 @@ class Logistic(Loss):
     classification = True
     kernel = "logistic"
     smoothness = 0.25
+    attained = False
 
     def value(self, score, target):
         return np.logaddexp(0.0, -np.asarray(score) * target)

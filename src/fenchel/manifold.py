@@ -78,7 +78,8 @@ def correct(problem: Problem, w, u, y, *, tol: float) -> Result | None:
     if point is None:
         return None
     made = point.made or problem.certificate(point, fresh=False, primal=point.primal)
-    trace = 1e-10 * abs(problem.mean_loss(np.zeros(problem.visits)))  # stands in for an optimum of zero, as in `solve`
+    # stands in for an optimum of zero, as in `solve`
+    trace = 1e-10 * abs(problem.mean_loss(np.zeros(problem.visits))) if problem.loss.attained else 0.0
     done = made.certified and made.gap <= tol * max(abs(made.primal), trace, 1e-300)
     coef, intercept = problem.unpack(point.w)
     epochs, seconds = math.ceil(point.passes), time.perf_counter() - clock

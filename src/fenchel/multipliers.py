@@ -171,7 +171,8 @@ class Multipliers:
             last = gain
             if self.left <= 0:
                 return None
-            self._search(move, centre)
+            if not self._search(move, centre):
+                return x, y, u, moved, step
         return None
 
     def _direction(self, slope, bend, point, length):
@@ -185,7 +186,7 @@ class Multipliers:
         return move if np.isfinite(move).all() else None
 
     def _search(self, move, centre):
-        """Go along the move to where phi is lowest: the root of its slope, which only grows."""
+        """Go along the move to where phi is lowest: the root of its slope, which only grows; False if it is here."""
         problem = self.problem
         along, ahead = problem.scores(move), problem.map_slots @ move
         start, rise = float(self.near * (self.w - centre) @ move), float(self.near * move @ move)
@@ -196,6 +197,8 @@ class Multipliers:
             return value if value == value else np.inf
 
         below = slope(0.0)
+        if not below < 0:
+            return False
         flat = _FLAT * abs(below)
         low, share, high, above = 0.0, 1.0, np.inf, np.inf
         for _ in range(60):
@@ -213,6 +216,7 @@ class Multipliers:
                 share = low + (high - low) * min(max(ratio, 0.05), 0.95)
         self.w = self.w + share * move
         self.scores, self.at = self.scores + share * along, self.at + share * ahead
+        return True
 
     # -- loss and penalty ---------------------------------------------------------------------------
 

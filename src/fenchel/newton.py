@@ -154,7 +154,8 @@ class Newton:
     def _attach(self, problem):
         if self.problem is None or self.problem.data is not problem.data:
             # as in the solver: where the optimum is zero, a trace of the objective at w = 0 stands in for it
-            self.trace = max(1e-10 * abs(problem.mean_loss(np.zeros(problem.visits))), 1e-300)
+            trace = 1e-10 * abs(problem.mean_loss(np.zeros(problem.visits))) if problem.loss.attained else 0.0
+            self.trace = max(trace, 1e-300)
         if self.problem is None or self.problem.d != problem.d or self.problem.size != problem.size:
             self.curvature = self.inverse = None
             self.bet = np.ones(problem.d)

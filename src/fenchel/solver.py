@@ -126,7 +126,8 @@ class _Run:
     def go(self, rng, warm_start, show):
         clock = time.perf_counter()
         zero = self.problem.zero_certificate()
-        self.at_zero = zero.primal if np.isfinite(zero.primal) else 0.0
+        # an optimum of zero is one that can be reached
+        self.at_zero = zero.primal if np.isfinite(zero.primal) and self.problem.loss.attained else 0.0
         # a run of this very problem is resumed; from any other only the point itself is taken
         resumed = warm_start is not None and warm_start.state.get("problem") == self.problem.fingerprint
         before = warm_start.seconds if resumed else 0.0
