@@ -10,6 +10,16 @@ class Solver(Base):
     environment = None
     requirements = ("fenchel",)
 
+    def warm_up(self, objective):
+        """On few rows, with and without Newton's method: everything is compiled, however soon the answer is found."""
+        from fenchel_model import problem
+
+        import fenchel as fl
+
+        small = problem(objective.tiny())
+        for options in ({}, {"newton": False, "tol": 0.0}):
+            fl.solve(small, max_epochs=20, **options)
+
     def run(self, record):
         from fenchel_model import problem
 
