@@ -239,7 +239,7 @@ class _Run:
         self._take(proposal.w, made)
         status = self._judge(show, made, proposal.w)
         if status is Status.CONVERGED or made.relative_gap < self.state.gap < np.inf:
-            self.method.adopt(self.state, proposal)
+            self.method.adopt(self.state, proposal, made.relative_gap)
         return status
 
     def _judge(self, show, made, at=None):

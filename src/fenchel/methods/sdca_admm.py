@@ -41,6 +41,8 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import scipy.sparse as sp
 
+from ..accelerated import Accelerated
+from ..accelerated import applies as accelerated_applies
 from ..manifold import Finisher, Point, applies
 from ..maps import row_width, spectral_norm
 from ..multipliers import Multipliers, step_nanoseconds
@@ -212,6 +214,7 @@ class SDCAADMM:
         self.largest = None  # the largest useful alpha, once somebody asked
         self.prox_newton = Newton() if self.newton and worthwhile(problem) else None
         self.finisher = Finisher(problem) if self.newton and applies(problem) else None
+        self.accelerated = Accelerated(problem) if self.newton and accelerated_applies(problem) else None
         self.multipliers = Multipliers(problem) if self.newton and multipliers_apply(problem) else None
         if self.multipliers is not None and np.diff(problem.map.indptr).max(initial=0) > 2:
             self.finisher = None  # zeros that join more than two features make faces on which it is slow
@@ -444,7 +447,7 @@ class SDCAADMM:
         if state.epoch < state.newton_due:
             return None
         left, point = self._left(state, tol), None
-        ways = [self._smooth_newton, self._multiplier_newton]
+        ways = [self._smooth_newton, self._accelerated, self._multiplier_newton]
         if state.newton_tries % 2:  # they take turns at being the first
             ways.reverse()
         for way in ways:
@@ -491,6 +494,13 @@ class SDCAADMM:
             return self.finisher.run(state.w, state.u, state.y, tol=tol, budget=budget)
         return None
 
+    def _accelerated(self, state, tol, left):
+        if self.accelerated is None or not state.gap < 1.0:
+            return None
+        epoch = state.share * epoch_nanoseconds(self.problem, self.blocks)
+        pace, budget = state.rate / epoch, epoch * left
+        return self.accelerated.run(state.w, state.y, tol=tol, gap=state.gap, pace=pace, budget=budget)
+
     def _multiplier_newton(self, state, tol, left):
         if self.multipliers is None:
             return None
@@ -520,8 +530,10 @@ class SDCAADMM:
         state.rate = max(math.log(before / gap), 1e-3) / epochs if gap < np.inf else 1e-3
         state.gap, state.gap_epoch = gap, state.epoch
 
-    def adopt(self, state: State, point) -> None:
-        """Go on from a point that was proposed."""
+    def adopt(self, state: State, point, gap: float | None = None) -> None:
+        """Go on from a point that was proposed; what epochs gain is counted from its relative gap, if it is known."""
+        if gap is not None:
+            state.gap, state.gap_epoch = max(gap, 1e-300), state.epoch
         for key in ("w", "x", "y", "zx", "u"):
             getattr(state, key)[:] = getattr(point, key)
         state.by[:] = self.problem.adjoint @ state.y

@@ -1,0 +1,151 @@
+r"""Accelerated proximal gradients: for penalties that are harder than the data.
+
+Along chains, grids and other graphs the steps of SDCA-ADMM carry news from feature to feature, and where the features
+are many that takes many of them. Here every step asks for the whole prox of :math:`\psi(B^\top w)`
+(:mod:`fenchel.proximal`), to the accuracy that the last move of w makes worthwhile, and for two products with the data
+(Beck and Teboulle, 2009, with the restarts of O'Donoghue and Candès, 2015). The prox comes with its dual variables,
+which are those of the certificate.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from .manifold import Point
+from .problem import Problem
+from .proximal import CompiledPenalty, StructuredProx
+
+_EVERY = 10  # steps between certificates
+_FEWEST = 30  # steps that an attempt must be able to afford
+_INEXACT = 0.02  # of the square of the last move: gap that a prox may leave
+_INNER = 400  # rounds of a prox
+_ROUNDS = 25  # for the dual variables of a certificate
+_GROW, _SHRINK = 1.7, 0.97  # of the curvature, where a step was too long, and after every step
+
+
+def applies(problem: Problem) -> bool:
+    """Whether the loss is smooth and the penalty joins features."""
+    return problem.loss.smoothness is not None and bool(np.any(np.diff(problem.map.indptr) > 1))
+
+
+class Accelerated:
+    """The method for one problem; see :meth:`run`."""
+
+    def __init__(self, problem: Problem):
+        self.problem = problem
+        self.prox, self.penalty = StructuredProx(problem), CompiledPenalty(problem)
+
+    @property
+    def step_nanoseconds(self) -> float:
+        """What a step costs, by a model, with some twenty rounds of its prox."""
+        problem = self.problem
+        work = problem.data.stored * problem.layout[0]
+        products = (2.0 if problem.data.sparse else 0.4) * work
+        return 3e5 + 2 * products + 60 * problem.visits + 20 * self._round
+
+    @property
+    def _round(self):
+        return 8.0 * self.problem.d + 4.0 * self.problem.map.nnz
+
+    def run(self, w, y, *, tol: float, gap: float, pace: float, budget: float) -> Point | None:
+        """Steps from (w, y) until the relative gap is at most tol; None where the budget allows too few.
+
+        They go on beyond the budget as long as the logarithm of the gap, `gap` at the start, falls at least half as
+        fast as `pace` says it would elsewhere, per nanosecond.
+        """
+        if budget < _FEWEST * self.step_nanoseconds:
+            return None
+        problem = self.problem
+        self.spent = self.passes = 0.0
+        slope, info = y / problem.n - self.prox.folded * (problem.map_slots @ w), np.zeros(4)
+        at, scores = w.copy(), problem.scores(w)
+        ahead, ahead_scores = at, scores
+        curvature = problem.loss.smoothness * self._mean_square() / 20
+        theta, moved, best = 1.0, None, None
+        for step in range(1, 10_000):
+            value = problem.mean_loss(ahead_scores)
+            gradient = problem.gradient_sum(problem._gradient(ahead_scores)) / problem.n
+            while True:
+                new, u = self._prox(ahead - gradient / curvature, 1 / curvature, slope, moved, info)
+                move = new - ahead
+                square = float(move @ move)
+                new_scores = problem.scores(new)
+                self.passes += 0.5
+                reached = problem.mean_loss(new_scores)
+                if reached <= value + gradient @ move + 0.5 * curvature * square + 1e-12 * abs(value):
+                    break
+                curvature *= _GROW
+            self.passes += 0.5
+            self.spent += self.step_nanoseconds + (info[2] - 20) * self._round
+            moved = float((new - at) @ (new - at))
+            turned = float((ahead - new) @ (new - at)) > 0
+            following = 1.0 if turned else 0.5 * (1 + math.sqrt(1 + 4 * theta * theta))
+            share = 0.0 if turned else (theta - 1) / following
+            ahead, ahead_scores = new + share * (new - at), new_scores + share * (new_scores - scores)
+            at, scores, theta, curvature = new, new_scores, following, _SHRINK * curvature
+            if step % _EVERY == 0 or moved == 0:
+                point = self._certified(at, scores, u, slope, reached)
+                if best is None or point.made.relative_gap < best.made.relative_gap:
+                    best = point
+                now = max(best.made.relative_gap, 1e-300)
+                slow = math.log(max(gap / now, 1e-300)) < 0.5 * pace * self.spent
+                if now <= tol or moved == 0 or (slow and self.spent > budget):
+                    break
+        best.passes = self.passes
+        return best
+
+    def _prox(self, v, eta, slope, moved, info):
+        """The prox at v and its u; `slope` is where it begins, and what it leaves."""
+        from .kernels.prox import structured_prox
+
+        new, u = np.empty_like(v), np.zeros(self.problem.d)
+        enough = max(_INEXACT * (1e-4 * float(v @ v) if moved is None else moved), 1e-300)
+        structured_prox(v, eta, slope, new, u, self.prox.solver, (1e-15, enough / (eta * 1e-15), _INNER), info)
+        self.prox.check()
+        return new, u
+
+    def _certified(self, w, scores, u, slope, loss):
+        """w with its dual variables and the certificate; zeros and ties of u are made exact."""
+        problem = self.problem
+        x = problem._gradient(scores)
+        zx = problem.gradient_sum(x)
+        y = self._balanced(zx, problem.n * self.prox.dual(slope, w))
+        snapped = problem.snap(w, u)
+        primal = loss + problem.penalty_value(problem.map_slots @ w)
+        exact = problem.primal_at(snapped)
+        self.passes += 1.0
+        if exact <= primal:
+            w, primal = snapped, exact
+        point = Point(w, x, y, zx, u.copy(), primal)
+        point.made = problem.certificate(point, fresh=False, primal=primal)
+        return point
+
+    def _balanced(self, zx, y):
+        """y with Zx + By = 0, as far inside the ball of the penalty as some rounds between the two bring it
+        (Douglas and Rachford)."""
+        from .kernels.prox import block_prox
+
+        problem, penalty = self.problem, self.penalty
+        if not problem.gram.direct or penalty.ridge.any():
+            return y
+        middle, best, least = y, y, np.inf
+        for _ in range(_ROUNDS):
+            gap = (zx + problem.adjoint @ middle)[problem.feature_slots]
+            balanced = middle - problem.map @ problem.gram.solve(gap)
+            outside = 2 * balanced - middle
+            shrunk = outside / problem.n
+            block_prox(penalty.blocks, shrunk, penalty.scale)
+            penalty.check()
+            middle = middle + (outside - problem.n * shrunk) - balanced
+            size = problem.gauge(balanced / problem.n)
+            if size < least:
+                best, least = balanced, size
+            if least <= 1.0:
+                break
+        return best
+
+    def _mean_square(self):
+        """Mean square length of a row."""
+        return float(self.problem.data.mean_squares.sum()) + float(self.problem.fit_intercept)
