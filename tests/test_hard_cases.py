@@ -260,7 +260,8 @@ MULTIPLIER_PENALTIES = {name: penalty for name, (penalty, _) in cases.penalties(
 @pytest.mark.parametrize("loss", ["logistic", "hinge", "quantile", "epsilon-insensitive", "poisson"])
 def test_multipliers_find_the_answer(loss, penalty):
     kind = cases.losses()[loss]
-    X, y, weight = cases.data(kind, n=60, sparse=loss in ("poisson", "hinge"), weighted=loss in ("logistic", "quantile"))
+    sparse, weighted = loss in ("poisson", "hinge"), loss in ("logistic", "quantile")
+    X, y, weight = cases.data(kind, n=60, sparse=sparse, weighted=weighted)
     problem = fl.Problem(X, y, loss=kind, penalty=MULTIPLIER_PENALTIES[penalty], alpha=0.03, sample_weight=weight)
     assert applies(problem)
     method = SDCAADMM()
