@@ -9,6 +9,7 @@ which are those of the certificate.
 
 from __future__ import annotations
 
+import functools
 import math
 
 import numpy as np
@@ -35,7 +36,14 @@ class Accelerated:
 
     def __init__(self, problem: Problem):
         self.problem = problem
-        self.prox, self.penalty = StructuredProx(problem), CompiledPenalty(problem)
+
+    @functools.cached_property
+    def prox(self):
+        return StructuredProx(self.problem)
+
+    @functools.cached_property
+    def penalty(self):
+        return CompiledPenalty(self.problem)
 
     @property
     def step_nanoseconds(self) -> float:

@@ -96,11 +96,14 @@ class Finisher:
         self.problem = problem
         self.units, self.unit_count = problem.units
         self.starts = np.flatnonzero(np.diff(self.units, prepend=-1))
-        self.compiled = CompiledPenalty(problem)
         # no feature stands in two coordinates of B'w: each has but one choice of y
         self.alone = problem.gram.is_diagonal and problem.map.nnz == np.count_nonzero(problem.gram.diagonal)
         entries = problem.map_slots
         self.entries = np.repeat(np.arange(problem.d), np.diff(entries.indptr)), entries.indices, entries.data
+
+    @functools.cached_property
+    def compiled(self):
+        return CompiledPenalty(self.problem)
 
     @np.errstate(over="ignore", invalid="ignore", divide="ignore")
     def run(self, w, u, y, *, tol: float, budget: float = np.inf) -> Point | None:
