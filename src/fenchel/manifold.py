@@ -265,7 +265,7 @@ class Finisher:
         free = np.flatnonzero(bend)
         own = _Curvature(face.map, bent.diagonal, self._across(face, bent), bent.strength)
         price, product = self._prices(face, free.size)
-        self.spent += _STEP + 2 * product
+        self.spent += _STEP + 2 * product + 200 * problem.d + 20 * face.count**2
         if self._direct(face, free.size):
             if self.factor is not None and self.factor[0] is face:
                 move = self._conjugate_gradients(face, bend, free, own, slope, goal, self.factor[1])

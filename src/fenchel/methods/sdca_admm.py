@@ -517,10 +517,14 @@ class SDCAADMM:
         return max(0.25 * state.epoch, self.epochs_left(state, tol))
 
     def epochs_left(self, state: State, tol: float) -> float:
-        """Epochs until the goal is reached, at the rate of the last certificates; many if it is not known."""
+        """Epochs until the goal is reached, at the rate of the last certificates; many if it is not known.
+
+        Now and then a certificate gains nothing: the rate is at least a third of what it has been all along.
+        """
         if not (state.gap < 1.0 and tol > 0):
             return 1e9
-        return math.log(max(state.gap / tol, 1.0)) / state.rate
+        rate = max(state.rate, 0.3 * math.log(1 / max(state.gap, 1e-300)) / max(state.epoch, 1))
+        return math.log(max(state.gap / tol, 1.0)) / rate
 
     def learn(self, state: State, gap: float) -> None:
         """A certificate on schedule found this relative gap."""
