@@ -1,0 +1,66 @@
+"""Accelerated proximal gradients: the answer, its proof, and when it is not tried."""
+
+import numpy as np
+import pytest
+
+import fenchel as fl
+from fenchel.accelerated import Accelerated, applies
+
+EDGES = {
+    "fused": lambda: fl.L1() + 2 * (fl.L1() @ fl.Difference(30)),
+    "grid": lambda: fl.TotalVariation((5, 6), l1_ratio=0.2),
+    "trend": lambda: fl.L1() @ fl.Difference(30, order=2) + 0.1 * fl.L1(),
+    "fused with a quadratic": lambda: fl.L1() @ fl.Difference(30) + 0.1 * fl.Ridge(),
+}
+
+
+def make(loss, penalty, **options):
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((80, 30))
+    truth = np.repeat([0.0, 1.0, 0.0, -1.0, 0.0], 6)
+    y = X @ truth + 0.5 * rng.standard_normal(80)
+    if loss in ("logistic", "smoothed-hinge"):
+        y = np.where(y > 0, 1.0, -1.0)
+    problem = fl.Problem(X, y, loss=loss, penalty=EDGES[penalty](), **options)
+    largest = problem.alpha_max()
+    return problem.with_alpha(0.05 * largest if np.isfinite(largest) else 0.05)
+
+
+@pytest.mark.parametrize("penalty", EDGES)
+@pytest.mark.parametrize("loss", ["logistic", "squared", "smoothed-hinge", "huber"])
+def test_finds_the_answer_and_proves_it(loss, penalty):
+    problem = make(loss, penalty, fit_intercept=penalty == "grid")
+    assert applies(problem)
+    optimum = fl.solve(problem, tol=1e-10, max_epochs=50_000)
+    assert optimum.status is fl.Status.CONVERGED
+    start = np.zeros(problem.size), np.zeros(problem.d)
+    point = Accelerated(problem).run(*start, tol=1e-6, gap=1.0, pace=0.0, budget=1e12)
+    assert point.made.relative_gap <= 1e-6
+    slack = 1e-12 * abs(optimum.primal)
+    assert optimum.dual - slack <= point.primal <= optimum.primal * (1 + 1e-6)
+    assert point.made.dual <= optimum.primal + slack
+    again = problem.certificate(point, fresh=True)
+    assert again.primal == pytest.approx(point.primal, rel=1e-12)
+    assert again.relative_gap <= 1.1e-6
+
+
+def test_stops_where_epochs_are_quicker():
+    problem = make("logistic", "grid")
+    method = Accelerated(problem)
+    start = np.zeros(problem.size), np.zeros(problem.d)
+    point = method.run(*start, tol=0.0, gap=1.0, pace=1.0, budget=31 * method.step_nanoseconds)
+    assert 0 < point.passes < 150  # three or four certificates, and no more
+    assert np.isfinite(point.made.gap)
+
+
+def test_not_tried_where_the_budget_is_small():
+    problem = make("logistic", "grid")
+    start = np.zeros(problem.size), np.zeros(problem.d)
+    assert Accelerated(problem).run(*start, tol=1e-6, gap=1.0, pace=0.0, budget=1e3) is None
+
+
+@pytest.mark.parametrize(("loss", "penalty"), [("hinge", EDGES["grid"]), ("logistic", fl.L1), ("logistic", fl.Ridge)])
+def test_applies_to_smooth_losses_and_joined_features(loss, penalty):
+    rng = np.random.default_rng(1)
+    X, y = rng.standard_normal((20, 30)), np.where(np.arange(20) % 2, 1.0, -1.0)
+    assert not applies(fl.Problem(X, y, loss=loss, penalty=penalty()))

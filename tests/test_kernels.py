@@ -1,0 +1,97 @@
+"""The ways through a block of rows: one by one or by fours, alone or in a team, all rows or those that move."""
+
+import numpy as np
+import pytest
+
+import fenchel as fl
+from fenchel.kernels.sdca_admm import awake
+from fenchel.methods.sdca_admm import _WIDE, SDCAADMM
+
+
+def make(n=70, p=_WIDE + 5, loss="smoothed-hinge", dtype=float, **options):
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((n, p)).astype(dtype)
+    y = np.where(X[:, :5].sum(axis=1) + rng.standard_normal(n) > 0, 1.0, -1.0)
+    groups = [range(k, min(k + 20, p)) for k in range(0, p - 3, 10)]
+    problem = fl.Problem(X, y, loss=loss, penalty=fl.GroupL2(groups), **options)
+    return problem.with_alpha(0.1 * problem.alpha_max())
+
+
+def after(problem, epochs, how=None, **options):
+    method = SDCAADMM(**options)
+    state = method.start(problem, np.random.default_rng(0))
+    if how is not None:
+        method.how = how
+    for _ in range(epochs):
+        method.epoch(state)
+    return state
+
+
+@pytest.mark.parametrize("loss", ["smoothed-hinge", "logistic"])
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("fit_intercept", [False, True])
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_by_fours_is_one_by_one(loss, weighted, fit_intercept, dtype):
+    weight = np.linspace(0.0, 2.0, 70) if weighted else None
+    problem = make(loss=loss, dtype=dtype, fit_intercept=fit_intercept, sample_weight=weight)
+    # blocks of 18 rows: the last four of each are two
+    states = [after(problem, 6, how, block_size=18) for how in (1, 2)]
+    for key in ("w", "x", "y", "zx", "by", "u"):
+        one, four = (getattr(state, key) for state in states)
+        np.testing.assert_allclose(four, one, rtol=1e-9, atol=1e-11 * np.abs(one).max())
+    assert np.array_equal(states[0].idle, states[1].idle)
+
+
+@pytest.mark.parametrize("n_jobs", [2, 3])
+def test_a_team_finds_the_same_and_the_same_bits_every_time(n_jobs):
+    problem = make(fit_intercept=True)
+    alone = after(problem, 8, block_size=10)
+    first, second = (after(problem, 8, block_size=10, n_jobs=n_jobs) for _ in range(2))
+    for key in ("w", "x", "y", "zx", "by", "u", "idle"):
+        assert np.array_equal(getattr(first, key), getattr(second, key)), key
+    np.testing.assert_allclose(first.w, alone.w, rtol=1e-9, atol=1e-11 * np.abs(alone.w).max())
+    result = fl.solve(problem, n_jobs=n_jobs)
+    assert result.status is fl.Status.CONVERGED
+    assert result.primal == pytest.approx(fl.solve(problem).primal, rel=2e-6)
+
+
+def test_threads_where_they_cannot_help_change_nothing():
+    narrow = make(p=40)
+    alone, team = (fl.solve(narrow, n_jobs=jobs, newton=False, block_size=10) for jobs in (1, 2))
+    assert np.array_equal(alone.coef, team.coef)
+
+
+@pytest.mark.parametrize("n_jobs", [0, 1.5, "all", True])
+def test_a_number_of_threads(n_jobs):
+    with pytest.raises(ValueError, match=r"n_jobs is .*; it must be a whole number of threads, or -1 for all cores"):
+        fl.solve(make(n=20), n_jobs=n_jobs)
+
+
+def test_all_cores():
+    assert SDCAADMM(n_jobs=-1).n_jobs >= 1
+    assert SDCAADMM(n_jobs=None).n_jobs == 1
+
+
+def test_resting_rows_are_seen_at_least_every_eighth_epoch():
+    idle = np.arange(256, dtype=np.uint8)
+    seen = np.array([np.isin(np.arange(256), awake(idle, epoch, 3)) for epoch in range(16)])
+    gaps = [np.diff(np.flatnonzero(column)).max(initial=0) for column in seen.T]
+    assert gaps == [2 ** min(count // 2, 3) for count in range(256)]
+
+
+@pytest.mark.parametrize("loss", ["smoothed-hinge", "squared-hinge", "huber"])
+def test_rest_saves_passes_and_not_the_answer(loss):
+    rng = np.random.default_rng(1)
+    X = rng.standard_normal((400, 20))
+    y = np.where(X[:, :5].sum(axis=1) + 0.3 * rng.standard_normal(400) > 0, 1.0, -1.0)
+    problem = fl.Problem(X, y, loss=loss, penalty=fl.L1() + fl.L1() @ fl.Difference(20), alpha=0.002)
+    rest, visit = (fl.solve(problem, tol=1e-8, newton=False, rest=rest, max_epochs=5000) for rest in (True, False))
+    assert rest.status is visit.status is fl.Status.CONVERGED
+    np.testing.assert_allclose(rest.coef, visit.coef, atol=1e-3 * np.abs(visit.coef).max())
+    if loss == "smoothed-hinge":  # most rows are on the safe side of the margin
+        assert rest.epochs < 0.8 * visit.epochs
+
+
+def test_rest_is_a_yes_or_a_no():
+    with pytest.raises(ValueError, match="rest is 'often'; it must be True or False"):
+        fl.solve(make(n=20), rest="often")
