@@ -142,7 +142,7 @@ class StructuredClassifier(_Classifies, OneAlpha):
     verbose : bool
         Show a live line.
     solver_options : dict, optional
-        Further options of :func:`fenchel.solve`, such as ``{"time_limit": 60}``.
+        Further options of :func:`fenchel.solve`, such as ``{"time_limit": 60}`` or ``{"n_jobs": -1}``.
 
     Attributes
     ----------

@@ -47,7 +47,7 @@ def solve(
     tol : float
         Stop when gap <= tol * |primal|. 0 runs to the limit.
     max_epochs : int
-        Passes over the data, in this call.
+        Passes over the data, in this call; an epoch in which rows rest counts for the rows it reads.
     time_limit : float, optional
         Seconds.
     callback : callable, optional
@@ -61,6 +61,9 @@ def solve(
         Epochs between certificates. By default they are spaced to cost less than 15 % of the run.
     progress : bool
         Show a live line.
+    **options
+        Of the method; for ``"sdca-admm"`` for instance ``n_jobs=2`` (threads, for wide dense data) or
+        ``newton=False``. None needs to be set.
 
     Returns
     -------
