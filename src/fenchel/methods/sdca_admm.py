@@ -155,7 +155,7 @@ class SDCAADMM:
         with the method of multipliers (:mod:`fenchel.multipliers`). The default preset does.
     rest : bool
         Visit rows whose dual variable does not move (the ones on the safe side of a margin, say) less often. Only rows
-        updated one after another can rest. The default preset does.
+        updated one after another can rest, with a smooth loss. The default preset does.
     n_jobs : int
         Threads; -1 for all cores. They share the columns of dense rows, where there are at least 256 of them, and the
         answer is the same to the last bit for the same number of threads.
@@ -237,7 +237,8 @@ class SDCAADMM:
             state.zx, state.by = problem.combine(state.x), problem.adjoint @ state.y
             state.epoch, state.reach_w, state.reach_x, state.caution = 0, 0.0, 0.0, 1.0
             state.mean, state.summed, state.restart_gap = {}, 0, np.inf
-            state.newton_passes, state.newton_due, state.newton_tries = 0.0, self._first_newton(), 0
+            # a neighbour's answer has structure to begin with
+            state.newton_passes, state.newton_due, state.newton_tries = 0.0, 1, 0
             state.rested, state.share, state.idle[:] = 0.0, 1.0, 0
             state.gap, state.gap_epoch, state.rate, state.due = np.inf, 0, 1e-3, 0
         if self.rho is not None:
@@ -268,7 +269,9 @@ class SDCAADMM:
         self.loss_step = problem.loss.compiled()
         self.averages = self.adapts and problem.loss.smoothness is None
         sequential = self.within == "sequential" and not hasattr(self.loss_step, "check")
-        self.rests = sequential and self.rest
+        # where the loss has kinks all rows may stand still while w goes round
+        self.rests = sequential and self.rest and problem.loss.smoothness is not None
+        self.sequential = sequential
         self._choose_how(problem, sequential)
         squares = np.empty(n)
         rows.squares(problem.data.arrays, problem.layout, self.metric, squares)
@@ -429,7 +432,7 @@ class SDCAADMM:
         from ..kernels.sdca_admm import awake
 
         visits = awake(state.idle, state.epoch, _LONGEST_REST)
-        if visits.size > 0.9 * state.idle.size:
+        if not 0 < visits.size <= 0.9 * state.idle.size:
             return _ALL, self.bounds
         return visits, np.append(np.arange(0, visits.size, self.bounds[1]), visits.size)
 
