@@ -9,7 +9,7 @@ from fenchel.accelerated import Accelerated, applies
 EDGES = {
     "fused": lambda: fl.L1() + 2 * (fl.L1() @ fl.Difference(30)),
     "grid": lambda: fl.TotalVariation((5, 6), l1_ratio=0.2),
-    "trend": lambda: fl.L1() @ fl.Difference(30, order=2) + 0.1 * fl.L1(),
+    "graph": lambda: fl.L1() @ fl.Incidence([(i, (7 * i + 3) % 30) for i in range(30) if i != (7 * i + 3) % 30], 30),
     "fused with a quadratic": lambda: fl.L1() @ fl.Difference(30) + 0.1 * fl.Ridge(),
 }
 
@@ -59,8 +59,11 @@ def test_not_tried_where_the_budget_is_small():
     assert Accelerated(problem).run(*start, tol=1e-6, gap=1.0, pace=0.0, budget=1e3) is None
 
 
-@pytest.mark.parametrize(("loss", "penalty"), [("hinge", EDGES["grid"]), ("logistic", fl.L1), ("logistic", fl.Ridge)])
-def test_applies_to_smooth_losses_and_joined_features(loss, penalty):
+@pytest.mark.parametrize(
+    ("loss", "penalty"),
+    [("hinge", EDGES["grid"]), ("logistic", fl.L1), ("logistic", lambda: fl.L1() @ fl.Difference(30, order=2))],
+)
+def test_applies_to_smooth_losses_and_pairs_of_features(loss, penalty):
     rng = np.random.default_rng(1)
     X, y = rng.standard_normal((20, 30)), np.where(np.arange(20) % 2, 1.0, -1.0)
     assert not applies(fl.Problem(X, y, loss=loss, penalty=penalty()))

@@ -64,7 +64,7 @@ _AVERAGED = ("x", "y", "w", "zx", "by")
 
 _NUMBERS = ("rho", "epoch", "caution", "reach_w", "reach_x", "summed", "restart_gap", "newton_passes", "newton_due",
             "newton_tries", "gap", "gap_epoch", "rate", "due", "rested", "share")  # fmt: skip
-_PATIENCE = 4.0  # times the epochs so far, what an attempt with the method of multipliers may cost
+_PATIENCE = 4.0  # times the epochs so far, what an attempt other than on a face may cost
 _FEWEST_STEPS, _MOST_STEPS = 30, 400  # of Newton, in such an attempt
 _NEWTON = 1e7  # nanoseconds of epochs before Newton's method is tried, which takes about as long at the least
 
@@ -501,7 +501,7 @@ class SDCAADMM:
         if self.accelerated is None or not state.gap < 1.0:
             return None
         epoch = state.share * epoch_nanoseconds(self.problem, self.blocks)
-        pace, budget = state.rate / epoch, epoch * left
+        pace, budget = state.rate / epoch, epoch * min(left, _PATIENCE * state.epoch)
         return self.accelerated.run(state.w, state.y, tol=tol, gap=state.gap, pace=pace, budget=budget)
 
     def _multiplier_newton(self, state, tol, left):
