@@ -169,7 +169,7 @@ class Finisher:
             self.passes += 2 * face.data.cost
             if not z.size:
                 break
-            if self.spent > 2 * self.budget + _GRACE:
+            if self.rough > 0 and self.spent > 2 * self.budget + _GRACE:
                 break
             move = self._direction(face, scores, bent, slope, self.goal * abs(value))
             gain = -float(slope @ move)

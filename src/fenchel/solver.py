@@ -19,6 +19,7 @@ from .progress import make_progress
 from .result import History, Record, Result, Snapshot, Status
 
 _ZERO = 1e-10  # relative to the objective at w = 0, what counts as zero
+_GOOD = 1e-2  # relative gap of a proposal that is taken before the iterate's own is known
 _SHARE = 0.07  # of the run for certificates on schedule; the last ones come on top
 
 
@@ -241,7 +242,8 @@ class _Run:
         made = proposal.made or self.problem.certificate(proposal, fresh=False, primal=proposal.primal)
         self._take(proposal.w, made)
         status = self._judge(show, made, proposal.w)
-        if status is Status.CONVERGED or made.relative_gap < self.state.gap < np.inf:
+        known = self.state.gap if self.state.gap < np.inf else _GOOD
+        if status is Status.CONVERGED or made.relative_gap < known:
             self.method.adopt(self.state, proposal, made.relative_gap)
         return status
 
