@@ -58,6 +58,7 @@ def listed(results):
 def text(results):
     yield from introduction(results)
     yield from summary(results)
+    yield from targets(results)
     yield from losses_and_wins(results)
     for problem in listed(results):
         yield from section(results, problem)
@@ -118,6 +119,41 @@ def ratio_cell(results, problem, epsilon):
         return f"over {number(results.about['problems'][problem]['limit'] / ours)}"
     cell = number(theirs / ours)
     return f"**{cell}**" if theirs > ours else cell
+
+
+TARGETS = {  # of the ratio at 1e-6
+    "artificial-512": 20,
+    "artificial-5120": 10,
+    "a9a-graph": 10,
+    "p53-pathways": 5,
+    "digits-tv": 5,
+    "l1-logistic": 0.5,
+    "group-lasso-logistic": 0.5,
+}
+
+
+def targets(results):
+    """What the project set itself at 1e-6, and what this run reached."""
+    yield "## Targets"
+    yield ""
+    yield (
+        "What the project set itself: how many times faster than the best peer a certified 1e-6 should be (where "
+        "specialists live, 0.5: at most twice as slow). None of the peers has a prox for overlapping groups, graphs or "
+        "total variation; those called *our prox* here were given the compiled, warm-started one that was written for "
+        "this benchmark. The last column leaves them out."
+    )
+    yield ""
+    yield "| problem | target | reached | against peers as they come |"
+    yield "|---|---|---|---|"
+    for problem in (p for p in listed(results) if p in TARGETS):
+        ours, cells = results.certified(problem, 1e-6), []
+        for plain in (False, True):
+            seconds, best = results.best_peer(problem, 1e-6, as_it_comes=plain)
+            reached = seconds / ours
+            cell = f"{number(reached)} ({results.solvers(problem)[best]})" if best else "none got there"
+            cells.append(f"**{cell}**" if reached >= TARGETS[problem] else cell)
+        yield f"| [{problem}](#{problem}) | {TARGETS[problem]:g} | {' | '.join(cells)} |"
+    yield ""
 
 
 def losses_and_wins(results):
