@@ -22,6 +22,7 @@ _EVERY = 10  # steps between certificates
 _FEWEST = 30  # steps that an attempt must be able to afford
 _INEXACT = 0.02  # of the square of the last move: gap that a prox may leave
 _INNER = 400  # rounds of a prox
+_TRIES = 100  # of one step, each shorter than the one before
 _ROUNDS = 25  # for the dual variables of a certificate
 _GROW, _SHRINK = 1.7, 0.97  # of the curvature, where a step was too long, and after every step
 
@@ -75,7 +76,7 @@ class Accelerated:
         for step in range(1, 10_000):
             value = problem.mean_loss(ahead_scores)
             gradient = problem.gradient_sum(problem._gradient(ahead_scores)) / problem.n
-            while True:
+            for _ in range(_TRIES):
                 new, u = self._prox(ahead - gradient / curvature, 1 / curvature, slope, moved, info)
                 move = new - ahead
                 square = float(move @ move)
@@ -85,6 +86,8 @@ class Accelerated:
                 if reached <= value + gradient @ move + 0.5 * curvature * square + 1e-12 * abs(value):
                     break
                 curvature *= _GROW
+            else:
+                break  # the loss is not what it says, or not finite
             self.passes += 0.5
             self.spent += self.step_nanoseconds + (info[2] - 20) * self._round
             moved = float((new - at) @ (new - at))
@@ -101,7 +104,8 @@ class Accelerated:
                 slow = math.log(max(gap / now, 1e-300)) < 0.5 * pace * self.spent
                 if now <= tol or moved == 0 or self.spent > (1 if slow else 3) * budget:
                     break
-        best.passes = self.passes
+        if best is not None:
+            best.passes = self.passes
         return best
 
     def _prox(self, v, eta, slope, moved, info):

@@ -104,7 +104,11 @@ def alone():
 def run(pool, members, function):
     """function(team) by every member at the same time, the caller being the first; its answer."""
     flags, pause = np.zeros(1, dtype=np.int64), pause_address()
-    others = [pool.submit(function, (member, members, flags, pause)) for member in range(1, members)]
+    try:
+        others = [pool.submit(function, (member, members, flags, pause)) for member in range(1, members)]
+    except RuntimeError:  # no more threads: let those that are there not wait for ever
+        flags[0] = np.iinfo(np.int64).max // 2
+        raise
     answer = function((0, members, flags, pause))
     for other in others:
         other.result()
