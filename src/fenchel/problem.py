@@ -153,11 +153,13 @@ class Problem:
         )
         self.adjoint = sp.csr_array(self.map_slots.T)
 
+    zero_answer = None  # the largest useful alpha with its answer, once it was asked for
+
     def with_alpha(self, alpha: float) -> Problem:
         """The same data with another alpha; nothing is checked, compiled or copied again."""
         alpha = _as_alpha(alpha)
         other = self._with_blocks(scale_blocks(self._unit_blocks, alpha))
-        other.alpha = alpha
+        other.alpha, other.zero_answer = alpha, self.zero_answer
         return other
 
     def _with_blocks(self, blocks: list[Block]) -> Problem:
@@ -169,7 +171,7 @@ class Problem:
             other.blocks = blocks
         else:
             other._set_blocks(blocks)
-        for cached in ("_dual_at_zero", "fingerprint"):
+        for cached in ("_dual_at_zero", "fingerprint", "zero_answer"):
             other.__dict__.pop(cached, None)
         return other
 
@@ -617,7 +619,9 @@ class Problem:
         """
         from .largest_alpha import zero_answer
 
-        return zero_answer(self).alpha
+        if self.zero_answer is None:
+            self.zero_answer = zero_answer(self)
+        return self.zero_answer.alpha
 
     def gauge_without_ridge(self, y):
         return max((b.gauge_without_ridge(y[i:j]) for b, i, j in self._parts()), default=0.0)

@@ -211,7 +211,7 @@ class SDCAADMM:
         self.problem = problem
         self._prepare_rows(problem)
         self._prepare_penalty(problem)
-        self.largest = None  # the largest useful alpha, once somebody asked
+        self.largest = problem.zero_answer  # with the largest useful alpha, once somebody asked
         self.prox_newton = Newton() if self.newton and worthwhile(problem) else None
         self.finisher = Finisher(problem) if self.newton and applies(problem) else None
         self.accelerated = Accelerated(problem) if self.newton and accelerated_applies(problem) else None
@@ -443,7 +443,8 @@ class SDCAADMM:
 
     def proposal(self, state: State, tol: float):
         """A point that Newton's method finds from here, now and then; otherwise None."""
-        if self.newton and state.epoch & (state.epoch - 1) == 0 and self._seems_zero(state):
+        known = self.largest is not None and state.epoch == 1
+        if self.newton and (known or (state.epoch & (state.epoch - 1) == 0 and self._seems_zero(state))):
             point = self._nothing_penalised()
             if point is not None:
                 return point
