@@ -139,8 +139,8 @@ class SDCAADMM:
     eta_b : float
         eta_B itself; must exceed sigma_max(BB').
     block_size : int
-        Rows per block; 1 is the one-sample method. The presets take 50; the default takes up to 200 where
-        a step of the penalty costs more than 50 rows, and fewer where there would not be 40 blocks.
+        Rows per block; 1 is the one-sample method. The presets take 50; the default weighs the cost of rows against
+        that of the penalty's step (usually 12 to 200).
     order : {"shuffle", "random", "cyclic"}
         Every block once in random order; K blocks drawn with replacement; or the given order (which
         carries no guarantee).
@@ -316,14 +316,14 @@ class SDCAADMM:
     def _block_size(self, problem):
         """Rows that cost some times as much as one step of the penalty, within 12 and 200.
 
-        Along edges the penalty's steps carry news from feature to feature, so that there they must be many: 3 times,
-        and at least 40 blocks. Elsewhere 6 times, and 10 blocks. Threads wait during these steps. Where a step costs
+        Along edges the penalty's steps carry news from feature to feature, so that there they must be many: once, and
+        at least 40 blocks. Elsewhere 6 times, and 10 blocks. Threads wait during these steps. Where a step costs
         more than 400 rows (large graphs), half as many rows as it costs and down to 4 blocks: the passes become a few
         more, and each of them much cheaper.
         """
         cost = penalty_nanoseconds(problem) / visit_nanoseconds(problem)
         edges = np.any(np.diff(problem.map.indptr) > 1)
-        rows = (3 if edges else 6) * self.n_jobs * cost
+        rows = (1 if edges else 6) * self.n_jobs * cost
         blocks = min(max(16_000 / cost, 4), 40 if edges else 10)
         return int(min(np.clip(rows, 12, max(200, cost / 2)), np.ceil(problem.visits / blocks)))
 
