@@ -137,19 +137,18 @@ def _four_width(rows):
     return lambda rows: 0
 
 
+@njit(cache=True)
+def _four(X, which, low, high):
+    return X[which[0], low:high], X[which[1], low:high], X[which[2], low:high], X[which[3], low:high]
+
+
 @overload(four_products, jit_options={"fastmath": FAST})
 def _four_products(rows, which, low, v, metric, out):
     if not _dense(rows):
         return lambda rows, which, low, v, metric, out: None
 
     def dense(rows, which, low, v, metric, out):
-        high = low + v.size
-        r0, r1, r2, r3 = (
-            rows[0][which[0], low:high],
-            rows[0][which[1], low:high],
-            rows[0][which[2], low:high],
-            rows[0][which[3], low:high],
-        )
+        r0, r1, r2, r3 = _four(rows[0], which, low, low + v.size)
         s0 = s1 = s2 = s3 = 0.0
         g10 = g20 = g21 = g30 = g31 = g32 = 0.0
         for j in range(v.size):
@@ -178,13 +177,7 @@ def _four_subtract(rows, which, low, change, v, metric):
         return lambda rows, which, low, change, v, metric: None
 
     def dense(rows, which, low, change, v, metric):
-        high = low + v.size
-        r0, r1, r2, r3 = (
-            rows[0][which[0], low:high],
-            rows[0][which[1], low:high],
-            rows[0][which[2], low:high],
-            rows[0][which[3], low:high],
-        )
+        r0, r1, r2, r3 = _four(rows[0], which, low, low + v.size)
         a, b, c, d = change[0], change[1], change[2], change[3]
         for j in range(v.size):
             v[j] -= metric[j] * (a * r0[j] + b * r1[j] + c * r2[j] + d * r3[j])
