@@ -154,6 +154,17 @@ def targets(results):
             cells.append(f"**{cell}**" if reached >= TARGETS[problem] else cell)
         yield f"| [{problem}](#{problem}) | {TARGETS[problem]:g} | {' | '.join(cells)} |"
     yield ""
+    yield (
+        "What stands in the way where a target is missed. The artificial problems have answers in which every group is "
+        "kept, so that only rows can be left out: `fenchel` needs the equivalent of 45 passes at n = 512 (the best "
+        "constant rho and block size of `benchmarks/tuning.py` need 32) and 31 at n = 5120, where visiting every row "
+        "every time would take 79. A pass costs little more than one pair of products with the data, so the ratio is "
+        "about the number of products that a peer needs, divided by that: some 70 pairs for the fastest. Twenty times "
+        "faster at n = 512 would leave about 18 pairs for everything, the proof included. On the small digits a pair of "
+        "products takes 30 microseconds and the penalty decides: the fastest peers run on the prox they were given here. "
+        "`python benchmarks/engine.py profile` shows where the time goes."
+    )
+    yield ""
 
 
 def losses_and_wins(results):
