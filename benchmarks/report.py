@@ -160,8 +160,8 @@ def targets(results):
         "constant rho and block size of `benchmarks/tuning.py` need 32) and 31 at n = 5120, where visiting every row "
         "every time would take 79. A pass costs little more than one pair of products with the data, so the ratio is "
         "about the number of products that a peer needs, divided by that: some 70 pairs for the fastest. Twenty times "
-        "faster at n = 512 would leave about 18 pairs for everything, the proof included. On the small digits a pair of "
-        "products takes 30 microseconds and the penalty decides: the fastest peers run on the prox they were given here. "
+        "faster at n = 512 would leave about 18 pairs for everything, the proof included. On the small digits a pair "
+        "of products takes 30 microseconds and the penalty decides: the fastest peers run on the prox they were given. "
         "`python benchmarks/engine.py profile` shows where the time goes."
     )
     yield ""
