@@ -86,6 +86,9 @@ def introduction(results):
         "is *proven* to be below the number. The peers' stops when their objective is there, which they cannot know."
     )
     yield ""
+    if machine.get("remark"):  # what a reader must know of how these results were put together
+        yield machine["remark"]
+        yield ""
 
 
 def summary(results):
