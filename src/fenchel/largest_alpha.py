@@ -40,12 +40,13 @@ class ZeroAnswer:
     y: np.ndarray
 
 
-def zero_answer(problem: Problem, *, refine: bool = True) -> ZeroAnswer:
+def zero_answer(problem: Problem, *, refine: bool = True, enough: float = math.inf) -> ZeroAnswer:
     """The largest useful alpha, with its answer.
 
     The smallest alpha with B'w = 0 where B is injective, otherwise a bound from above, close to it; infinite where no
     alpha will do. Raises ValueError where it cannot be found. Without `refine` a bound is not brought down by solving
-    problems, as it is where many rows sit at a kink of the loss.
+    problems, as it is where many rows sit at a kink of the loss. Once the largest useful alpha is known to lie above
+    `enough`, the search for it ends.
     """
     unit = problem.with_alpha(1.0)
     try:
@@ -58,7 +59,7 @@ def zero_answer(problem: Problem, *, refine: bool = True) -> ZeroAnswer:
     except NoCertificate as why:
         raise ValueError(f"alpha_max could not be found ({why}); choose alpha yourself") from why
     bounds = _Bounds(near, start / near.n)
-    bounds.tighten()
+    bounds.tighten(enough)
     y[rows] = near.n * bounds.best
     answer = ZeroAnswer(bounds.upper, w, x, y)
     if refine and 0 < bounds.upper < math.inf and _many_kinks(unit, scores):
@@ -162,7 +163,7 @@ class _Bounds:
         self.y = y / self.unit
         self.upper, self.lower, self.best = self._gauge(y), 0.0, y
 
-    def tighten(self):
+    def tighten(self, enough):
         problem = self.problem
         kinds = (Penalty.zero_gauge, Separable.zero_gauge)
         homogeneous = all(type(block.function).zero_gauge in kinds for block in problem.blocks)
@@ -175,15 +176,15 @@ class _Bounds:
         # coordinates with a bound of zero on one side only cannot take up what a projection is off by
         self.takes = np.concatenate([_takes(block) for block in problem.blocks])
         self.mends = None if self.takes.all() else Gram(self.map[self.takes])
-        self._search(_MOST if problem.gram.direct else _MOST_SLOW)
+        self._search(_MOST if problem.gram.direct else _MOST_SLOW, enough)
 
-    def _search(self, most):
+    def _search(self, most, enough):
         self._look(self.y)
         point = ahead = self.y
         speed, since = 1.0, 0
         for _ in range(most):
             before = self.upper, self.lower
-            if self.upper <= self.lower * (1 + _TIGHT):
+            if self.upper <= self.lower * (1 + _TIGHT) or self.lower > enough:
                 break
             at = ahead - self.map @ self._slope(ahead)
             new = at - self._prox(at, self._guess())

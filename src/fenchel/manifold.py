@@ -263,7 +263,7 @@ class Finisher:
         problem = self.problem
         bend = self._bend(scores)
         free = np.flatnonzero(bend)
-        own = _Curvature(face.map, bent.diagonal, self._across(face, bent), bent.strength)
+        own = _Curvature(face.map, bent.diagonal, *self._across(face, bent))
         price, product = self._prices(face, free.size)
         self.spent += _STEP + 2 * product + 200 * problem.d + 20 * face.count**2
         if self._direct(face, free.size):
@@ -289,14 +289,24 @@ class Finisher:
         return self._conjugate_gradients(face, bend, free, own, slope, goal)
 
     def _across(self, face, bent):
-        """The direction of every unit, seen from z; None where no unit has one."""
-        if not bent.direction.any():
-            return None
-        if sp.issparse(face.map):
-            d = bent.direction.size
-            turned = sp.csr_array((bent.direction, (self.units, np.arange(d))), shape=(self.unit_count, d))
-            return sp.csr_array(turned @ face.map)
-        return np.add.reduceat(bent.direction[:, None] * face.map, self.starts, axis=0)
+        """The directions of units as z sees them, with their strengths; None where no unit has one."""
+        turned = bent.direction != 0
+        if not turned.any():
+            return None, bent.strength
+        if not sp.issparse(face.map):
+            return np.add.reduceat(bent.direction[:, None] * face.map, self.starts, axis=0), bent.strength
+        some = np.zeros(self.unit_count, dtype=bool)
+        some[self.units[turned]] = True
+        number, count = np.cumsum(some) - 1, np.count_nonzero(some)
+        row, column, value = face.triplets
+        kept = turned[row]
+        row, column = row[kept], column[kept]
+        where, value = number[self.units[row]], bent.direction[row] * value[kept]
+        if count * face.count <= _DENSE:
+            across = np.bincount(where * face.count + column, value, count * face.count).reshape(count, -1)
+        else:
+            across = sp.csr_array((value, (where, column)), shape=(count, face.count))
+        return across, bent.strength[some]
 
     def _bend(self, scores):
         """The second derivative of the loss, divided by n, for every visit."""
@@ -480,6 +490,7 @@ class _Face:
             self.map = np.zeros((problem.d, inner))
             np.add.at(self.map, (row, column), value)
         else:
+            self.triplets = row, column, value
             self.map = sp.csr_array((value, (row, column)), shape=(problem.d, inner))
         if others.any():
             self.turn = _null_space(self.map[others])
@@ -627,12 +638,9 @@ class _Curvature:
         self.alone = None
         if sp.issparse(C):
             if np.all(np.diff(C.indptr) <= 1):  # no unit couples two entries of z: C' D C is diagonal
-                self.alone = _squares(C).T @ D
+                self.alone = np.bincount(C.indices, C.data**2 * D[np.diff(C.indptr) > 0], C.shape[1])
             else:
                 self.transposed = sp.csr_array(C.T)
-        if sp.issparse(A):
-            self.S, A = S[some := np.flatnonzero(np.diff(A.indptr))], A[some]
-            self.A = A.toarray() if A.shape[0] * A.shape[1] <= _DENSE else A
 
     def product(self, v):
         if self.alone is not None:
@@ -643,11 +651,11 @@ class _Curvature:
         return out if self.A is None else out - self.A.T @ (self.S * (self.A @ v))
 
     def matrix(self):
-        out = _gram(self.C, self.D)
+        out = np.diag(self.alone) if self.alone is not None else _gram(self.C, self.D)
         return out if self.A is None else out - _gram(self.A, self.S)
 
     def diagonal(self):
-        out = _squares(self.C).T @ self.D
+        out = self.alone if self.alone is not None else _squares(self.C).T @ self.D
         return out if self.A is None else out - _squares(self.A).T @ self.S
 
 

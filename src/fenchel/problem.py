@@ -634,17 +634,13 @@ class Problem:
 
 def tied_features(a, b, sign, count):
     """Components of features joined by w_a = sign w_b: their labels, each feature's side (1 or -1), and the features
-    of components that ask for w = -w.
+    of components that ask for w = -w."""
+    if not a.size:
+        return np.arange(count), np.ones(count), np.zeros(0, dtype=np.int64)
+    from .kernels.ties import join
 
-    A feature and its negative are two nodes of one graph; a component and its mirror image count as one.
-    """
-    other = np.where(sign > 0, b, b + count)
-    mirror = np.where(sign > 0, b + count, b)
-    ends = np.concatenate([a, a + count]), np.concatenate([other, mirror])
-    graph = sp.coo_array((np.ones(2 * a.size), ends), shape=(2 * count, 2 * count))
-    _, label = sp.csgraph.connected_components(graph, directed=False)
-    plus, minus = label[:count], label[count:]
-    return np.minimum(plus, minus), np.where(plus <= minus, 1.0, -1.0), np.flatnonzero(plus == minus)
+    label, side, torn = join(a.astype(np.int64), b.astype(np.int64), sign, count)
+    return label, side, np.flatnonzero(torn[label])
 
 
 def _parabola(function, low, high, at_high, rounds=2):

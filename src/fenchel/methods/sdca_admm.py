@@ -480,7 +480,7 @@ class SDCAADMM:
         problem = self.problem
         if self.largest is None:
             try:
-                self.largest = zero_answer(problem, refine=False)
+                self.largest = zero_answer(problem, refine=False, enough=problem.alpha)
             except ValueError:
                 return None
         found = self.largest
