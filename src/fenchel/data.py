@@ -6,8 +6,6 @@ the data. Data frames and lists are converted by scikit-learn's validation (that
 
 from __future__ import annotations
 
-import functools
-
 import numpy as np
 import scipy.sparse as sp
 
@@ -21,6 +19,8 @@ class Rows:
     ----------
     arrays : tuple
         (X,) or (data, indices, indptr), read-only views: what the kernels take.
+    mean_squares : ndarray
+        Mean of the square of each column.
     """
 
     def __init__(self, X):
@@ -31,10 +31,12 @@ class Rows:
         if self.p == 0:
             raise ValueError(f"X has shape {X.shape}: there are no features to learn from")
         self.sparse = sp.issparse(X)
-        _check_finite(X, self.sparse)
         parts = (X.data, X.indices, X.indptr) if self.sparse else (X,)
         self.arrays = tuple(_read_only(a) for a in parts)
         self.dtype = self.arrays[0].dtype
+        self.mean_squares = self._mean_squares()
+        if not np.isfinite(self.mean_squares).all():  # or it is large numbers whose squares overflow
+            _check_finite(X, self.sparse)
 
     @property
     def stored(self) -> int:
@@ -45,8 +47,8 @@ class Rows:
     def nbytes(self) -> int:
         return sum(a.nbytes for a in self.arrays)
 
-    @functools.cached_property
-    def mean_squares(self) -> np.ndarray:
+    @np.errstate(over="ignore", invalid="ignore")
+    def _mean_squares(self) -> np.ndarray:
         """Mean of the square of each column, without a copy of X."""
         total = np.zeros(self.p)
         if self.sparse:

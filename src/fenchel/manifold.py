@@ -96,8 +96,9 @@ class Finisher:
         self.problem = problem
         self.units, self.unit_count = problem.units
         self.starts = np.flatnonzero(np.diff(self.units, prepend=-1))
-        # no feature stands in two coordinates of B'w: each has but one choice of y
-        self.alone = problem.gram.is_diagonal and problem.map.nnz == np.count_nonzero(problem.gram.diagonal)
+        # no feature stands in two coordinates of B'w, and each of those has one: there is but one choice of y
+        single = problem.map.nnz == problem.d == np.count_nonzero(problem.gram.diagonal)
+        self.alone = single and problem.gram.is_diagonal
         entries = problem.map_slots
         self.entries = np.repeat(np.arange(problem.d), np.diff(entries.indptr)), entries.indices, entries.data
 
@@ -123,7 +124,7 @@ class Finisher:
         best = None
         for _ in range(_TURNS):
             self.spent += _FACE
-            if face is None or self.spent > 2 * self.budget + _GRACE:
+            if face is None or self.spent > self.budget + _GRACE:
                 break
             point, face = self._descend(face, w, y)
             if point is not None and self.rough > 0 and not self._outside(point).any():
@@ -151,11 +152,10 @@ class Finisher:
         problem = self.problem
         z = face.inside(w)
         if self.fresh:  # before anything is made of the rows
-            seen = problem.scores(face.lift(z))
             bent = self._penalty(self._leaning(face, face.map @ z))
-            if bent is None or self._foresee(face, seen, bent) > self.budget:
+            if bent is None or self._foresee(face, z, bent) > self.budget:
                 return None, face
-        self.fresh = False
+        self.fresh = self.fresh and face.zero.all()  # then the next face is the first that means something
         scores = face.data.scores(z)
         value = self._value(scores, face, z)
         if not np.isfinite(value):
@@ -169,7 +169,7 @@ class Finisher:
             self.passes += 2 * face.data.cost
             if not z.size:
                 break
-            if self.rough > 0 and self.spent > 2 * self.budget + _GRACE:
+            if self.rough > 0 and self.spent > self.budget + _GRACE:
                 break
             move = self._direction(face, scores, bent, slope, self.goal * abs(value))
             gain = -float(slope @ move)
@@ -330,10 +330,11 @@ class Finisher:
         matrix, product = self._prices(face, rows)
         return face.count <= _MOST_DIRECT and self.problem.single and matrix <= 80 * product + 1e6
 
-    def _foresee(self, face, scores, bent):
+    def _foresee(self, face, z, bent):
         """Nanoseconds that the steps from here may take: some six matrices, or a hundred products."""
         problem = self.problem
-        rows = np.count_nonzero(self._bend(scores))
+        # at zero every row may be bent, whatever it is there
+        rows = np.count_nonzero(self._bend(problem.scores(face.lift(z)))) if (face.map @ z).any() else problem.visits
         if face.count > rows and not bent.diagonal.any():
             return np.inf  # more coefficients than anything holds: the zeros of the answer are not found yet
         matrix, product = self._prices(face, rows)
@@ -441,9 +442,13 @@ class Finisher:
         if not rest.size:
             return y
         self.spent += self._completing
+        need = -(zx + problem.adjoint @ np.where(some, y, 0.0))[problem.feature_slots]
+        if self.alone:
+            entry = problem.map.indptr[rest]
+            y[rest] = need[problem.map.indices[entry]] / problem.map.data[entry]
+            return y
         matrix = sp.csr_array(problem.map[rest])
         back, gram = sp.csr_array(matrix.T), Gram(matrix)
-        need = -(zx + problem.adjoint @ np.where(some, y, 0.0))[problem.feature_slots]
 
         # Douglas and Rachford's way between the balance and the ball. If they meet, it ends there; if not, y ends where
         # they are closest, and what keeps them apart shows which units are wrongly held at zero

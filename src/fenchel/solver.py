@@ -153,6 +153,8 @@ class _Run:
                 status = self._certify(show, on_schedule=False)
             else:
                 status = self._judge(show, zero)
+                if status is None and self.max_epochs:
+                    status = self._ask(show)
             while status is None:
                 if _spent(state) >= last:
                     status = Status.EPOCH_LIMIT
@@ -283,6 +285,8 @@ class _Run:
         if getattr(self.state, "u", None) is None:
             return
         for snapped in self.problem.snaps(self.state.w, self.state.u):
+            if np.array_equal(snapped, self.w):
+                continue
             slack = self.tol * abs(self.best.primal) - self.best.gap if self.best.certified else 0.0
             self._offer(snapped, slack=max(slack, 0.0))
 

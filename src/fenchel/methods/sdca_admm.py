@@ -66,6 +66,8 @@ _NUMBERS = ("rho", "epoch", "caution", "reach_w", "reach_x", "summed", "restart_
             "newton_tries", "gap", "gap_epoch", "rate", "due", "rested", "share")  # fmt: skip
 _PATIENCE = 4.0  # times the epochs so far, what an attempt other than on a face may cost
 _FEWEST_STEPS, _MOST_STEPS = 30, 400  # of Newton, in such an attempt
+_PAID = 0.1  # of the gap, what an attempt must leave at the most to count as a good one
+_EARLY = 4.0  # epochs that an attempt before all epochs may cost
 _NEWTON = 1e7  # nanoseconds of epochs before Newton's method is tried, which takes about as long at the least
 
 
@@ -443,6 +445,8 @@ class SDCAADMM:
 
     def proposal(self, state: State, tol: float):
         """A point that Newton's method finds from here, now and then; otherwise None."""
+        if state.epoch == 0:
+            return self._from_nothing(state, tol)
         known = self.largest is not None and state.epoch == 1
         if self.newton and (known or (state.epoch & (state.epoch - 1) == 0 and self._seems_zero(state))):
             point = self._nothing_penalised()
@@ -463,6 +467,15 @@ class SDCAADMM:
             state.newton_passes += point.passes
             state.newton_tries += 1
         return point
+
+    def _from_nothing(self, state, tol):
+        """Newton's method from zero, where few features seem to matter and each of them stands in one place of B'w."""
+        if self.finisher is None or self.prox_newton is not None or not (self.finisher.alone and self.problem.single):
+            return None
+        budget = _EARLY * epoch_nanoseconds(self.problem, self.blocks)
+        point = self.finisher.run(state.w, state.u, state.y, tol=tol, budget=budget)
+        state.newton_passes += self.finisher.passes
+        return point if point is not None and (point.w.any() or point.made) else None
 
     def _seems_zero(self, state):
         """Whether u is zero wherever the penalty could make it so (a quadratic alone never does)."""
@@ -541,6 +554,9 @@ class SDCAADMM:
     def adopt(self, state: State, point, gap: float | None = None) -> None:
         """Go on from a point that was proposed; what epochs gain is counted from its relative gap, if it is known."""
         if gap is not None:
+            if gap < _PAID * state.gap and state.newton_tries:  # not in vain
+                state.newton_tries -= 1
+                state.newton_due = math.ceil(1.25 * state.epoch) + 1
             state.gap, state.gap_epoch = max(gap, 1e-300), state.epoch
         for key in ("w", "x", "y", "zx", "u"):
             getattr(state, key)[:] = getattr(point, key)
