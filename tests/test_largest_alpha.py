@@ -158,6 +158,14 @@ def test_the_bound_is_tight(penalty):
     assert max(bounds) >= 0.98 * top
 
 
+def test_the_search_ends_where_more_is_not_needed():
+    """A bound known to lie above what was asked for is not brought down further."""
+    problem = images(fl.TotalVariation((8, 8)))
+    top = zero_answer(problem).alpha
+    assert zero_answer(problem, enough=0.3 * top).alpha > top
+    assert zero_answer(problem, enough=2 * top).alpha == top
+
+
 def test_chains_and_trees_are_exact():
     X, y = diabetes()
     chain = fl.Problem(X, y, loss="squared", penalty=fl.TrendFilter(1), fit_intercept=True)

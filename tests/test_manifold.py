@@ -5,11 +5,14 @@ from __future__ import annotations
 import cases
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import fenchel as fl
 from fenchel import manifold
 from fenchel.manifold import Finisher, applies, correct
 from fenchel.methods.sdca_admm import SDCAADMM
+from fenchel.problem import tied_features
 
 SMOOTH = ["smoothed-hinge", "squared-hinge", "logistic", "squared", "huber", "poisson"]
 GRID = fl.Gradient((3, 4))
@@ -158,10 +161,83 @@ def test_rows_kept_or_read_give_one_curvature(monkeypatch, sparse):
     z, x, free = rng.standard_normal(faces[0].count), rng.standard_normal(problem.visits), np.arange(problem.visits)
     np.testing.assert_allclose(kept.scores(z), read.scores(z), atol=1e-12)
     np.testing.assert_allclose(kept.gradient(x), read.gradient(x), atol=1e-10)
-    matrix = read.curvature(bend)
-    np.testing.assert_allclose(kept.curvature(bend), matrix, atol=1e-9)
+    matrix = np.tril(read.curvature(bend))
+    np.testing.assert_allclose(np.tril(kept.curvature(bend)), matrix, atol=1e-9)
+    matrix += np.tril(matrix, -1).T
     np.testing.assert_allclose(matrix @ z, kept.product(z, bend, free), atol=1e-9)
     np.testing.assert_allclose(matrix @ z, read.product(z, bend, free), atol=1e-9)
+
+
+@pytest.mark.parametrize("sparse", [False, True], ids=["dense", "csr"])
+@pytest.mark.parametrize("penalty", ["l1", "fused", "graph", "sparse groups"])
+def test_a_smaller_face_is_read_from_the_larger_one(penalty, sparse):
+    problem = make("logistic", penalty, sparse=sparse, share=0.3)
+    zero = after(problem, 60).u == 0
+    rng = np.random.default_rng(1)
+    finisher = Finisher(problem)
+    some = zero & (rng.random(zero.size) < 0.4)
+    larger = finisher._face(some)
+    larger.data.keeps = True
+    seen = larger.data.kept.copy()
+    smaller = finisher._face(zero, None, larger)
+    smaller.data.keeps = True
+    z, x, bend = rng.standard_normal(smaller.count), rng.standard_normal(problem.n), rng.random(problem.n)
+    np.testing.assert_allclose(seen @ larger.inside(smaller.lift(z)), problem.scores(smaller.lift(z)), atol=1e-12)
+    np.testing.assert_allclose(smaller.data.scores(z), problem.scores(smaller.lift(z)), atol=1e-12)
+    np.testing.assert_allclose(smaller.data.gradient(x), smaller.pull(problem.gradient_sum(x)), atol=1e-10)
+    fresh = Finisher(problem)._face(zero)
+    fresh.data.keeps = True
+    np.testing.assert_allclose(smaller.data.curvature(bend), fresh.data.curvature(bend), atol=1e-9)
+
+
+def test_ties_are_followed_through_signs():
+    """A chain with signs, a triangle that asks for w = -w and one that does not, and a feature alone."""
+    a = np.array([0, 1, 3, 4, 5, 6, 7, 8])
+    b = np.array([1, 2, 4, 5, 3, 7, 8, 6])
+    sign = np.array([-1.0, -1.0, 1.0, 1.0, -1.0, -1.0, 1.0, -1.0])
+    label, side, torn = tied_features(a, b, sign, 10)
+    groups = {frozenset(np.flatnonzero(label == k)) for k in np.unique(label)}
+    assert groups == {frozenset(g) for g in ((0, 1, 2), (3, 4, 5), (6, 7, 8), (9,))}
+    assert sorted(torn) == [3, 4, 5]
+    sound = ~np.isin(a, torn)
+    np.testing.assert_array_equal(side[a[sound]], sign[sound] * side[b[sound]])
+
+
+@given(st.data())
+@settings(max_examples=60, deadline=None)
+def test_ties_agree_with_linear_algebra(data):
+    """The number of free values is the dimension of {w : w_a = sign w_b}, and torn features are zero in all of it."""
+    count = data.draw(st.integers(2, 8))
+    pair = st.tuples(st.integers(0, count - 1), st.integers(0, count - 1), st.sampled_from([-1.0, 1.0]))
+    pairs = [p for p in data.draw(st.lists(pair, max_size=10)) if p[0] != p[1]]
+    a, b, sign = (np.array([p[i] for p in pairs], dtype=t) for i, t in enumerate((int, int, float)))
+    label, side, torn = tied_features(a, b, sign, count)
+    rows = np.zeros((len(pairs), count))
+    rows[np.arange(len(pairs)), a] += 1
+    rows[np.arange(len(pairs)), b] -= sign
+    rank = np.linalg.matrix_rank(rows) if len(pairs) else 0
+    alive = np.setdiff1d(np.arange(count), torn)
+    assert np.unique(label[alive]).size == count - rank
+    values = np.random.default_rng(0).standard_normal(count)
+    w = side * values[label]
+    w[torn] = 0.0
+    np.testing.assert_allclose(rows @ w, 0.0, atol=1e-15)
+
+
+@pytest.mark.parametrize("penalty", [fl.L1(), fl.L1() + 0.1 * fl.Ridge(), fl.L1() + fl.NonNegative()], ids=repr)
+def test_few_features_need_no_epoch(penalty):
+    """Where few features matter the answer is there before the first epoch, and it is the one epochs find."""
+    rng = np.random.default_rng(3)
+    X = rng.standard_normal((500, 300))
+    y = np.sign(X[:, :4].sum(axis=1) + rng.standard_normal(500))
+    problem = fl.Problem(X, y, loss="logistic", penalty=penalty, fit_intercept=True)
+    problem = problem.with_alpha(0.5 * problem.alpha_max())
+    found = fl.solve(problem, tol=1e-9)
+    assert found.status is fl.Status.CONVERGED
+    assert found.state["epoch"] == 0
+    slow = fl.solve(problem, tol=1e-9, newton=False, max_epochs=5000)
+    assert found.primal == pytest.approx(slow.primal, rel=2e-9)
+    np.testing.assert_allclose(found.coef, slow.coef, atol=1e-3)
 
 
 def test_conjugate_gradients_and_the_matrix_lead_to_one_answer(monkeypatch):

@@ -8,10 +8,13 @@ from scipy.linalg.blas import dsyrk
 _ENTRIES = 1 << 18  # numbers weighted at a time: they stay in the cache for the product
 
 
-def weighted_gram(rows, weights):
-    """sum of weights_i rows_i rows_i', for rows of any dtype and weights that are not negative; zeros are skipped."""
+def lower_gram(rows, weights, out=None):
+    """The lower triangle of the sum of weights_i rows_i rows_i', zeros above it; added to `out` if that is given.
+
+    Rows of any dtype, weights that are not negative; `out` is in Fortran's order.
+    """
     n, k = rows.shape
-    out = np.zeros((k, k), order="F")
+    out = np.zeros((k, k), order="F") if out is None else out
     if not k:
         return out
     some = np.flatnonzero(weights)
@@ -21,5 +24,5 @@ def weighted_gram(rows, weights):
     for first in range(0, some.size, chunk):
         here = slice(first, min(first + chunk, some.size))
         part = rows[here] if every else rows[some[here]]
-        out = dsyrk(1.0, (part * roots[here, None]).T, beta=1.0, c=out, lower=1, overwrite_c=1)
-    return np.tril(out) + np.tril(out, -1).T
+        dsyrk(1.0, (part * roots[here, None]).T, beta=1.0, c=out, lower=1, overwrite_c=1)
+    return out

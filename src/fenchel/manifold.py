@@ -21,7 +21,7 @@ import numpy as np
 import scipy.linalg
 import scipy.sparse as sp
 
-from ._gram import weighted_gram
+from ._gram import lower_gram
 from .maps import Gram
 from .problem import Certificate, Problem, tied_features
 from .proximal import CompiledPenalty
@@ -31,7 +31,7 @@ _TURNS, _STEPS = 12, 15  # faces, and steps on each
 _FEW = 0.5  # of the rows, what conjugate gradients may have to read
 _STEP, _FACE = 5e5, 1e6  # nanoseconds, at the least
 _GRACE = 2e7  # nanoseconds that an attempt may take beyond its budget
-_ROUGH = 1e-9  # relative gain of a step at which a face is left, until the structure seems to be right
+_LAST, _LEAST = 0.1, 1e-9  # of tol, and at any rate: relative gain of a step that is the last one on a face
 _WORST = 0.01  # of the largest violation, what else is set free with it
 _LEAN = 1e-10  # how far a unit that was set free is thought to be from zero
 _DIFFERENCE = 1e-5  # in the scores, for the second derivative of the loss
@@ -99,6 +99,7 @@ class Finisher:
         # no feature stands in two coordinates of B'w, and each of those has one: there is but one choice of y
         single = problem.map.nnz == problem.d == np.count_nonzero(problem.gram.diagonal)
         self.alone = single and problem.gram.is_diagonal
+        self.rooms = {}  # memory by its use: fresh memory costs more than the numbers that are written there
         entries = problem.map_slots
         self.entries = np.repeat(np.arange(problem.d), np.diff(entries.indptr)), entries.indices, entries.data
 
@@ -115,7 +116,8 @@ class Finisher:
         Where the dual variables that result ask for more than their ball allows, the units they belong to are set
         free, and the steps go on, as long as the objective falls.
         """
-        self.budget, self.spent, self.fresh, self.rough = budget, 0.0, True, _ROUGH
+        self.budget, self.spent, self.fresh, self.rough = budget, 0.0, True, True
+        self.last = max(_LAST * tol, _LEAST)
         self.factor = None  # of the curvature on a face, for the steps after it
         self.goal, self.passes, self.first_slope = max((0.01 * tol) ** 2, 1e-28), 1.0, 0.0
         if _ROUNDS * self.problem.gram.solve_nanoseconds > budget:  # for the dual variables of the penalty
@@ -127,12 +129,12 @@ class Finisher:
             if face is None or self.spent > self.budget + _GRACE:
                 break
             point, face = self._descend(face, w, y)
-            if point is not None and self.rough > 0 and not self._outside(point).any():
+            if point is not None and self.rough and not self._outside(point).any():
                 point.made = self.problem.certificate(point, fresh=False, primal=point.primal)
                 if point.made.relative_gap <= tol:
                     best = point
                     break
-                self.rough = 0.0  # the structure seems to be right: now all digits
+                self.rough, self.last = False, 0.0  # the structure seems to be right: now all digits
                 point, face = self._descend(face, point.w, point.y)
             if point is None or (
                 best is not None and not point.primal < best.primal * (1 - 1e-13 * np.sign(best.primal))
@@ -169,11 +171,11 @@ class Finisher:
             self.passes += 2 * face.data.cost
             if not z.size:
                 break
-            if self.rough > 0 and self.spent > self.budget + _GRACE:
+            if self.rough and self.spent > self.budget + _GRACE:
                 break
             move = self._direction(face, scores, bent, slope, self.goal * abs(value))
             gain = -float(slope @ move)
-            if not gain > max(self.goal, self.rough) * abs(value):
+            if not gain > self.goal * abs(value):
                 break
             taken = self._search(face, z, move, scores, value, gain)
             if taken is None:
@@ -181,7 +183,7 @@ class Finisher:
             face, z, scores, new = taken
             stuck = gain > 0.5 * last_gain and gain < 1e-13 * abs(value)  # rounding
             value, last_gain = new, gain
-            if stuck:
+            if stuck or gain <= self.last * abs(value):
                 break
         w = face.lift(z)
         x = problem._gradient(scores)
@@ -208,8 +210,11 @@ class Finisher:
 
     # -- the structure ------------------------------------------------------------------------------
 
-    def _face(self, zero, lean=None):
-        """The linear set on which these coordinates of B'w are zero; None where it cannot be told."""
+    def _face(self, zero, lean=None, larger=None):
+        """The linear set on which these coordinates of B'w are zero; None where it cannot be told.
+
+        It is read from a `larger` one that contains it, where that saves time.
+        """
         problem = self.problem
         matrix, counts = problem.map, np.diff(problem.map.indptr)
         start = matrix.indptr[:-1]
@@ -234,7 +239,7 @@ class Finisher:
             signs, count = np.append(signs, np.ones(own.size)), count + own.size
         if others.any() and count > _MOST_TURNED:
             return None
-        return _Face(problem, zero, slots, columns, signs, count, self.entries, lean, others)
+        return _Face(problem, zero, slots, columns, signs, count, self.entries, lean, others, self.rooms, larger)
 
     def _value(self, scores, face, z):
         return self.problem.mean_loss(scores) + self.problem.penalty_value(face.map @ z)
@@ -272,10 +277,11 @@ class Finisher:
                 if move is not None:
                     return move
             self.spent += price
+            self.factor = None  # its memory is used again
             matrix = face.data.curvature(bend)
             # a unit that was just set free bends the penalty so much that its part must not set the scale of the lift
             lift = _LIFT * np.diag(matrix)
-            matrix += own.matrix()
+            own.add_to(matrix)
             matrix[np.diag_indices_from(matrix)] += lift + 1e-14 * np.diag(matrix)
             try:
                 self.passes += face.data.cost * free.size / problem.visits
@@ -333,19 +339,20 @@ class Finisher:
     def _foresee(self, face, z, bent):
         """Nanoseconds that the steps from here may take: some six matrices, or a hundred products."""
         problem = self.problem
+        looks = 12 * (0.8 * problem.n * face.count if face.data.keeps else self._prices(face, problem.n)[1])
+        least = looks + 300 * problem.visits + self._face_price(face) + self._completing
+        if least > self.budget:
+            return least
         # at zero every row may be bent, whatever it is there
         rows = np.count_nonzero(self._bend(problem.scores(face.lift(z)))) if (face.map @ z).any() else problem.visits
         if face.count > rows and not bent.diagonal.any():
             return np.inf  # more coefficients than anything holds: the zeros of the answer are not found yet
         matrix, product = self._prices(face, rows)
         if self._direct(face, rows):
-            steps = matrix + 5 * min(matrix, 0.5 * _REUSES * (product + 2.0 * face.count**2))
-        elif rows <= _FEW * problem.visits:
-            steps = 110 * product
-        else:
-            return np.inf  # many products with most of the rows: as many passes as the epochs would take
-        looks = 12 * (0.8 * problem.n * face.count if face.data.keeps else self._prices(face, problem.n)[1])
-        return steps + looks + 300 * problem.visits + self._face_price(face) + self._completing
+            return least + matrix + 5 * min(matrix, 0.5 * _REUSES * (product + 2.0 * face.count**2))
+        if rows <= _FEW * problem.visits:
+            return least + 110 * product
+        return np.inf  # many products with most of the rows: as many passes as the epochs would take
 
     def _face_price(self, face):
         """Nanoseconds to make a face, with the rows as it sees them."""
@@ -416,11 +423,11 @@ class Finisher:
             turned = turn <= step
             if turned.any():
                 self.spent += self._face_price(face)
-                smaller = self._face(face.zero | turned[self.units], face.lean)
+                smaller = self._face(face.zero | turned[self.units], face.lean, face)
                 if smaller is None:
                     continue
                 point = smaller.inside(face.lift(z + step * move))
-                there = smaller.data.scores(point)
+                there = face.data.scores(face.inside(smaller.lift(point)))
                 reached = self._value(there, smaller, point)
                 if reached <= value:
                     return smaller, point, there, reached
@@ -482,12 +489,11 @@ class _Face:
     (`others`) join more than two features. `lean` says on which side of zero units are that were just set free.
     """
 
-    def __init__(self, problem, zero, slots, columns, signs, inner, entries, lean, others):
+    def __init__(self, problem, zero, slots, columns, signs, inner, entries, lean, others, rooms, larger):
         self.zero, self.slots, self.columns, self.signs, self.inner = zero, slots, columns, signs, inner
         self.size, self.lean, self.turn, self.count = problem.size, lean, None, inner
         self.shares = np.maximum(np.bincount(columns, minlength=inner), 1)
-        column, sign = np.full(problem.size, -1), np.zeros(problem.size)
-        column[slots], sign[slots] = columns, signs
+        column, sign = self.places()
         row, slot, value = entries
         some = column[slot] >= 0
         row, column, value = row[some], column[slot[some]], value[some] * sign[slot[some]]
@@ -507,7 +513,13 @@ class _Face:
             size = abs(self.map).sum(axis=1) if sp.issparse(self.map) else np.abs(self.map).sum(axis=1)
             lean = np.where(np.ravel(size) > 1e-12, lean, 0.0)
             self.lean = _LEAN * lean / max(np.abs(lean).max(initial=0.0), 1e-300)
-        self.data = _View(problem, self)
+        self.data = _View(problem, self, rooms, larger)
+
+    def places(self):
+        """The column of v and the sign of every slot; -1 where it plays no part."""
+        column, sign = np.full(self.size, -1), np.zeros(self.size)
+        column[self.slots], sign[self.slots] = self.columns, self.signs
+        return column, sign
 
     def lift(self, z):
         """w = N z."""
@@ -532,10 +544,21 @@ class _Face:
         return d if self.turn is None else (self.turn**2).T @ d
 
 
+def _room(rooms, use, shape):
+    """Zeros in memory that was used before."""
+    size = math.prod(shape)
+    if use not in rooms or rooms[use].size < size:
+        rooms[use] = np.empty(size)
+    out = rooms[use][:size].reshape(shape)
+    out.fill(0.0)
+    return out
+
+
 def _definite(matrix):
-    """The solve with a definite matrix; the units of the unknowns do not matter."""
+    """The solve with a definite matrix, which is overwritten; the units of the unknowns do not matter."""
     scale = 1.0 / np.sqrt(np.maximum(np.diag(matrix), 1e-300))
-    matrix = matrix * scale[:, None] * scale
+    matrix *= scale
+    matrix *= scale[:, None]
     factor = scipy.linalg.cho_factor(matrix, lower=True, overwrite_a=True, check_finite=False)
     return lambda right: scale * scipy.linalg.cho_solve(factor, scale * right, check_finite=False)
 
@@ -551,9 +574,11 @@ def _null_space(rows):
 class _View:
     """The rows as z sees them, N'z_i: kept where they are few numbers, read from the data where they are not."""
 
-    def __init__(self, problem, face):
-        self.problem, self.face = problem, face
+    def __init__(self, problem, face, rooms, larger):
+        self.problem, self.face, self.rooms = problem, face, rooms
         k = face.count
+        plain = larger is not None and larger.turn is None and face.turn is None
+        self.larger = larger if plain and larger.data.keeps else None
         self.ones = face.inner - 1 if problem.fit_intercept and problem.single else -1
         width = problem.data.stored / problem.n
         small = problem.visits * k <= max(_KEPT * problem.data.stored, _KEPT_ENTRIES)
@@ -565,13 +590,28 @@ class _View:
 
     @functools.cached_property
     def kept(self):
-        return self._reduced(0, self.problem.n) if self.keeps else None
+        if not self.keeps:
+            return None
+        n, face = self.problem.n, self.face
+        if self.larger is None:
+            self.stride = face.inner
+            return self._reduced(0, _room(self.rooms, "rows", (n, face.inner)))
+        # its columns, added up where they are tied now; it is not in use any more
+        from .kernels.newton import merge_columns
 
-    def _reduced(self, first, last):
+        larger, self.larger = self.larger, None
+        column, sign = larger.places()
+        old, first = np.unique(column[face.slots], return_index=True)
+        side = face.signs[first] * sign[face.slots[first]]
+        self.stride, rows = larger.data.stride, self.rooms["rows"]
+        merge_columns(rows, n, self.stride, old, face.columns[first], side, face.inner)
+        return rows[: n * self.stride].reshape(n, -1)[:, : face.inner]
+
+    def _reduced(self, first, out):
+        """As many rows as `out` has, which is zero."""
         from .kernels.newton import reduce_dense, reduce_sparse
 
         problem, face = self.problem, self.face
-        out = np.zeros((last - first, face.inner))
         if problem.data.sparse:
             reduce_sparse(*problem.data.arrays, first, *self._lookup(), out)
         else:
@@ -584,9 +624,8 @@ class _View:
         return out if face.turn is None else out @ face.turn
 
     def _lookup(self):
-        """The column of z and the sign of every feature; -1 where it plays no part."""
-        column, sign = np.full(self.face.size, -1), np.zeros(self.face.size)
-        column[self.face.slots], sign[self.face.slots] = self.face.columns, self.face.signs
+        """Column and sign of every feature."""
+        column, sign = self.face.places()
         return column[self.problem.feature_slots], sign[self.problem.feature_slots]
 
     def scores(self, z):
@@ -606,7 +645,7 @@ class _View:
         return self.face.pull(out)
 
     def curvature(self, bend):
-        """sum of bend_i (N'z_i)(N'z_i)', as a matrix."""
+        """sum of bend_i (N'z_i)(N'z_i)', as a matrix of which the lower triangle counts."""
         from .kernels.newton import reduced_sparse_curvature
 
         problem, k, turn = self.problem, self.face.count, self.face.turn
@@ -614,14 +653,15 @@ class _View:
             out = np.zeros((self.face.inner, self.face.inner))
             reduced_sparse_curvature(*problem.data.arrays, bend, *self._lookup(), self.ones, out)
             return out if turn is None else turn.T @ out @ turn
+        out = _room(self.rooms, "curvature", (k, k)).T
         if self.kept is not None:
-            return weighted_gram(self.kept, bend)
-        out = np.zeros((k, k))
+            return lower_gram(self.kept, bend, out)
         chunk = max(64, (1 << 20) // max(k, 1))
         for first in range(0, problem.n, chunk):
             last = min(first + chunk, problem.n)
             if bend[first:last].any():
-                out += weighted_gram(self._reduced(first, last), bend[first:last])
+                part = _room(self.rooms, "part", (last - first, self.face.inner))
+                lower_gram(self._reduced(first, part), bend[first:last], out)
         return out
 
 
@@ -655,9 +695,14 @@ class _Curvature:
             out = back @ (self.D * (self.C @ v))
         return out if self.A is None else out - self.A.T @ (self.S * (self.A @ v))
 
-    def matrix(self):
-        out = np.diag(self.alone) if self.alone is not None else _gram(self.C, self.D)
-        return out if self.A is None else out - _gram(self.A, self.S)
+    def add_to(self, matrix):
+        """Add it to a matrix of which the lower triangle counts."""
+        if self.alone is not None:
+            matrix[np.diag_indices_from(matrix)] += self.alone
+        else:
+            matrix += _gram(self.C, self.D).T  # the same, in the order in which the matrix is stored
+        if self.A is not None:
+            matrix -= _gram(self.A, self.S).T
 
     def diagonal(self):
         out = self.alone if self.alone is not None else _squares(self.C).T @ self.D

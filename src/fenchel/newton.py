@@ -21,7 +21,7 @@ import types
 import numpy as np
 import scipy.linalg
 
-from ._gram import weighted_gram
+from ._gram import lower_gram
 from .manifold import Point
 from .penalties import Separable
 from .problem import Certificate, Problem
@@ -300,6 +300,6 @@ def dense_curvature(problem, bend, H):
         for sign in (1.0, -1.0):
             part = np.maximum(sign * weight, 0.0)
             if part.any():
-                H[start : start + p, start : start + p] += sign * np.tril(weighted_gram(X, part))
+                H[start : start + p, start : start + p] += sign * lower_gram(X, part)
         H[start + slot, start : start + p] += weight @ X
         H[start + slot, start + slot] += weight.sum()

@@ -111,6 +111,18 @@ def reduce_dense(X, first, feature, column, side, out):
 
 
 @njit(fastmath=FAST, cache=True, nogil=True)
+def merge_columns(rows, n, stride, old, new, side, count):
+    """Column new[j] of n rows in place: the sum of side[j] times column old[j]. Row r begins at r * stride."""
+    line = np.empty(count)
+    for r in range(n):
+        row = rows[r * stride : (r + 1) * stride]
+        line[:] = 0.0
+        for j in range(old.size):
+            line[new[j]] += side[j] * row[old[j]]
+        row[:count] = line
+
+
+@njit(fastmath=FAST, cache=True, nogil=True)
 def reduce_sparse(data, indices, indptr, first, column, side, out):
     """The same for CSR rows; column[j] is negative where feature j plays no part."""
     for r in range(out.shape[0]):

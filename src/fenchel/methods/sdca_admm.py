@@ -472,7 +472,7 @@ class SDCAADMM:
         """Newton's method from zero, where few features seem to matter and each of them stands in one place of B'w."""
         if self.finisher is None or self.prox_newton is not None or not (self.finisher.alone and self.problem.single):
             return None
-        budget = _EARLY * epoch_nanoseconds(self.problem, self.blocks)
+        budget = max(_EARLY * epoch_nanoseconds(self.problem, self.blocks), 0.5 * _NEWTON)
         point = self.finisher.run(state.w, state.u, state.y, tol=tol, budget=budget)
         state.newton_passes += self.finisher.passes
         return point if point is not None and (point.w.any() or point.made) else None
