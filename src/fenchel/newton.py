@@ -31,6 +31,7 @@ from .result import History, Record, Result, Status
 _ACCURACY = 1e-3  # of the model's answer, relative to the length of the step
 _TURNS, _ROUNDS = 16, 25  # of ADMM on one model, and rounds in a turn
 _BET = 100.0  # factor on the step of ADMM for what is zero, and its inverse for what is not
+_HOPE = 100.0  # times the gap that is allowed: from there a better dual bound is worth a search
 _STALE = 0.1  # share of the gradient's change that H may miss
 _WORTH = 3.0  # epochs that a step may cost
 _SAME = 0.05  # relative change of a row's curvature that H may leave out
@@ -92,8 +93,10 @@ class Newton:
             self.passes += 1
             epochs = max(round(self.passes) - begun, 1)
             least = min(at.primal, best.primal)
-            enough = least - tol * max(abs(least), self.trace)
-            made = problem.certificate(at, fresh=False, primal=at.primal, enough=enough)
+            allowed = tol * max(abs(least), self.trace)
+            made = problem.certificate(
+                at, fresh=False, primal=at.primal, enough=least - allowed, hope=least - _HOPE * allowed
+            )
             gap = best.gap
             if at.primal <= best.primal:
                 best.primal, answer = at.primal, at.w

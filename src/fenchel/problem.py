@@ -330,7 +330,7 @@ class Problem:
         return Gram(self.map)
 
     def certificate(
-        self, state, *, fresh: bool = True, primal: float | None = None, enough: float = np.inf
+        self, state, *, fresh: bool = True, primal: float | None = None, enough: float = np.inf, hope: float = -np.inf
     ) -> Certificate:
         """A proven interval for the optimum from any (w, x, y).
 
@@ -342,8 +342,8 @@ class Problem:
             Recompute Z x instead of trusting `state.zx`, which the solver updates incrementally.
         primal : float, optional
             The objective at w, if it is known; saves a pass over the data.
-        enough : float
-            A dual bound that will do: none better is searched for.
+        enough, hope : float
+            A dual bound that will do, and one so low that it is no use: no better one is searched for there.
         """
         x, y, zx = (getattr(state, name, None) for name in ("x", "y", "zx"))
         if primal is None or x is None:
@@ -355,7 +355,7 @@ class Problem:
         zx = self._mask(self.combine(x) if fresh or zx is None else zx.copy())
         residual = np.linalg.norm(zx + self.adjoint @ y) / max(np.linalg.norm(zx), 1e-300)
         try:
-            dual, reason = self.dual_bound(x, y, zx, enough=enough), ""
+            dual, reason = self.dual_bound(x, y, zx, enough=enough, hope=hope), ""
         except NoCertificate as why:
             dual, reason = -np.inf, str(why)
         if not np.isfinite(primal):
@@ -367,7 +367,7 @@ class Problem:
         primal = self.mean_loss(np.zeros(self.visits)) + self.penalty_value(np.zeros(self.d))
         return Certificate(primal, self._dual_at_zero, 0.0)
 
-    def dual_bound(self, x, y, zx=None, *, enough: float = np.inf) -> float:
+    def dual_bound(self, x, y, zx=None, *, enough: float = np.inf, hope: float = -np.inf) -> float:
         """The dual objective at a feasible point made from (x, y): repair, then scale.
 
         Raises NoCertificate where that is not possible.
@@ -392,9 +392,9 @@ class Problem:
             return -self.mean_conjugate(x, scale) - self.penalty_conjugate(scale * y / self.n)
 
         at_largest = dual(largest)
-        if at_largest >= enough:
-            return at_largest
         best = max(at_largest, self._dual_at_zero)
+        if at_largest >= enough or best < hope:
+            return best
         if any(b.ridge > 0 for b in self.blocks):
             # pure norms reach their best at the largest scale; a quadratic may prefer a smaller one
             unridged = self.gauge_without_ridge(y / self.n)
