@@ -41,16 +41,11 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import scipy.sparse as sp
 
-from ..accelerated import Accelerated
-from ..accelerated import applies as accelerated_applies
-from ..manifold import Finisher, Point, applies
 from ..maps import row_width, spectral_norm
-from ..multipliers import Multipliers, step_nanoseconds
-from ..multipliers import applies as multipliers_apply
-from ..newton import Newton, worthwhile
-from ..penalties import Separable, compiled_prox
+from ..penalties import compiled_prox
 from ..problem import Problem
-from .blocks import block_norms, epoch_nanoseconds, epoch_parts, penalty_nanoseconds, visit_nanoseconds
+from .blocks import block_norms, epoch_parts, penalty_nanoseconds, visit_nanoseconds
+from .proposals import Proposals
 
 _REACH = 30.0  # how far rho may move from |w| / |x|
 _ALL = np.zeros(0, dtype=np.int64)  # stands for all visits
@@ -64,11 +59,7 @@ _AVERAGED = ("x", "y", "w", "zx", "by")
 
 _NUMBERS = ("rho", "epoch", "caution", "reach_w", "reach_x", "summed", "restart_gap", "newton_passes", "newton_due",
             "newton_tries", "gap", "gap_epoch", "rate", "due", "rested", "share")  # fmt: skip
-_PATIENCE = 4.0  # times the epochs so far, what an attempt other than on a face may cost
-_FEWEST_STEPS, _MOST_STEPS = 30, 400  # of Newton, in such an attempt
 _PAID = 0.1  # of the gap, what an attempt must leave at the most to count as a good one
-_EARLY = 4.0  # epochs that an attempt before all epochs may cost
-_NEWTON = 1e7  # nanoseconds of epochs before Newton's method is tried, which takes about as long at the least
 
 
 @dataclasses.dataclass
@@ -213,19 +204,13 @@ class SDCAADMM:
         self.problem = problem
         self._prepare_rows(problem)
         self._prepare_penalty(problem)
-        self.largest = problem.zero_answer  # with the largest useful alpha, once somebody asked
-        self.prox_newton = Newton() if self.newton and worthwhile(problem) else None
-        self.finisher = Finisher(problem) if self.newton and applies(problem) else None
-        self.accelerated = Accelerated(problem) if self.newton and accelerated_applies(problem) else None
-        self.multipliers = Multipliers(problem) if self.newton and multipliers_apply(problem) else None
-        if self.multipliers is not None and np.diff(problem.map.indptr).max(initial=0) > 2:
-            self.finisher = None  # zeros that join more than two features make faces on which it is slow
+        self.proposals = Proposals(problem, self.blocks) if self.newton else None
         if warm is None:
             zeros = np.zeros
             rho = self.rho or self._first_rho()
             return State(zeros(problem.visits), zeros(problem.d), zeros(problem.size), zeros(problem.size),
                          zeros(problem.size), zeros(problem.d), float(rho), 0, rng,
-                         newton_due=self._first_newton())  # fmt: skip
+                         newton_due=self.proposals.first_due() if self.newton else 0)  # fmt: skip
         if "x" not in warm or "rho" not in warm:
             raise ValueError("warm_start comes from a method without dual variables; sdca-admm cannot continue it")
         for key, length in (("x", problem.visits), ("y", problem.d), ("w", problem.size)):
@@ -438,94 +423,11 @@ class SDCAADMM:
             return _ALL, self.bounds
         return visits, np.append(np.arange(0, visits.size, self.bounds[1]), visits.size)
 
-    # -- Newton's method on the structure found ------------------------------------------------------
-
-    def _first_newton(self):
-        return int(np.clip(_NEWTON / epoch_nanoseconds(self.problem, self.blocks), 4, 64))
+    # -- what is tried between epochs ----------------------------------------------------------------
 
     def proposal(self, state: State, tol: float):
-        """A point that Newton's method finds from here, now and then; otherwise None."""
-        if state.epoch == 0:
-            return self._from_nothing(state, tol)
-        known = self.largest is not None and state.epoch == 1
-        if self.newton and (known or (state.epoch & (state.epoch - 1) == 0 and self._seems_zero(state))):
-            point = self._nothing_penalised()
-            if point is not None:
-                return point
-        if state.epoch < state.newton_due:
-            return None
-        left, point = self._left(state, tol), None
-        ways = [self._smooth_newton, self._accelerated, self._multiplier_newton]
-        if state.newton_tries % 2:  # they take turns at being the first
-            ways.reverse()
-        for way in ways:
-            point = way(state, tol, left)
-            if point is not None:
-                break
-        state.newton_due = 2 * state.epoch if point is not None else math.ceil(1.25 * state.epoch) + 1
-        if point is not None:
-            state.newton_passes += point.passes
-            state.newton_tries += 1
-        return point
-
-    def _from_nothing(self, state, tol):
-        """Newton's method from zero, where few features seem to matter and each of them stands in one place of B'w."""
-        if self.finisher is None or self.prox_newton is not None or not (self.finisher.alone and self.problem.single):
-            return None
-        budget = max(_EARLY * epoch_nanoseconds(self.problem, self.blocks), 0.5 * _NEWTON)
-        point = self.finisher.run(state.w, state.u, state.y, tol=tol, budget=budget)
-        state.newton_passes += self.finisher.passes
-        return point if point is not None and (point.w.any() or point.made) else None
-
-    def _seems_zero(self, state):
-        """Whether u is zero wherever the penalty could make it so (a quadratic alone never does)."""
-        parts = [
-            state.u[first:last]
-            for block, first, last in self.problem._parts()
-            if not (isinstance(block.function, Separable) and not block.function.weights.any() and block.ridge > 0)
-        ]
-        return bool(parts) and not any(part.any() for part in parts)
-
-    def _nothing_penalised(self):
-        """The answer with B'w = 0, where alpha is so large that it is one; None elsewhere."""
-        from ..largest_alpha import zero_answer
-
-        problem = self.problem
-        if self.largest is None:
-            try:
-                self.largest = zero_answer(problem, refine=False, enough=problem.alpha)
-            except ValueError:
-                return None
-        found = self.largest
-        if not found.alpha <= problem.alpha * (1 + 1e-12):
-            return None
-        primal = problem.primal_at(found.w)
-        return Point(found.w, found.x, found.y, problem.gradient_sum(found.x), np.zeros(problem.d), primal)
-
-    def _smooth_newton(self, state, tol, left):
-        if self.prox_newton is not None:
-            return self.prox_newton.propose(self.problem, state.w, state.u, state.y, tol=tol, steps=int(max(8, left)))
-        if self.finisher is not None:
-            # every attempt in vain makes the next one careful
-            budget = state.share * epoch_nanoseconds(self.problem, self.blocks) * left / 2**state.newton_tries
-            return self.finisher.run(state.w, state.u, state.y, tol=tol, budget=budget)
-        return None
-
-    def _accelerated(self, state, tol, left):
-        if self.accelerated is None or not state.gap < 1.0:
-            return None
-        epoch = state.share * epoch_nanoseconds(self.problem, self.blocks)
-        pace, budget = state.rate / epoch, epoch * min(left, _PATIENCE * state.epoch)
-        return self.accelerated.run(state.w, state.y, tol=tol, gap=state.gap, pace=pace, budget=budget)
-
-    def _multiplier_newton(self, state, tol, left):
-        if self.multipliers is None:
-            return None
-        epochs = min(left, _PATIENCE * state.epoch)
-        steps = epochs * state.share * epoch_nanoseconds(self.problem, self.blocks) / step_nanoseconds(self.problem)
-        if steps < _FEWEST_STEPS:
-            return None
-        return self.multipliers.run(state.w, state.x, state.y, tol=tol, steps=int(min(steps, _MOST_STEPS)))
+        """A point that something faster than epochs finds from here, now and then; otherwise None."""
+        return None if self.proposals is None else self.proposals.make(state, tol, self._left(state, tol))
 
     def _left(self, state, tol):
         """Epochs that Newton's method may cost: less than seem to be left."""

@@ -1,0 +1,133 @@
+"""What is tried between epochs: Newton's method and its kin, from where the epochs have come to.
+
+Every one has a price, by a model of what it costs in nanoseconds, and is tried where the epochs that seem to be left
+cost more. Nothing that comes of it is believed: the solver makes a certificate and takes the point if that is better.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from ..accelerated import Accelerated
+from ..accelerated import applies as accelerated_applies
+from ..manifold import Finisher, Point, applies
+from ..multipliers import Multipliers, step_nanoseconds
+from ..multipliers import applies as multipliers_apply
+from ..newton import Newton, worthwhile
+from ..penalties import Separable
+from ..problem import Problem
+from .blocks import epoch_nanoseconds
+
+_PATIENCE = 4.0  # times the epochs so far, what an attempt other than on a face may cost
+_FEWEST_STEPS, _MOST_STEPS = 30, 400  # of Newton, in such an attempt
+_EARLY = 4.0  # epochs that an attempt before all epochs may cost
+_NEWTON = 1e7  # nanoseconds of epochs before Newton's method is tried, which takes about as long at the least
+
+
+class Proposals:
+    """The attempts that fit a problem; see :meth:`make`.
+
+    They keep their count in the state of the method: passes over the data (`newton_passes`), attempts in vain
+    (`newton_tries`), the epoch of the next one (`newton_due`).
+    """
+
+    def __init__(self, problem: Problem, blocks: int):
+        self.problem, self.epoch = problem, epoch_nanoseconds(problem, blocks)
+        self.largest = problem.zero_answer  # with the largest useful alpha, once somebody asked
+        self.prox_newton = Newton() if worthwhile(problem) else None
+        self.finisher = Finisher(problem) if applies(problem) else None
+        self.accelerated = Accelerated(problem) if accelerated_applies(problem) else None
+        self.multipliers = Multipliers(problem) if multipliers_apply(problem) else None
+        if self.multipliers is not None and np.diff(problem.map.indptr).max(initial=0) > 2:
+            self.finisher = None  # zeros that join more than two features make faces on which it is slow
+
+    def first_due(self) -> int:
+        """The epoch of the first attempt."""
+        return int(np.clip(_NEWTON / self.epoch, 4, 64))
+
+    def make(self, state, tol: float, left: float) -> Point | None:
+        """A point worth a certificate, now and then; `left` are the epochs that it may cost."""
+        doubled = state.epoch & (state.epoch - 1) == 0
+        if (state.epoch == 0 and self.largest is not None) or (state.epoch and doubled and self._seems_zero(state)):
+            point = self._nothing_penalised()
+            if point is not None:
+                return point
+        if state.epoch == 0:
+            return self._from_nothing(state, tol)
+        if state.epoch < state.newton_due:
+            return None
+        ways = [self._newton, self._accelerated, self._multipliers]
+        if state.newton_tries % 2:  # they take turns at being the first
+            ways.reverse()
+        point = None
+        for way in ways:
+            point = way(state, tol, left)
+            if point is not None:
+                break
+        state.newton_due = 2 * state.epoch if point is not None else math.ceil(1.25 * state.epoch) + 1
+        if point is not None:
+            state.newton_passes += point.passes
+            state.newton_tries += 1
+        return point
+
+    def _seems_zero(self, state):
+        """Whether u is zero wherever the penalty could make it so (a quadratic alone never does)."""
+        parts = [
+            state.u[first:last]
+            for block, first, last in self.problem._parts()
+            if not (isinstance(block.function, Separable) and not block.function.weights.any() and block.ridge > 0)
+        ]
+        return bool(parts) and not any(part.any() for part in parts)
+
+    def _nothing_penalised(self):
+        """The answer with B'w = 0, where alpha is so large that it is one; None elsewhere."""
+        from ..largest_alpha import zero_answer
+
+        problem = self.problem
+        if self.largest is None:
+            try:
+                self.largest = zero_answer(problem, refine=False, enough=problem.alpha)
+            except ValueError:
+                return None
+        found = self.largest
+        if not found.alpha <= problem.alpha * (1 + 1e-12):
+            return None
+        primal = problem.primal_at(found.w)
+        return Point(found.w, found.x, found.y, problem.gradient_sum(found.x), np.zeros(problem.d), primal)
+
+    def _from_nothing(self, state, tol):
+        """Newton's method from zero, where few features seem to matter and each of them stands in one place of B'w."""
+        if self.finisher is None or self.prox_newton is not None or not (self.finisher.alone and self.problem.single):
+            return None
+        budget = max(_EARLY * self.epoch, 0.5 * _NEWTON)
+        point = self.finisher.run(state.w, state.u, state.y, tol=tol, budget=budget)
+        state.newton_passes += self.finisher.passes
+        return point if point is not None and (point.w.any() or point.made) else None
+
+    def _newton(self, state, tol, left):
+        """Proximal where there are few coefficients and many rows, otherwise on the structure of the iterate."""
+        if self.prox_newton is not None:
+            return self.prox_newton.propose(self.problem, state.w, state.u, state.y, tol=tol, steps=int(max(8, left)))
+        if self.finisher is not None:
+            # every attempt in vain makes the next one careful
+            budget = state.share * self.epoch * left / 2**state.newton_tries
+            return self.finisher.run(state.w, state.u, state.y, tol=tol, budget=budget)
+        return None
+
+    def _accelerated(self, state, tol, left):
+        if self.accelerated is None or not state.gap < 1.0:
+            return None
+        epoch = state.share * self.epoch
+        pace, budget = state.rate / epoch, epoch * min(left, _PATIENCE * state.epoch)
+        return self.accelerated.run(state.w, state.y, tol=tol, gap=state.gap, pace=pace, budget=budget)
+
+    def _multipliers(self, state, tol, left):
+        if self.multipliers is None:
+            return None
+        epochs = min(left, _PATIENCE * state.epoch)
+        steps = epochs * state.share * self.epoch / step_nanoseconds(self.problem)
+        if steps < _FEWEST_STEPS:
+            return None
+        return self.multipliers.run(state.w, state.x, state.y, tol=tol, steps=int(min(steps, _MOST_STEPS)))
