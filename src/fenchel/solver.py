@@ -20,6 +20,7 @@ from .result import History, Record, Result, Snapshot, Status
 
 _ZERO = 1e-10  # relative to the objective at w = 0, what counts as zero
 _GOOD = 1e-2  # relative gap of a proposal that is taken before the iterate's own is known
+_HANDFUL = 4  # epochs that an attempt before all of them may cost: with fewer allowed there is none
 _SHARE = 0.07  # of the run for certificates on schedule; the last ones come on top
 
 
@@ -153,7 +154,7 @@ class _Run:
                 status = self._certify(show, on_schedule=False)
             else:
                 status = self._judge(show, zero)
-                if status is None and self.max_epochs:
+                if status is None and self.max_epochs > _HANDFUL:
                     status = self._ask(show)
             while status is None:
                 if _spent(state) >= last:
