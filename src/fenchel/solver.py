@@ -130,6 +130,10 @@ class _Run:
 
     def go(self, rng, warm_start, show):
         clock = time.perf_counter()
+
+        def out_of_time():
+            return self.time_limit is not None and time.perf_counter() - clock >= self.time_limit
+
         zero = self.problem.zero_certificate()
         # an optimum of zero is one that can be reached
         self.at_zero = zero.primal if np.isfinite(zero.primal) and self.problem.loss.attained else 0.0
@@ -154,7 +158,7 @@ class _Run:
                 status = self._certify(show, on_schedule=False)
             else:
                 status = self._judge(show, zero)
-                if status is None and self.max_epochs > _HANDFUL:
+                if status is None and self.max_epochs > _HANDFUL and not out_of_time():
                     status = self._ask(show)
             while status is None:
                 if _spent(state) >= last:
@@ -165,15 +169,15 @@ class _Run:
                 began = time.perf_counter()
                 self.method.epoch(state)
                 self.work += time.perf_counter() - began
-                out_of_time = self.time_limit is not None and time.perf_counter() - clock >= self.time_limit
+                late = out_of_time()
                 on_schedule = state.epoch >= state.due
-                if on_schedule or _spent(state) >= last or out_of_time:
+                if on_schedule or _spent(state) >= last or late:
                     status = self._certify(show, on_schedule)
                 if on_schedule:
                     state.due = state.epoch + self._wait(spacing)
-                if status is None and not out_of_time and _spent(state) < last:
+                if status is None and not late and _spent(state) < last:
                     status = self._ask(show)
-                if status is None and out_of_time:
+                if status is None and late:
                     status = Status.TIME_LIMIT
         except KeyboardInterrupt:
             status = Status.INTERRUPTED
