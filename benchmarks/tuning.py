@@ -5,10 +5,12 @@
     python benchmarks/tuning.py --problem digits-tv --tol 1e-6 --no-newton
 
 For every problem and accuracy the default is run first. Then 12 x 5 runs have a constant rho, around the one that the
-default ended with, and a given block size; all else is as in the default. A certificate after every epoch makes the
-counts exact. A run of the grid is cut off where it cannot be the best any more, so that what is found is the best of
-the grid or, where nothing beats the default, that fact. Where a ratio exceeds the goal, two more runs tell why: the
-best block size with rho adapting, and the best rho with the default's block size.
+default ended with, and a given block size; all else is as in the default, the spacing of the certificates too. (With
+--every-epoch there is a certificate after every epoch on both sides. The counts are then exact, but Newton's method
+knows more and is tried at other times than a user's run tries it.) A run of the grid is cut off where it cannot be the
+best any more, so that what is found is the best of the grid or, where nothing beats the default, that fact. Where a
+ratio exceeds the goal, two more runs tell why: the best block size with rho adapting, and the best rho with the
+default's block size.
 """
 
 from __future__ import annotations
@@ -89,14 +91,14 @@ def make(name):
 
 def run(problem, tol, most, **options):
     """The result, and its passes: None where it took more than `most`."""
-    result = fl.solve(problem, tol=tol, max_epochs=most, check_every=1, **options)
+    result = fl.solve(problem, tol=tol, max_epochs=most, **options)
     # an attempt of Newton's method that has begun is finished, whatever the limit
     return result, result.epochs if result.relative_gap <= tol and result.epochs <= most else None
 
 
-def compare(problem, tol, *, newton=True, most=3000, factors=FACTORS, sizes=SIZES):
-    """The default and the best of the grid, as a row of the table."""
-    result, passes = run(problem, tol, most, newton=newton)
+def compare(problem, tol, *, most=3000, factors=FACTORS, sizes=SIZES, **same):
+    """The default and the best of the grid, as a row of the table; options that are the `same` on both sides."""
+    result, passes = run(problem, tol, most, **same)
     rho, block = result.state["rho"], block_size(problem)
     row = dict.fromkeys(FIELDS) | {"tol": tol, "passes": passes, "rho": rho, "block": block}
     best = row | {"best_passes": passes}
@@ -107,7 +109,7 @@ def compare(problem, tol, *, newton=True, most=3000, factors=FACTORS, sizes=SIZE
             limit = most if best["best_passes"] is None else best["best_passes"] - 1
             if limit < 1:
                 continue
-            _, found = run(problem, tol, limit, newton=newton, rho=factor * rho, block_size=size)
+            _, found = run(problem, tol, limit, rho=factor * rho, block_size=size, **same)
             if found is not None:
                 best |= {"best_passes": found, "best_rho": factor * rho, "best_block": size}
     if passes is not None:
@@ -115,8 +117,8 @@ def compare(problem, tol, *, newton=True, most=3000, factors=FACTORS, sizes=SIZE
     elif best["best_passes"] is not None:
         best["ratio"] = np.inf
     if best["ratio"] is not None and best["ratio"] > GOAL:
-        best["best_block_alone"] = run(problem, tol, most, newton=newton, block_size=best["best_block"])[1]
-        best["best_rho_alone"] = run(problem, tol, most, newton=newton, rho=best["best_rho"], block_size=block)[1]
+        best["best_block_alone"] = run(problem, tol, most, block_size=best["best_block"], **same)[1]
+        best["best_rho_alone"] = run(problem, tol, most, rho=best["best_rho"], block_size=block, **same)[1]
     return best
 
 
@@ -149,10 +151,11 @@ def main(arguments=None):
     add("--tol", action="append", type=float, help="only this accuracy (may be repeated)")
     add("--quick", action="store_true", help=f"only {', '.join(QUICK)}")
     add("--newton", action=argparse.BooleanOptionalAction, default=True, help="Newton's method, on both sides")
+    add("--every-epoch", action="store_true", help="a certificate after every epoch")
     add("--results", type=Path, default=HERE / "results" / "tuning.csv", metavar="FILE", help="of the table")
     options = parser.parse_args(arguments)
     options.results.parent.mkdir(parents=True, exist_ok=True)
-    ratios = []
+    ratios, same = [], {"newton": options.newton, "check_every": 1 if options.every_epoch else None}
     with options.results.open("w", newline="", encoding="utf-8") as file:
         writer = csv.DictWriter(file, FIELDS)
         writer.writeheader()
@@ -163,7 +166,7 @@ def main(arguments=None):
                 print(f"{name}: left out, {error}", flush=True)
                 continue
             for tol in options.tol or TOLERANCES:
-                row = compare(problem, tol, newton=options.newton) | {"problem": name}
+                row = compare(problem, tol, **same) | {"problem": name}
                 print(line(row), flush=True)
                 writer.writerow(row)
                 file.flush()
