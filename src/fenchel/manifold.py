@@ -120,7 +120,7 @@ class Finisher:
         self.last = max(_LAST * tol, _LEAST)
         self.factor = None  # of the curvature on a face, for the steps after it
         self.goal, self.passes, self.first_slope = max((0.01 * tol) ** 2, 1e-28), 1.0, 0.0
-        if _ROUNDS * self.problem.gram.solve_nanoseconds > budget:  # for the dual variables of the penalty
+        if self._least > budget or _ROUNDS * self.problem.gram.solve_nanoseconds > budget:
             return None
         face = self._face(u == 0)
         best = None
@@ -340,7 +340,7 @@ class Finisher:
         """Nanoseconds that the steps from here may take: some six matrices, or a hundred products."""
         problem = self.problem
         looks = 12 * (0.8 * problem.n * face.count if face.data.keeps else self._prices(face, problem.n)[1])
-        least = looks + 300 * problem.visits + self._face_price(face) + self._completing
+        least = looks + self._face_price(face) + self._least
         if least > self.budget:
             return least
         # at zero every row may be bent, whatever it is there
@@ -354,9 +354,14 @@ class Finisher:
             return least + 110 * product
         return np.inf  # many products with most of the rows: as many passes as the epochs would take
 
+    @property
+    def _least(self):
+        """Nanoseconds that an attempt takes on any face."""
+        return _FACE + 200 * self.problem.d + 300 * self.problem.visits + self._completing
+
     def _face_price(self, face):
-        """Nanoseconds to make a face, with the rows as it sees them."""
-        return _FACE + 200 * self.problem.d + (4.0 * self.problem.n * face.count if face.data.keeps else 0.0)
+        """Nanoseconds to see the rows as a face sees them."""
+        return 4.0 * self.problem.n * face.count if face.data.keeps else 0.0
 
     @property
     def _completing(self):
@@ -422,7 +427,7 @@ class Finisher:
         for step in steps:
             turned = turn <= step
             if turned.any():
-                self.spent += self._face_price(face)
+                self.spent += _FACE + 200 * self.problem.d + self._face_price(face)
                 smaller = self._face(face.zero | turned[self.units], face.lean, face)
                 if smaller is None:
                     continue
