@@ -9,7 +9,6 @@ Times are ratios within one run, medians of several, one thread. Data sets are f
 
 from __future__ import annotations
 
-import contextlib
 import os
 
 for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS"):
@@ -138,61 +137,6 @@ def certificates():
         line(f"{name}: {result.epochs} epochs, {result.seconds:.2f} s", f"{100 * share:.0f} %", "goal: under 15 %")
 
 
-@contextlib.contextmanager
-def stopwatches(parts):
-    """Adds up the seconds spent in these methods, {name: (class, method)}; inner ones count for the outermost."""
-    seconds, busy, before = dict.fromkeys(parts, 0.0), [], {}
-
-    def timed(name, function):
-        def wrapper(*args, **options):
-            if busy:
-                return function(*args, **options)
-            busy.append(name)
-            start = time.perf_counter()
-            try:
-                return function(*args, **options)
-            finally:
-                seconds[name] += time.perf_counter() - start
-                busy.clear()
-
-        return wrapper
-
-    for name, (kind, method) in parts.items():
-        before[name] = getattr(kind, method)
-        setattr(kind, method, timed(name, before[name]))
-    try:
-        yield seconds
-    finally:
-        for name, (kind, method) in parts.items():
-            setattr(kind, method, before[name])
-
-
-def profile():
-    print("Where the time of a solve to a certified 1e-6 goes, in pairs of X @ v and X.T @ u")
-    problems = [(f"artificial n = {n}", datasets.artificial_problem(n)) for n in (512, 5120)]
-    problems.append(("a9a", a9a_problem()[0]))
-    parts = {
-        "setting up": (SDCAADMM, "start"),
-        "epochs": (SDCAADMM, "epoch"),
-        "Newton's method": (SDCAADMM, "proposal"),
-        "certificates": (fl.Problem, "certificate"),
-        "objectives": (fl.Problem, "primal_at"),
-    }
-    for name, problem in problems:
-        X = problem.data.arrays[0]
-        if problem.data.sparse:
-            X = sp.csr_array(problem.data.arrays, shape=(problem.n, problem.p))
-        v, u = np.ones(problem.p), np.ones(problem.n)
-        pair = median_seconds(lambda X=X, v=v, u=u: (X @ v, X.T @ u))
-        fl.solve(problem)
-        with stopwatches(parts) as seconds:
-            result = fl.solve(problem)
-        line(f"{name}: {result.epochs} passes, {1000 * result.seconds:.0f} ms", f"{result.seconds / pair:.0f}")
-        for part, value in seconds.items():
-            line(f"    {part}", f"{value / pair:.0f}")
-        line("    all else", f"{(result.seconds - sum(seconds.values())) / pair:.0f}")
-
-
 FIRST = """
 import time
 start = time.perf_counter()
@@ -287,7 +231,6 @@ SECTIONS = {
     "convergence": convergence,
     "epoch": epoch,
     "threads": threads,
-    "profile": profile,
     "certificates": certificates,
     "first": first,
     "memory": memory,

@@ -15,7 +15,7 @@ import fenchel as fl
 
 FOLDER = pathlib.Path(__file__).parent.parent / "benchmarks"
 MODULES = ("run", "objective", "solving", "worker", "results", "report", "environments", "composite_prox",
-           "fenchel_model", "growth", "tuning")  # fmt: skip
+           "fenchel_model", "growth", "tuning", "breakdown")  # fmt: skip
 
 
 @pytest.fixture(scope="module")
@@ -255,3 +255,26 @@ def test_tuning_page(bench, tmp_path, monkeypatch):
     assert (tmp_path / "t.md").read_text(encoding="utf-8") == text
     with pytest.raises(SystemExit, match="there is no table"):
         tuning.main(["--report", "--results", str(tmp_path / "none.csv")])
+
+
+# -- where the time goes ----------------------------------------------------------------------------------------------
+
+
+def test_breakdown(bench, tmp_path):
+    """The parts add up to the whole, and the page has a line of them beside what the target leaves."""
+    objective = examples(bench)[0]
+    found = bench["breakdown"].measure(lambda: bench["fenchel_model"].problem(objective))
+    parts = dict(found["parts"])
+    assert set(parts) == {"problem", *bench["breakdown"].PARTS, "all else", "total"}
+    assert found["passes"] > 0 and found["pair"] > 0 and found["floor"] > 0
+    assert f"{found['passes']} passes" in bench["breakdown"].line("one", found)
+    name = "digits-tv"
+    (tmp_path / "breakdown.json").write_text(json.dumps({name: found}))
+    results = bench["results"].Results(tmp_path)
+    results.add_problem(name, {"n": 3, "p": 2, "limit": 1.0, "value": 1.0, "bound": 1.0})
+    results.add({"problem": name, "solver": "peer", "name": "a peer", "points": [[0.25, 1.0]], "certified": {}})
+    lines = list(bench["report"].breakdown(results))
+    (line,) = [text for text in lines if text.startswith(f"| [{name}]")]
+    assert line.count("|") == 12 and f"| {found['passes']} |" in line
+    assert "| 50 |" in line  # milliseconds that a target of five leaves of a peer's 250
+    assert not list(bench["report"].breakdown(bench["results"].Results(tmp_path / "elsewhere")))
