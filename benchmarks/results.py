@@ -102,7 +102,12 @@ class Results:
         return min(times, default=np.inf)
 
     def median(self, problem, solver, epsilon, inside=False):
-        times = [self.seconds(problem, run, epsilon, inside) for run in self.of(problem, solver)]
+        """Median time to a suboptimality. Only the first run had all the time there is (see `needed` in run.py): later
+        ones that were cut off before an accuracy that the first one reached say nothing about it."""
+        runs = sorted(self.of(problem, solver), key=lambda run: run["repetition"])
+        times = [self.seconds(problem, run, epsilon, inside) for run in runs]
+        if times and np.isfinite(times[0]):
+            times = [time for time in times if np.isfinite(time)]
         return float(np.median(times)) if times else np.inf
 
     def certified(self, problem, epsilon, solver=OURS):

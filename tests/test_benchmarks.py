@@ -272,7 +272,10 @@ def test_breakdown(bench, tmp_path):
     (tmp_path / "breakdown.json").write_text(json.dumps({name: found}))
     results = bench["results"].Results(tmp_path)
     results.add_problem(name, {"n": 3, "p": 2, "limit": 1.0, "value": 1.0, "bound": 1.0})
-    results.add({"problem": name, "solver": "peer", "name": "a peer", "points": [[0.25, 1.0]], "certified": {}})
+    made = {"problem": name, "solver": "peer", "name": "a peer", "certified": {}}
+    results.add(made | {"points": [[0.1, 1.0005], [0.25, 1.0]], "repetition": 0})
+    results.add(made | {"points": [[0.2, 1.0005]], "repetition": 1})  # cut off once it was at 1e-3
+    assert results.best_peer(name, 1e-3)[0] == pytest.approx(0.15)
     lines = list(bench["report"].breakdown(results))
     (line,) = [text for text in lines if text.startswith(f"| [{name}]")]
     assert line.count("|") == 12 and f"| {found['passes']} |" in line
