@@ -30,7 +30,9 @@ def visit_nanoseconds(problem) -> float:
     """A row, seen by one output."""
     width = problem.data.stored / problem.n
     loss = 150 if problem.loss.kernel in ("logistic", "poisson") else 20  # no closed form
-    return loss + (2.2 * width + 15 if problem.data.sparse else 0.6 * width)
+    if problem.data.sparse:
+        return loss + 2.2 * width + 15
+    return loss + (0.38 if problem.data.dtype == np.float32 else 0.6) * width
 
 
 def penalty_nanoseconds(problem) -> float:
