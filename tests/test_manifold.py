@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import fenchel as fl
-from fenchel import manifold
+from fenchel import faces, manifold
 from fenchel.manifold import Finisher, applies, correct
 from fenchel.methods.sdca_admm import SDCAADMM
 from fenchel.problem import tied_features
@@ -150,15 +150,15 @@ def test_rows_kept_or_read_give_one_curvature(monkeypatch, sparse):
     problem = make("logistic", "fused", sparse=sparse, weighted=True, share=0.6)
     state = after(problem, 60)
     bend = rng.random(problem.visits)
-    faces = []
+    made = []
     for entries in (1 << 22, 0):
-        monkeypatch.setattr(manifold, "_KEPT_ENTRIES", entries)
-        monkeypatch.setattr(manifold, "_KEPT", 0.0)
-        faces.append(Finisher(problem)._face(state.u == 0))
-    kept, read = (face.data for face in faces)
+        monkeypatch.setattr(faces, "_KEPT_ENTRIES", entries)
+        monkeypatch.setattr(faces, "_KEPT", 0.0)
+        made.append(Finisher(problem)._face(state.u == 0))
+    kept, read = (face.data for face in made)
     assert kept.kept is not None
     assert read.kept is None
-    z, x, free = rng.standard_normal(faces[0].count), rng.standard_normal(problem.visits), np.arange(problem.visits)
+    z, x, free = rng.standard_normal(made[0].count), rng.standard_normal(problem.visits), np.arange(problem.visits)
     np.testing.assert_allclose(kept.scores(z), read.scores(z), atol=1e-12)
     np.testing.assert_allclose(kept.gradient(x), read.gradient(x), atol=1e-10)
     matrix = np.tril(read.curvature(bend))
