@@ -22,6 +22,7 @@ import numpy as np
 import scipy.linalg
 
 from ._gram import lower_gram
+from .costs import epoch_nanoseconds
 from .manifold import Point
 from .penalties import Separable
 from .problem import Certificate, Problem
@@ -33,7 +34,7 @@ _TURNS, _ROUNDS = 16, 25  # of ADMM on one model, and rounds in a turn
 _BET = 100.0  # factor on the step of ADMM for what is zero, and its inverse for what is not
 _HOPE = 100.0  # times the gap that is allowed: from there a better dual bound is worth a search
 _STALE = 0.1  # share of the gradient's change that H may miss
-_WORTH = 3.0  # epochs that a step may cost
+_WORTH, _MOST = 3.0, 2000  # epochs that a step may cost, and coefficients
 _SAME = 0.05  # relative change of a row's curvature that H may leave out
 _DIFFERENCE = 1e-4  # in the scores, for the second derivative of the loss
 _LEAST = 1e-3  # of the mean curvature of a row: every row counts for that much, so that steps are bounded
@@ -41,21 +42,21 @@ _LIFT = 1e-9  # of the diagonal of H: makes it definite
 
 
 def worthwhile(problem: Problem) -> bool:
-    """Whether Newton steps suit the problem: a smooth loss, and a model that is cheap next to the data.
-
-    From a model in nanoseconds and not from the clock, so that the same data always takes the same way.
-    """
-    if problem.loss.smoothness is None:
+    """Whether Newton steps suit the problem: a smooth loss, and a model that is cheap next to the data."""
+    if problem.loss.smoothness is None or problem.size > _MOST:
         return False
+    curvature, model = newton_nanoseconds(problem)
+    return 0.3 * curvature + model <= _WORTH * epoch_nanoseconds(problem)
+
+
+def newton_nanoseconds(problem: Problem) -> tuple[float, float]:
+    """What H costs, and what a step with it, by a model and not by the clock."""
     outputs, size, stored = problem.layout[0], problem.size, problem.data.stored
     if problem.data.sparse:
-        epoch = outputs * (6 * stored + 40 * problem.n)
         curvature = 1.5 * outputs * stored * (stored / problem.n)
     else:
-        epoch = outputs * 0.9 * stored
         curvature = 0.15 * problem.vectors * stored * problem.p
-    model = 0.5 * size**3 + 150 * (0.2 * size**2 + 10 * problem.d)
-    return size <= 2000 and 0.3 * curvature + model <= _WORTH * epoch
+    return curvature, 0.5 * size**3 + 150 * (0.2 * size**2 + 10 * problem.d)
 
 
 class Newton:

@@ -12,8 +12,8 @@ import types
 
 import numpy as np
 
+from .costs import epoch_nanoseconds
 from .methods import make_method
-from .methods.blocks import epoch_nanoseconds
 from .problem import Certificate, Problem
 from .progress import make_progress
 from .result import History, Record, Result, Snapshot, Status

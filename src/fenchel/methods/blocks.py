@@ -22,29 +22,6 @@ def epoch_parts(problem, order, blocks, rng):
     return [sequence] if calls == 1 else np.array_split(sequence, min(calls, blocks))
 
 
-# What things cost, by a model (measured once, see benchmarks/engine.py) and not by the clock, so that the same seed
-# always takes the same way.
-
-
-def visit_nanoseconds(problem) -> float:
-    """A row, seen by one output."""
-    width = problem.data.stored / problem.n
-    loss = 150 if problem.loss.kernel in ("logistic", "poisson") else 20  # no closed form
-    if problem.data.sparse:
-        return loss + 2.2 * width + 15
-    return loss + (0.38 if problem.data.dtype == np.float32 else 0.6) * width
-
-
-def penalty_nanoseconds(problem) -> float:
-    """One step of the penalty, and of w."""
-    return 1000 + 2.5 * problem.d + 1.5 * problem.map.nnz + 1.5 * problem.size
-
-
-def epoch_nanoseconds(problem, blocks) -> float:
-    """All rows, in this many blocks."""
-    return 5e4 + problem.visits * visit_nanoseconds(problem) + blocks * penalty_nanoseconds(problem)
-
-
 def block_norms(problem, bounds, metric, scale) -> np.ndarray:
     """sigma_max of S Z_I' M Z_I S for every block, M and S diagonal.
 

@@ -12,18 +12,19 @@ import numpy as np
 
 from ..accelerated import Accelerated
 from ..accelerated import applies as accelerated_applies
+from ..costs import epoch_nanoseconds
 from ..manifold import Finisher, Point, applies
 from ..multipliers import Multipliers, step_nanoseconds
 from ..multipliers import applies as multipliers_apply
-from ..newton import Newton, worthwhile
+from ..newton import Newton, newton_nanoseconds, worthwhile
 from ..penalties import Separable
 from ..problem import Problem
-from .blocks import epoch_nanoseconds
 
 _PATIENCE = 4.0  # times the epochs so far, what an attempt other than on a face may cost
 _FEWEST_STEPS, _MOST_STEPS = 30, 400  # of Newton, in such an attempt
 _EARLY = 4.0  # epochs that an attempt before all epochs may cost
 _NEWTON = 1e7  # nanoseconds of epochs before Newton's method is tried, which takes about as long at the least
+_STEPS = 2.0  # proximal Newton steps, with a curvature each, that the epochs before the first of them may cost
 
 
 class Proposals:
@@ -45,7 +46,8 @@ class Proposals:
 
     def first_due(self) -> int:
         """The epoch of the first attempt."""
-        return int(np.clip(_NEWTON / self.epoch, 4, 64))
+        wait = _NEWTON if self.prox_newton is None else _STEPS * sum(newton_nanoseconds(self.problem))
+        return int(np.clip(wait / self.epoch, 4, 64))
 
     def make(self, state, tol: float, left: float) -> Point | None:
         """A point worth a certificate, now and then; `left` are the epochs that it may cost."""

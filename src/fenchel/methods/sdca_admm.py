@@ -41,10 +41,11 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import scipy.sparse as sp
 
+from ..costs import block_size
 from ..maps import row_width, spectral_norm
 from ..penalties import compiled_prox
 from ..problem import Problem
-from .blocks import block_norms, epoch_parts, penalty_nanoseconds, visit_nanoseconds
+from .blocks import block_norms, epoch_parts
 from .proposals import Proposals
 
 _REACH = 30.0  # how far rho may move from |w| / |x|
@@ -249,7 +250,7 @@ class SDCAADMM:
         self.metric = np.zeros(problem.size)
         self.metric[problem.feature_slots] = scale / units**2
         self.metric[problem.intercept_slots] = slot if problem.fit_intercept else 0.0
-        size = self.block_size or (self._block_size(problem) if self.preset == "default" else 50)
+        size = self.block_size or (block_size(problem, self.n_jobs) if self.preset == "default" else 50)
         self.bounds = np.append(np.arange(0, n, size), n).astype(np.int64)
         self.blocks = len(self.bounds) - 1
         self.gamma_n = problem.n * self.gamma if self.gamma is not None else 0.25 if self.preset == "theory" else 1.0
@@ -299,20 +300,6 @@ class SDCAADMM:
             for _ in range(3):
                 squares = pattern @ squares / degree
         return squares
-
-    def _block_size(self, problem):
-        """Rows that cost some times as much as one step of the penalty, within 12 and 200.
-
-        Along edges the penalty's steps carry news from feature to feature, so that there they must be many: once, and
-        at least 40 blocks. Elsewhere 6 times, and 10 blocks. Threads wait during these steps. Where a step costs
-        more than 400 rows (large graphs), half as many rows as it costs and down to 4 blocks: the passes become a few
-        more, and each of them much cheaper.
-        """
-        cost = penalty_nanoseconds(problem) / visit_nanoseconds(problem)
-        edges = np.any(np.diff(problem.map.indptr) > 1)
-        rows = (1 if edges else 6) * self.n_jobs * cost
-        blocks = min(max(16_000 / cost, 4), 40 if edges else 10)
-        return int(min(np.clip(rows, 12, max(200, cost / 2)), np.ceil(problem.visits / blocks)))
 
     def _prepare_penalty(self, problem):
         matrix = problem.map_slots

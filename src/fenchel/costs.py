@@ -1,0 +1,47 @@
+"""What the parts of an epoch cost, and the size of blocks that follows.
+
+By a model in nanoseconds (measured once, see ``benchmarks/engine.py``) and not by the clock, so that the same seed
+always takes the same way.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+
+def visit_nanoseconds(problem) -> float:
+    """A row, seen by one output."""
+    width = problem.data.stored / problem.n
+    loss = 150 if problem.loss.kernel in ("logistic", "poisson") else 20  # no closed form
+    if problem.data.sparse:
+        return loss + 2.2 * width + 15
+    return loss + (0.38 if problem.data.dtype == np.float32 else 0.6) * width
+
+
+def penalty_nanoseconds(problem) -> float:
+    """One step of the penalty, and of w."""
+    return 1000 + 2.5 * problem.d + 1.5 * problem.map.nnz + 1.5 * problem.size
+
+
+def epoch_nanoseconds(problem, blocks: int | None = None) -> float:
+    """All rows, in this many blocks (as many as :func:`block_size` makes by default)."""
+    if blocks is None:
+        blocks = math.ceil(problem.visits / block_size(problem))
+    return 5e4 + problem.visits * visit_nanoseconds(problem) + blocks * penalty_nanoseconds(problem)
+
+
+def block_size(problem, threads: int = 1) -> int:
+    """Rows that cost some times as much as one step of the penalty, within 12 and 200.
+
+    Along edges the penalty's steps carry news from feature to feature, so that there they must be many: once, and
+    at least 40 blocks. Elsewhere 6 times, and 10 blocks. Threads wait during these steps. Where a step costs
+    more than 400 rows (large graphs), half as many rows as it costs and down to 4 blocks: the passes become a few
+    more, and each of them much cheaper.
+    """
+    cost = penalty_nanoseconds(problem) / visit_nanoseconds(problem)
+    edges = np.any(np.diff(problem.map.indptr) > 1)
+    rows = (1 if edges else 6) * threads * cost
+    blocks = min(max(16_000 / cost, 4), 40 if edges else 10)
+    return int(min(np.clip(rows, 12, max(200, cost / 2)), np.ceil(problem.visits / blocks)))
