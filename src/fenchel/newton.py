@@ -31,10 +31,11 @@ from .result import History, Record, Result, Status
 
 _ACCURACY = 1e-3  # of the model's answer, relative to the length of the step
 _TURNS, _ROUNDS = 16, 25  # of ADMM on one model, and rounds in a turn
+_UNSOLVED = 2  # models in a row that were not solved: the steps are no use
 _BET = 100.0  # factor on the step of ADMM for what is zero, and its inverse for what is not
 _HOPE = 100.0  # times the gap that is allowed: from there a better dual bound is worth a search
 _STALE = 0.1  # share of the gradient's change that H may miss
-_WORTH, _MOST = 3.0, 2000  # epochs that a step may cost, and coefficients
+_WORTH, _SMALL, _MOST = 3.0, 6e6, 2000  # epochs and nanoseconds that a step may cost, and coefficients
 _SAME = 0.05  # relative change of a row's curvature that H may leave out
 _DIFFERENCE = 1e-4  # in the scores, for the second derivative of the loss
 _LEAST = 1e-3  # of the mean curvature of a row: every row counts for that much, so that steps are bounded
@@ -46,7 +47,7 @@ def worthwhile(problem: Problem) -> bool:
     if problem.loss.smoothness is None or problem.size > _MOST:
         return False
     curvature, model = newton_nanoseconds(problem)
-    return 0.3 * curvature + model <= _WORTH * epoch_nanoseconds(problem)
+    return 0.3 * curvature + model <= _WORTH * epoch_nanoseconds(problem) + _SMALL
 
 
 def newton_nanoseconds(problem: Problem) -> tuple[float, float]:
@@ -81,6 +82,7 @@ class Newton:
         products with the data, as a step needs them, or a pass over it for H.
         """
         self._attach(problem)
+        self.unsolved = 0  # models in a row
         clock = time.perf_counter()
         best, answer = Certificate(np.inf, -np.inf, np.inf), w
         history, status, epochs = History(), Status.EPOCH_LIMIT, 0
@@ -109,7 +111,7 @@ class Newton:
                 break
             if best.relative_gap < 1e-11 and best.gap > 0.5 * gap:
                 break
-            if at.w is before.w and fresh:
+            if (at.w is before.w and fresh) or self.unsolved >= _UNSOLVED:
                 break
             fresh = at.w is before.w or self._missed((at.zx - before.zx) / problem.n, at.w - before.w) > _STALE
             if fresh:
@@ -248,11 +250,14 @@ class Newton:
             forces = float(np.sum(y * y / self.step))
             tol = _ACCURACY * math.sqrt(max(move @ self.curvature @ move, 0.0)) + 1e-11 * math.sqrt(forces)
             if max(info[0], info[1]) <= tol * tol:
+                self.unsolved = 0
                 break
             if turn > 1 and turn % 2 == 0:
                 self._place_bets(u)
             else:
                 self._set_pace(info[0] / max(info[1], 1e-100), forces / max(float(np.sum(self.step * u * u)), 1e-100))
+        else:
+            self.unsolved += 1
         return self._within(problem.snap(v, u)), u, n * y
 
     def _within(self, w):

@@ -146,7 +146,9 @@ def path(
         first = zero_answer(problem)
         alphas = _grid(problem, first.alpha, n_alphas, eps)
     else:
-        alphas = _as_alphas(alphas)
+        alphas, known = _as_alphas(alphas), problem.zero_answer
+        if known is not None and known.alpha <= alphas[0] * (1 + 1e-12):
+            first = known
     results = []
     try:
         for result in _follow(problem, alphas, tol, max_epochs, random_state, solver_options, first):

@@ -20,7 +20,7 @@ from .result import History, Record, Result, Snapshot, Status
 
 _ZERO = 1e-10  # relative to the objective at w = 0, what counts as zero
 _GOOD = 1e-2  # relative gap of a proposal that is taken before the iterate's own is known
-_HANDFUL = 4  # epochs that an attempt before all of them may cost: with fewer allowed there is none
+_HANDFUL = 8  # passes that an attempt between epochs may well cost: with fewer left there is none
 _SHARE = 0.07  # of the run for certificates on schedule; the last ones come on top
 
 
@@ -158,7 +158,7 @@ class _Run:
                 status = self._certify(show, on_schedule=False)
             else:
                 status = self._judge(show, zero)
-                if status is None and self.max_epochs > _HANDFUL and not out_of_time():
+                if status is None and self.max_epochs >= _HANDFUL and not out_of_time():
                     status = self._ask(show)
             while status is None:
                 if _spent(state) >= last:
@@ -175,7 +175,7 @@ class _Run:
                     status = self._certify(show, on_schedule)
                 if on_schedule:
                     state.due = state.epoch + self._wait(spacing)
-                if status is None and not late and _spent(state) < last:
+                if status is None and not late and _spent(state) + _HANDFUL <= last:
                     status = self._ask(show)
                 if status is None and late:
                     status = Status.TIME_LIMIT

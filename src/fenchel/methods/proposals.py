@@ -22,6 +22,7 @@ from ..problem import Problem
 
 _PATIENCE = 4.0  # times the epochs so far, what an attempt other than on a face may cost
 _FEWEST_STEPS, _MOST_STEPS = 30, 400  # of Newton, in such an attempt
+_FEWEST = 8  # proximal Newton steps in an attempt
 _EARLY = 4.0  # epochs that an attempt before all epochs may cost
 _NEWTON = 1e7  # nanoseconds of epochs before Newton's method is tried, which takes about as long at the least
 _STEPS = 2.0  # proximal Newton steps, with a curvature each, that the epochs before the first of them may cost
@@ -37,7 +38,7 @@ class Proposals:
     def __init__(self, problem: Problem, blocks: int):
         self.problem, self.epoch = problem, epoch_nanoseconds(problem, blocks)
         self.largest = problem.zero_answer  # with the largest useful alpha, once somebody asked
-        self.prox_newton = Newton() if worthwhile(problem) else None
+        self.few = worthwhile(problem)  # coefficients, for proximal Newton steps
         self.finisher = Finisher(problem) if applies(problem) else None
         self.accelerated = Accelerated(problem) if accelerated_applies(problem) else None
         self.multipliers = Multipliers(problem) if multipliers_apply(problem) else None
@@ -46,7 +47,7 @@ class Proposals:
 
     def first_due(self) -> int:
         """The epoch of the first attempt."""
-        wait = _NEWTON if self.prox_newton is None else _STEPS * sum(newton_nanoseconds(self.problem))
+        wait = _STEPS * sum(newton_nanoseconds(self.problem)) if self.few else _NEWTON
         return int(np.clip(wait / self.epoch, 4, 64))
 
     def make(self, state, tol: float, left: float) -> Point | None:
@@ -101,7 +102,7 @@ class Proposals:
 
     def _from_nothing(self, state, tol):
         """Newton's method from zero, where few features seem to matter and each of them stands in one place of B'w."""
-        if self.finisher is None or self.prox_newton is not None or not (self.finisher.alone and self.problem.single):
+        if self.finisher is None or not (self.finisher.alone and self.problem.single):
             return None
         budget = max(_EARLY * self.epoch, 0.5 * _NEWTON)
         point = self.finisher.run(state.w, state.u, state.y, tol=tol, budget=budget)
@@ -109,12 +110,15 @@ class Proposals:
         return point if point is not None and (point.w.any() or point.made) else None
 
     def _newton(self, state, tol, left):
-        """Proximal where there are few coefficients and many rows, otherwise on the structure of the iterate."""
-        if self.prox_newton is not None:
-            return self.prox_newton.propose(self.problem, state.w, state.u, state.y, tol=tol, steps=int(max(8, left)))
+        """Proximal where there are few coefficients and many rows, otherwise on the structure of the iterate.
+
+        Every attempt in vain makes the next one careful, and where both kinds apply they take turns.
+        """
+        budget = state.share * self.epoch * left / 2**state.newton_tries
+        if self.few and (self.finisher is None or state.newton_tries % 2 == 0):
+            steps = int(max(_FEWEST, budget / newton_nanoseconds(self.problem)[1]))
+            return Newton().propose(self.problem, state.w, state.u, state.y, tol=tol, steps=steps)
         if self.finisher is not None:
-            # every attempt in vain makes the next one careful
-            budget = state.share * self.epoch * left / 2**state.newton_tries
             return self.finisher.run(state.w, state.u, state.y, tol=tol, budget=budget)
         return None
 
