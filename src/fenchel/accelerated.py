@@ -21,6 +21,7 @@ from .proximal import CompiledPenalty, StructuredProx
 _EVERY = 10  # steps between certificates
 _FEWEST = 30  # steps that an attempt must be able to afford
 _INEXACT = 0.02  # of the square of the last move: gap that a prox may leave
+_NEAR = 3.0  # times the gap to reach: the last steps are worth it
 _INNER = 400  # rounds of a prox
 _TRIES = 100  # of one step, each shorter than the one before
 _ROUNDS = 25  # for the dual variables of a certificate
@@ -61,8 +62,8 @@ class Accelerated:
     def run(self, w, y, *, tol: float, gap: float, pace: float, budget: float) -> Point | None:
         """Steps from (w, y) until the relative gap is at most tol; None where the budget allows too few.
 
-        They go on beyond the budget, up to three times, as long as the logarithm of the gap, `gap` at the start, falls
-        at least half as fast as `pace` says it would elsewhere, per nanosecond.
+        They go on beyond the budget, up to three times, near the goal and as long as the logarithm of the gap, `gap` at
+        the start, falls at least half as fast as `pace` says it would elsewhere, per nanosecond.
         """
         if budget < _FEWEST * self.step_nanoseconds:
             return None
@@ -101,7 +102,7 @@ class Accelerated:
                 if best is None or point.made.relative_gap < best.made.relative_gap:
                     best = point
                 now = max(best.made.relative_gap, 1e-300)
-                slow = math.log(max(gap / now, 1e-300)) < 0.5 * pace * self.spent
+                slow = now > _NEAR * tol and math.log(max(gap / now, 1e-300)) < 0.5 * pace * self.spent
                 if now <= tol or moved == 0 or self.spent > (1 if slow else 3) * budget:
                     break
         if best is not None:

@@ -31,6 +31,7 @@ _FEW = 0.5  # of the rows, what conjugate gradients may have to read
 _STEP, _FACE = 5e5, 1e6  # nanoseconds, at the least
 _GRACE = 2e7  # nanoseconds that an attempt may take beyond its budget
 _LAST, _LEAST = 0.1, 1e-9  # of tol, and at any rate: relative gain of a step that is the last one on a face
+_BALANCE, _EXTRA = 0.02, 2  # of tol: the slope that the end may have, relatively, and steps for that alone
 _WORST = 0.01  # of the largest violation, what else is set free with it
 _DIFFERENCE = 1e-5  # in the scores, for the second derivative of the loss
 _LIFT = 1e-10  # of the diagonal of the curvature: makes it definite
@@ -104,16 +105,17 @@ class Finisher:
         return CompiledPenalty(self.problem)
 
     @np.errstate(over="ignore", invalid="ignore", divide="ignore")
-    def run(self, w, u, y, *, tol: float, budget: float = np.inf) -> Point | None:
+    def run(self, w, u, y, *, tol: float, budget: float = np.inf, faces: int = 1) -> Point | None:
         """Newton steps from w within the structure of u = prox(...); None where that structure is not of the kind.
 
-        `budget` is what the steps may be expected to cost, in nanoseconds by a model; otherwise None, too.
+        `budget` is what the steps may be expected to cost, in nanoseconds by a model, on so many `faces`; otherwise
+        None, too.
 
         Where the dual variables that result ask for more than their ball allows, the units they belong to are set
         free, and the steps go on, as long as the objective falls.
         """
-        self.budget, self.spent, self.fresh, self.rough = budget, 0.0, True, True
-        self.last = max(_LAST * tol, _LEAST)
+        self.budget, self.faces, self.spent, self.fresh, self.rough = budget, faces, 0.0, True, True
+        self.last, self.balance = max(_LAST * tol, _LEAST), max(_BALANCE * tol, 1e-12)
         self.factor = None  # of the curvature on a face, for the steps after it
         self.goal, self.passes, self.first_slope = max((0.01 * tol) ** 2, 1e-28), 1.0, 0.0
         if self._least > budget or _ROUNDS * self.problem.gram.solve_nanoseconds > budget:
@@ -158,21 +160,27 @@ class Finisher:
         value = self._value(scores, face, z)
         if not np.isfinite(value):
             return None, face
-        last_gain = np.inf
+        last_gain, extra = np.inf, 0
         for _ in range(_STEPS):
             bent = self._penalty(self._leaning(face, face.map @ z))
             if bent is None:
                 return None, face
-            slope = face.data.gradient(problem._gradient(scores)) / problem.n + face.map.T @ bent.slope
+            pull = face.data.gradient(problem._gradient(scores)) / problem.n
+            slope = pull + face.map.T @ bent.slope
             self.passes += 2 * face.data.cost
             if not z.size:
                 break
             if self.rough and self.spent > self.budget + _GRACE:
                 break
-            move = self._direction(face, scores, bent, slope, self.goal * abs(value))
+            goal = self.goal * abs(value) if self.rough else 0.0
+            move = self._direction(face, scores, bent, slope, goal)
             gain = -float(slope @ move)
             if not gain > self.goal * abs(value):
-                break
+                # what is left of the slope may cost the objective nothing and the proof a lot
+                extra += 1
+                balanced = np.linalg.norm(slope) <= self.balance * np.linalg.norm(pull)
+                if self.rough or balanced or extra > _EXTRA:
+                    break
             taken = self._search(face, z, move, scores, value, gain)
             if taken is None:
                 break
@@ -283,7 +291,7 @@ class Finisher:
                 self.passes += face.data.cost * free.size / problem.visits
                 solve = definite(matrix)
                 # where the matrix is dear, the factor serves the next steps too
-                worth = price > 2 * _REUSES * (product + 2.0 * face.count**2)
+                worth = price > 0.5 * _REUSES * (product + 2.0 * face.count**2)
                 self.factor = (face, solve) if worth else None
                 return solve(-slope)
             except np.linalg.LinAlgError:
@@ -345,9 +353,9 @@ class Finisher:
             return np.inf  # more coefficients than anything holds: the zeros of the answer are not found yet
         matrix, product = self._prices(face, rows)
         if self._direct(face, rows):
-            return least + matrix + 5 * min(matrix, 0.5 * _REUSES * (product + 2.0 * face.count**2))
+            return least + self.faces * (matrix + 5 * min(matrix, 0.5 * _REUSES * (product + 2.0 * face.count**2)))
         if rows <= _FEW * problem.visits:
-            return least + 110 * product
+            return least + self.faces * 110 * product
         return np.inf  # many products with most of the rows: as many passes as the epochs would take
 
     @property

@@ -23,6 +23,8 @@ from ..problem import Problem
 _PATIENCE = 4.0  # times the epochs so far, what an attempt other than on a face may cost
 _FEWEST_STEPS, _MOST_STEPS = 30, 400  # of Newton, in such an attempt
 _FEWEST = 8  # proximal Newton steps in an attempt
+_FACES = 6
+_SETTLED = 1.5e-4  # relative gap from which the structure of a prox is worth a Newton step
 _EARLY = 4.0  # epochs that an attempt before all epochs may cost
 _NEWTON = 1e7  # nanoseconds of epochs before Newton's method is tried, which takes about as long at the least
 _STEPS = 2.0  # proximal Newton steps, with a curvature each, that the epochs before the first of them may cost
@@ -119,7 +121,9 @@ class Proposals:
             steps = int(max(_FEWEST, budget / newton_nanoseconds(self.problem)[1]))
             return Newton().propose(self.problem, state.w, state.u, state.y, tol=tol, steps=steps)
         if self.finisher is not None:
-            return self.finisher.run(state.w, state.u, state.y, tol=tol, budget=budget)
+            # along edges, the structure that epochs show takes several faces to mend
+            faces = _FACES if self.accelerated is not None else 1
+            return self.finisher.run(state.w, state.u, state.y, tol=tol, budget=budget, faces=faces)
         return None
 
     def _accelerated(self, state, tol, left):
@@ -127,7 +131,18 @@ class Proposals:
             return None
         epoch = state.share * self.epoch
         pace, budget = state.rate / epoch, epoch * min(left, _PATIENCE * state.epoch)
-        return self.accelerated.run(state.w, state.y, tol=tol, gap=state.gap, pace=pace, budget=budget)
+        goal = max(tol, min(_SETTLED, 0.1 * state.gap))
+        point = self.accelerated.run(state.w, state.y, tol=goal, gap=state.gap, pace=pace, budget=budget)
+        if point is None or not tol < point.made.relative_gap <= _SETTLED or self.finisher is None:
+            return point
+        # by now the structure of the prox is nearly that of the answer
+        finished = self.finisher.run(point.w, point.u, point.y, tol=tol, budget=epoch * left)
+        if finished is None:
+            return point
+        finished.made = finished.made or self.problem.certificate(finished, fresh=False, primal=finished.primal)
+        best = min(point, finished, key=lambda p: p.made.relative_gap)
+        best.passes = self.accelerated.passes + self.finisher.passes
+        return best
 
     def _multipliers(self, state, tol, left):
         if self.multipliers is None:
