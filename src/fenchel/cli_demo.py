@@ -30,7 +30,7 @@ def demo(
     preset: Annotated[str, typer.Option(help="The solver's parameters: default, paper or theory.")] = "default",
     output: Annotated[str, typer.Option("--output", "-o", help="The picture to write.")] = "fenchel-demo.png",
     seed: Annotated[int, typer.Option(help="Seed of the data and of the solver.")] = 0,
-    max_epochs: Annotated[int, typer.Option(help="Passes over the data, at most.")] = 1000,
+    max_epochs: Annotated[int, typer.Option(help="Passes over the data, at most.")] = 10_000,
 ):
     """Solve the paper's artificial problem and draw the answer.
 

@@ -178,7 +178,7 @@ class StructuredClassifier(_Classifies, OneAlpha):
     ((3, 4), True)
     """
 
-    def __init__(self, loss="logistic", penalty=None, alpha=0.01, *, fit_intercept=True, tol=1e-6, max_epochs=1000,
+    def __init__(self, loss="logistic", penalty=None, alpha=0.01, *, fit_intercept=True, tol=1e-6, max_epochs=10_000,
                  warm_start=False, random_state=0, class_weight=None, verbose=False, solver_options=None):  # fmt: skip
         self.loss = loss
         self.penalty = penalty
@@ -224,7 +224,7 @@ class StructuredRegressor(_Regresses, OneAlpha):
     [7, 3]
     """
 
-    def __init__(self, loss="squared", penalty=None, alpha=0.01, *, fit_intercept=True, tol=1e-6, max_epochs=1000,
+    def __init__(self, loss="squared", penalty=None, alpha=0.01, *, fit_intercept=True, tol=1e-6, max_epochs=10_000,
                  warm_start=False, random_state=0, verbose=False, solver_options=None):  # fmt: skip
         self.loss = loss
         self.penalty = penalty
@@ -270,7 +270,7 @@ class StructuredClassifierCV(_Classifies, CrossValidated):
     """
 
     def __init__(self, loss="logistic", penalty=None, *, alphas=None, n_alphas=50, eps=1e-3, cv=5, scoring=None,
-                 selection="min", n_jobs=None, fit_intercept=True, tol=1e-6, max_epochs=1000, random_state=0,
+                 selection="min", n_jobs=None, fit_intercept=True, tol=1e-6, max_epochs=10_000, random_state=0,
                  class_weight=None, verbose=False, solver_options=None):  # fmt: skip
         self.loss = loss
         self.penalty = penalty
@@ -309,7 +309,7 @@ class StructuredRegressorCV(_Regresses, CrossValidated):
     """
 
     def __init__(self, loss="squared", penalty=None, *, alphas=None, n_alphas=50, eps=1e-3, cv=5, scoring=None,
-                 selection="min", n_jobs=None, fit_intercept=True, tol=1e-6, max_epochs=1000, random_state=0,
+                 selection="min", n_jobs=None, fit_intercept=True, tol=1e-6, max_epochs=10_000, random_state=0,
                  verbose=False, solver_options=None):  # fmt: skip
         self.loss = loss
         self.penalty = penalty

@@ -29,7 +29,7 @@ def solve(
     method: str = "sdca-admm",
     *,
     tol: float = 1e-6,
-    max_epochs: int = 1000,
+    max_epochs: int = 10_000,
     time_limit: float | None = None,
     callback=None,
     random_state: int | None = 0,

@@ -6,6 +6,7 @@ cost more. Nothing that comes of it is believed: the solver makes a certificate 
 
 from __future__ import annotations
 
+import functools
 import math
 
 import numpy as np
@@ -43,9 +44,13 @@ class Proposals:
         self.few = worthwhile(problem)  # coefficients, for proximal Newton steps
         self.finisher = Finisher(problem) if applies(problem) else None
         self.accelerated = Accelerated(problem) if accelerated_applies(problem) else None
-        self.multipliers = Multipliers(problem) if multipliers_apply(problem) else None
-        if self.multipliers is not None and np.diff(problem.map.indptr).max(initial=0) > 2:
+        self.multiplies = multipliers_apply(problem)
+        if self.multiplies and np.diff(problem.map.indptr).max(initial=0) > 2:
             self.finisher = None  # zeros that join more than two features make faces on which it is slow
+
+    @functools.cached_property
+    def multipliers(self):
+        return Multipliers(self.problem)
 
     def first_due(self) -> int:
         """The epoch of the first attempt."""
@@ -145,7 +150,7 @@ class Proposals:
         return best
 
     def _multipliers(self, state, tol, left):
-        if self.multipliers is None:
+        if not self.multiplies:
             return None
         epochs = min(left, _PATIENCE * state.epoch)
         steps = epochs * state.share * self.epoch / step_nanoseconds(self.problem)

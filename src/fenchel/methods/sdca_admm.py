@@ -237,8 +237,6 @@ class SDCAADMM:
         return state
 
     def _prepare_rows(self, problem):
-        from ..kernels import rows
-
         n = problem.visits
         # in units in which the penalty weighs features alike, so that other units of the columns change nothing
         units = problem.feature_units() if self.column_power else np.ones(problem.feature_slots.size)
@@ -264,22 +262,34 @@ class SDCAADMM:
         self.rests = sequential and self.rest and problem.loss.smoothness is not None
         self.sequential = sequential
         self._choose_how(problem, sequential)
-        squares = np.empty(n)
+        self.kappa = (self.eta_z or 1.5) if sequential else 1.0
+        self._eta = None if sequential else self._block_margins(problem)
+
+    @property
+    def eta(self):
+        """The margin of every row. Made when it is asked for: an answer found before all epochs saves the pass."""
+        if self._eta is None:
+            self._eta = self.kappa * self._row_squares(self.problem)
+        return self._eta
+
+    def _row_squares(self, problem):
+        """The squared length of every row in the metric, and a trace of the mean for rows that are zero."""
+        from ..kernels import rows
+
+        squares = np.empty(problem.visits)
         rows.squares(problem.data.arrays, problem.layout, self.metric, squares)
-        floor = 1e-12 * squares.mean() if squares.any() else 1.0
-        np.maximum(squares, floor, out=squares)
-        if sequential:
-            self.kappa = self.eta_z or 1.5
-            self.eta = self.kappa * squares
-            return
-        self.kappa = 1.0
+        return np.maximum(squares, 1e-12 * squares.mean() if squares.any() else 1.0, out=squares)
+
+    def _block_margins(self, problem):
+        """The margins of rows that are updated together: their block's norm."""
+        n, squares = problem.visits, self._row_squares(problem)
         spread = 1.0 / np.sqrt(squares) if self.preset == "default" else np.ones(n)
         norms = block_norms(problem, self.bounds, self.metric, spread)
         factor = self.eta_z or 1.1
         if self.eta_z is None and self.preset == "theory":
             factor = (1 + 2 * self.gamma_n * (1 - 1 / self.blocks)) * 1.01
         self.block_sigma = norms
-        self.eta = np.repeat(np.maximum(factor * norms, 1e-12), np.diff(self.bounds)) / spread**2
+        return np.repeat(np.maximum(factor * norms, 1e-12), np.diff(self.bounds)) / spread**2
 
     def _choose_how(self, problem, sequential):
         """How the kernel goes through a block, and by how many threads."""
@@ -350,7 +360,11 @@ class SDCAADMM:
 
     def _first_rho(self):
         """Ten times the inverse of what a row sees of its block: within two decades of the best."""
-        smooth = self.problem.loss.smoothness or 1.0
+        problem = self.problem
+        smooth = problem.loss.smoothness or 1.0
+        if self._eta is None and problem.single:  # the mean over rows is a sum over columns
+            squares = np.append(problem.data.mean_squares, 1.0) @ self.metric
+            return 10.0 / (smooth * (squares or 1.0))
         return 10.0 / (smooth * self.eta.mean() / self.kappa)
 
     # -- one pass -----------------------------------------------------------------------------------
