@@ -343,6 +343,27 @@ def test_many_coefficients_are_left_to_the_solver():
     assert path(problem, n_alphas=3, eps=0.2).converged.all()
 
 
+def test_small_problems_take_newton_steps():
+    """What an epoch costs there is mostly not the data."""
+    assert worthwhile(make("logistic", fl.L1() @ fl.Difference(cases.P), n=100))
+
+
+def test_newton_gives_up_where_its_model_is_not_solved(monkeypatch):
+    monkeypatch.setattr("fenchel.newton._ACCURACY", 0.0)
+    monkeypatch.setattr("fenchel.newton._TURNS", 1)
+    problem = make("logistic", fl.GroupL2(cases.OVERLAP), n=300)
+    start = np.zeros(problem.size), np.zeros(problem.d)
+    assert len(Newton().correct(problem, *start, tol=0.0, steps=20).history) == 2
+
+
+def test_given_alphas_begin_with_the_known_zero():
+    problem = make("squared", fl.GroupL2(cases.OVERLAP))
+    largest = problem.alpha_max()
+    answer = path(problem, alphas=largest * np.array([1.0, 0.5]))
+    assert answer.nonzeros[0] == 0 and answer.nonzeros[1] > 0
+    check(problem, answer)
+
+
 def test_polish_finds_the_last_digits():
     problem = make("logistic", fl.GroupL2(cases.OVERLAP))
     rough = fl.solve(problem, tol=1e-3, check_every=1)

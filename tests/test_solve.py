@@ -54,6 +54,9 @@ def test_epoch_limit(problem):
     assert result.status is fl.Status.EPOCH_LIMIT
     assert result.epochs == 7
     assert np.isfinite(result.primal)
+    # attempts between epochs cost passes too: none begins that the limit has no room for
+    for most in (1, 4, 9):
+        assert fl.solve(problem, tol=0, max_epochs=most).epochs <= most + 1
     nothing = fl.solve(problem, max_epochs=0)
     assert nothing.status is fl.Status.EPOCH_LIMIT
     assert nothing.epochs == 0

@@ -39,6 +39,7 @@ _WORTH, _SMALL, _MOST = 3.0, 6e6, 2000  # epochs and nanoseconds that a step may
 _SAME = 0.05  # relative change of a row's curvature that H may leave out
 _DIFFERENCE = 1e-4  # in the scores, for the second derivative of the loss
 _LEAST = 1e-3  # of the mean curvature of a row: every row counts for that much, so that steps are bounded
+_FLAT = 0.1  # of the mean curvature of a feature: none has less where steps of ADMM are chosen
 _LIFT = 1e-9  # of the diagonal of H: makes it definite
 
 
@@ -224,7 +225,9 @@ class Newton:
         from .kernels.newton import add_coupling
 
         problem = self.problem
-        seen = problem.map_slots.power(2) @ (1.0 / np.diag(self.curvature))
+        # a feature that the data hardly see takes its curvature from its neighbours
+        diagonal = np.diag(self.curvature)
+        seen = problem.map_slots.power(2) @ (1.0 / np.maximum(diagonal, _FLAT * diagonal.mean()))
         if seen.size:
             seen = (np.bincount(self.units, seen) / np.maximum(np.bincount(self.units), 1))[self.units]
         self.step = self.pace * self.bet / np.maximum(seen, 1e-300)

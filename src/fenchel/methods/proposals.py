@@ -28,7 +28,7 @@ _FACES = 6
 _SETTLED = 1.5e-4  # relative gap from which the structure of a prox is worth a Newton step
 _EARLY = 4.0  # epochs that an attempt before all epochs may cost
 _NEWTON = 1e7  # nanoseconds of epochs before Newton's method is tried, which takes about as long at the least
-_STEPS = 2.0  # proximal Newton steps, with a curvature each, that the epochs before the first of them may cost
+_STEPS = 1.5  # proximal Newton steps, with a curvature each, that the epochs before the first of them may cost
 
 
 class Proposals:
