@@ -24,7 +24,7 @@ from ..problem import Problem
 _PATIENCE = 4.0  # times the epochs so far, what an attempt other than on a face may cost
 _FEWEST_STEPS, _MOST_STEPS = 30, 400  # of Newton, in such an attempt
 _FEWEST = 8  # proximal Newton steps in an attempt
-_FACES = 6
+_FACES = 6  # that an attempt from the structure of an epoch may take, along edges
 _SETTLED = 1.5e-4  # relative gap from which the structure of a prox is worth a Newton step
 _EARLY = 4.0  # epochs that an attempt before all epochs may cost
 _NEWTON = 1e7  # nanoseconds of epochs before Newton's method is tried, which takes about as long at the least
