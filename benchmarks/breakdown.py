@@ -5,9 +5,9 @@
 
 Processor seconds, medians of 9 runs, and those of a pair of products (X @ v and X.T @ u, by numpy or scipy), the least
 that a first-order method pays for a step. `floor` is what any proven answer costs here: building the problem, preparing
-the method and one certificate, no step at all. `steps` is how many steps an accelerated proximal gradient method with an
-(almost) exact prox needs from zero until its objective is there, without proof. `report.py` puts the table on the page, beside the time that a target
-leaves, where it lies with the results of the run.
+the method and one certificate, no step at all. `steps` is how many steps an accelerated proximal gradient method with
+an (almost) exact prox needs from zero until its objective is there, without proof. `report.py` puts the table on the
+page, beside the time that a target leaves, where it lies with the results of the run.
 """
 
 from __future__ import annotations
