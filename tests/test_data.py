@@ -179,9 +179,20 @@ def test_refused(given, message):
 def test_infinities_that_cancel_or_overflow():
     with pytest.raises(ValueError, match=r"X\[0, 1\] is inf"):
         Rows(np.array([[0.0, np.inf], [-np.inf, 0.0]]))
-    large = np.full((3, 2), 1.7e308)
+    large = np.full((3, 2), 1e150)
     assert np.shares_memory(Rows(large).arrays[0], large)
     assert Rows(np.full((3, 2), 3e38, dtype=np.float32)).n == 3
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("kind", [np.array, sp.csr_array], ids=["dense", "sparse"])
+def test_squares_that_overflow_are_refused(kind):
+    X = np.ones((6, 3))
+    X[4, 1] = 1e200
+    with pytest.raises(ValueError, match="column 1 whose squares overflow.*another unit"):
+        Rows(kind(X))
+    with pytest.raises(ValueError, match="column 1"):
+        fl.StructuredRegressor(penalty=fl.L1()).fit(kind(X), np.arange(6.0))
 
 
 def test_the_place_is_right_beyond_the_first_chunk(monkeypatch):

@@ -92,6 +92,7 @@ _FAR = 10.0  # standard deviations between a column's mean and zero
 _CHUNK = 1 << 20  # entries looked at together
 
 
+@np.errstate(over="ignore", invalid="ignore")  # what overflows is refused later, with its place
 def centred(X):
     """X and None; or a copy of dense X with its columns centred, and their means, where some lie far from zero.
 

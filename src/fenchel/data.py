@@ -35,8 +35,12 @@ class Rows:
         self.arrays = tuple(_read_only(a) for a in parts)
         self.dtype = self.arrays[0].dtype
         self.mean_squares = self._mean_squares()
-        if not np.isfinite(self.mean_squares).all():  # or it is large numbers whose squares overflow
+        if not np.isfinite(self.mean_squares).all():
             _check_finite(X, self.sparse)
+            column = int(np.flatnonzero(~np.isfinite(self.mean_squares))[0])
+            raise ValueError(
+                f"X has numbers in column {column} whose squares overflow (beyond 1e154); give that column another unit"
+            )
 
     @property
     def stored(self) -> int:
