@@ -20,7 +20,7 @@ from .result import History, Record, Result, Snapshot, Status
 
 _ZERO = 1e-10  # relative to the objective at w = 0, what counts as zero
 _GOOD = 1e-2  # relative gap of a proposal that is taken before the iterate's own is known
-_HANDFUL = 8  # passes that an attempt between epochs may well cost: with fewer left there is none
+_HANDFUL = 8  # passes that an attempt between epochs may well cost: where fewer are allowed in all there is none
 _SHARE = 0.07  # of the run for certificates on schedule; the last ones come on top
 
 
@@ -49,7 +49,8 @@ def solve(
     tol : float
         Stop when gap <= tol * |primal|. 0 runs to the limit.
     max_epochs : int
-        Passes over the data, in this call; an epoch in which rows rest counts for the rows it reads.
+        Passes over the data, in this call; an epoch in which rows rest counts for the rows it reads. An attempt of
+        Newton's method that has begun is finished, which may take some passes more; with fewer than 8 there is none.
     time_limit : float, optional
         Seconds.
     callback : callable, optional
@@ -148,7 +149,7 @@ class _Run:
         try:
             warm = None if warm_start is None else warm_start.state | {"resumed": resumed}
             self.state = state = self.method.start(self.problem, rng, warm)
-            last = _spent(state) + self.max_epochs
+            last, room = _spent(state) + self.max_epochs, self.max_epochs >= _HANDFUL
             spacing = self.check_every or _spacing(self.problem, self.method)
             if not getattr(state, "due", 0) > state.epoch:
                 state.due = state.epoch + spacing - state.epoch % spacing
@@ -158,8 +159,10 @@ class _Run:
                 status = self._certify(show, on_schedule=False)
             else:
                 status = self._judge(show, zero)
-                if status is None and self.max_epochs >= _HANDFUL and not out_of_time():
-                    status = self._ask(show)
+            # before all epochs, and where an attempt fell on the last epoch of the run that is resumed
+            first = warm_start is None or (resumed and state.epoch > 0)
+            if status is None and room and first and not out_of_time():
+                status = self._ask(show)
             while status is None:
                 if _spent(state) >= last:
                     status = Status.EPOCH_LIMIT
@@ -175,7 +178,7 @@ class _Run:
                     status = self._certify(show, on_schedule)
                 if on_schedule:
                     state.due = state.epoch + self._wait(spacing)
-                if status is None and not late and _spent(state) + _HANDFUL <= last:
+                if status is None and room and not late and _spent(state) < last:
                     status = self._ask(show)
                 if status is None and late:
                     status = Status.TIME_LIMIT
