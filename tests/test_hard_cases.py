@@ -248,6 +248,58 @@ def test_random_problems_converge(seed):
     assert drawn.problem.primal(result.coef, result.intercept) == pytest.approx(result.primal, rel=1e-12)
 
 
+# -- attempts between epochs --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("columns", [1, 3, 10])
+def test_newton_does_not_run_away_where_there_is_no_minimum(columns):
+    """Separable, without penalty: every step gains, and none is the last. One attempt at most exceeds the limit."""
+    X = np.random.default_rng(0).standard_normal((200, columns))
+    problem = fl.Problem(X, np.sign(X[:, 0]), loss="logistic", penalty=fl.L1(), alpha=0.0, fit_intercept=True)
+    result = fl.solve(problem, max_epochs=100)
+    assert result.status is Status.EPOCH_LIMIT
+    assert result.epochs <= 130
+
+
+def test_a_perfect_fit_that_is_asked_for_rounding():
+    rng = np.random.default_rng(0)
+    X, w = rng.standard_normal((200, 5)), rng.standard_normal(5)
+    result = fl.solve(fl.Problem(X, X @ w, loss="squared", penalty=fl.L1(), alpha=1e-12), tol=0, max_epochs=100)
+    assert result.epochs <= 130
+    np.testing.assert_allclose(result.coef, w, atol=1e-9)
+
+
+def test_more_columns_than_rows_with_a_row_that_does_not_count():
+    X, y = np.random.default_rng(2).standard_normal((3, 50)), np.array([1.0, -1.0, 1.0])
+    problem = fl.Problem(X, y, loss="logistic", penalty=fl.L1(), alpha=0.01, fit_intercept=True,
+                         sample_weight=np.array([1.0, 0.0, 1.0]))  # fmt: skip
+    assert fl.solve(problem, tol=1e-8, max_epochs=60).epochs <= 90
+
+
+@pytest.mark.parametrize("intercept", [False, True], ids=["without", "with intercept"])
+def test_no_penalty_after_the_largest_alpha_is_known(intercept):
+    """Targets that say nothing: the largest useful alpha is zero, and at zero there is no penalty."""
+    X = np.random.default_rng(0).standard_normal((30, 3))
+    y = np.full(30, float(intercept))
+    problem = fl.Problem(X, y, loss="squared", penalty=fl.L1(), fit_intercept=intercept)
+    assert problem.alpha_max() == pytest.approx(0.0, abs=1e-12)
+    assert fl.solve(problem.with_alpha(0.0)).primal == pytest.approx(0.0, abs=1e-12)
+    assert fl.path(problem, alphas=[0.0]).primals[0] == pytest.approx(0.0, abs=1e-12)
+
+
+def test_a_start_beyond_all_margins():
+    """x is zero, and so is what rho is measured by."""
+    from fenchel.paths import warm_from
+
+    X = np.random.default_rng(0).standard_normal((40, 3))
+    penalty = fl.Ridge() + fl.L1()
+    problem = fl.Problem(X, np.sign(X[:, 0]), loss="squared-hinge", penalty=penalty, alpha=1e-8)
+    w = np.zeros(problem.size)
+    w[0] = 1e6
+    start = warm_from(problem, {"w": w, "x": np.zeros(40), "y": np.zeros(problem.d), "rho": 1e-3})
+    assert np.isfinite(fl.solve(problem, warm_start=start, max_epochs=40, newton=False).primal)
+
+
 # -- the method of multipliers ------------------------------------------------------------------------
 
 

@@ -62,7 +62,7 @@ class Accelerated:
     def run(self, w, y, *, tol: float, gap: float, pace: float, budget: float) -> Point | None:
         """Steps from (w, y) until the relative gap is at most tol; None where the budget allows too few.
 
-        They go on beyond the budget, up to three times, near the goal and as long as the logarithm of the gap, `gap` at
+        They go on beyond the budget, up to three times, near the goal, or as long as the logarithm of the gap, `gap` at
         the start, falls at least half as fast as `pace` says it would elsewhere, per nanosecond.
         """
         if budget < _FEWEST * self.step_nanoseconds:

@@ -39,7 +39,8 @@ class Rows:
             _check_finite(X, self.sparse)
             column = int(np.flatnonzero(~np.isfinite(self.mean_squares))[0])
             raise ValueError(
-                f"X has numbers in column {column} whose squares overflow (beyond 1e154); give that column another unit"
+                f"X has numbers in column {column} whose squares overflow (about 1e154 and more); "
+                "give that column another unit"
             )
 
     @property

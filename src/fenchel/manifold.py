@@ -117,9 +117,10 @@ class Finisher:
         self.budget, self.faces, self.spent, self.fresh, self.rough = budget, faces, 0.0, True, True
         self.last, self.balance = max(_LAST * tol, _LEAST), max(_BALANCE * tol, 1e-12)
         self.factor = None  # of the curvature on a face, for the steps after it
-        self.goal, self.passes, self.first_slope = max((0.01 * tol) ** 2, 1e-28), 1.0, 0.0
+        self.goal, self.passes, self.first_slope = max((0.01 * tol) ** 2, 1e-28), 0.0, 0.0
         if self._least > budget or _ROUNDS * self.problem.gram.solve_nanoseconds > budget:
             return None
+        self.passes = 1.0
         face = self._face(u == 0)
         best = None
         for _ in range(_TURNS):

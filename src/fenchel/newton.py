@@ -1,4 +1,5 @@
-r"""Proximal Newton steps for few coefficients and many rows: what carries an answer from one alpha to the next.
+r"""Proximal Newton steps for few coefficients: what ends a run on small or long data, and carries an answer from one
+alpha to the next.
 
 With g the gradient and H the curvature of the mean loss at w, the step
 
@@ -44,7 +45,7 @@ _LIFT = 1e-9  # of the diagonal of H: makes it definite
 
 
 def worthwhile(problem: Problem) -> bool:
-    """Whether Newton steps suit the problem: a smooth loss, and a model that is cheap next to the data."""
+    """Whether Newton steps suit the problem: a smooth loss, and a model that is cheap next to the data, or at all."""
     if problem.loss.smoothness is None or problem.size > _MOST:
         return False
     curvature, model = newton_nanoseconds(problem)
@@ -69,7 +70,7 @@ class Newton:
         self.pace = 1.0  # of ADMM, in units of the curvature that a coordinate sees
         self.passes = 0.0  # over the data, parts of one for H
 
-    def propose(self, problem: Problem, w, u, y, *, tol: float, steps: int) -> Point:
+    def propose(self, problem: Problem, w, y, *, tol: float, steps: int) -> Point:
         """Where the steps lead, for a method that has been to w."""
         state = (result := self.correct(problem, w, y, tol=tol, steps=steps)).state
         return Point(**{key: state[key] for key in ("w", "x", "y", "zx", "u")}, primal=problem.primal_at(state["w"]),

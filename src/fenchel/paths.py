@@ -147,7 +147,7 @@ def path(
         alphas = _grid(problem, first.alpha, n_alphas, eps)
     else:
         alphas, known = _as_alphas(alphas), problem.zero_answer
-        if known is not None and known.alpha <= alphas[0] * (1 + 1e-12):
+        if known is not None and alphas[0] > 0 and known.alpha <= alphas[0] * (1 + 1e-12):
             first = known
     results = []
     try:

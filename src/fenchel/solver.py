@@ -160,7 +160,7 @@ class _Run:
             else:
                 status = self._judge(show, zero)
             # before all epochs, and where an attempt fell on the last epoch of the run that is resumed
-            first = warm_start is None or (resumed and state.epoch > 0)
+            first = warm_start is None or (resumed and (state.epoch > 0 or not getattr(state, "newton_passes", 1)))
             if status is None and room and first and not out_of_time():
                 status = self._ask(show)
             while status is None:

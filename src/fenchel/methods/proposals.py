@@ -22,8 +22,9 @@ from ..penalties import Separable
 from ..problem import Problem
 
 _PATIENCE = 4.0  # times the epochs so far, what an attempt other than on a face may cost
-_FEWEST_STEPS, _MOST_STEPS = 30, 400  # of Newton, in such an attempt
-_FEWEST = 8  # proximal Newton steps in an attempt
+_FEWEST_STEPS, _MOST_STEPS = 30, 400  # of the method of multipliers, in an attempt
+_FEWEST, _MOST = 8, 20  # proximal Newton steps in an attempt
+_OVERHEAD = 5e5  # nanoseconds of such a step, however small the problem is
 _FACES = 6  # that an attempt from the structure of an epoch may take, along edges
 _SETTLED = 1.5e-4  # relative gap from which the structure of a prox is worth a Newton step
 _EARLY = 4.0  # epochs that an attempt before all epochs may cost
@@ -34,8 +35,8 @@ _STEPS = 1.5  # proximal Newton steps, with a curvature each, that the epochs be
 class Proposals:
     """The attempts that fit a problem; see :meth:`make`.
 
-    They keep their count in the state of the method: passes over the data (`newton_passes`), attempts in vain
-    (`newton_tries`), the epoch of the next one (`newton_due`).
+    They keep their count in the state of the method: passes over the data (`newton_passes`), attempts (`newton_tries`,
+    from which the method takes those back that paid), the epoch of the next one (`newton_due`).
     """
 
     def __init__(self, problem: Problem, blocks: int):
@@ -102,7 +103,7 @@ class Proposals:
             except ValueError:
                 return None
         found = self.largest
-        if not found.alpha <= problem.alpha * (1 + 1e-12):
+        if not found.alpha <= problem.alpha * (1 + 1e-12) or found.y.size != problem.d:  # alpha = 0 has no penalty
             return None
         primal = problem.primal_at(found.w)
         return Point(found.w, found.x, found.y, problem.gradient_sum(found.x), np.zeros(problem.d), primal)
@@ -117,14 +118,15 @@ class Proposals:
         return point if point is not None and (point.w.any() or point.made) else None
 
     def _newton(self, state, tol, left):
-        """Proximal where there are few coefficients and many rows, otherwise on the structure of the iterate.
+        """Proximal where there are few coefficients, otherwise on the structure of the iterate.
 
         Every attempt in vain makes the next one careful, and where both kinds apply they take turns.
         """
         budget = state.share * self.epoch * left / 2**state.newton_tries
         if self.few and (self.finisher is None or state.newton_tries % 2 == 0):
-            steps = int(max(_FEWEST, budget / newton_nanoseconds(self.problem)[1]))
-            return Newton().propose(self.problem, state.w, state.u, state.y, tol=tol, steps=steps)
+            price = newton_nanoseconds(self.problem)[1] + _OVERHEAD
+            steps = int(np.clip(budget / price, _FEWEST, _MOST))
+            return Newton().propose(self.problem, state.w, state.y, tol=tol, steps=steps)
         if self.finisher is not None:
             # along edges, the structure that epochs show takes several faces to mend
             faces = _FACES if self.accelerated is not None else 1
@@ -136,7 +138,7 @@ class Proposals:
             return None
         epoch = state.share * self.epoch
         pace, budget = state.rate / epoch, epoch * min(left, _PATIENCE * state.epoch)
-        goal = max(tol, min(_SETTLED, 0.1 * state.gap))
+        goal = tol if self.finisher is None else max(tol, min(_SETTLED, 0.1 * state.gap))
         point = self.accelerated.run(state.w, state.y, tol=goal, gap=state.gap, pace=pace, budget=budget)
         if point is None or not tol < point.made.relative_gap <= _SETTLED or self.finisher is None:
             return point

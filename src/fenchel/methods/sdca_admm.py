@@ -147,9 +147,10 @@ class SDCAADMM:
         Columns are scaled by (mean square)^(-power); 0 switches the metric off.
     newton : bool
         Try Newton's method from the iterate after some epochs, and again after twice as many, where loss and penalty
-        allow it: proximal (:mod:`fenchel.newton`) where there are few coefficients and many rows, otherwise on the
-        structure that the iterate shows (:mod:`fenchel.manifold`); where neither applies or one was tried in vain,
-        with the method of multipliers (:mod:`fenchel.multipliers`). The default preset does.
+        allow it: proximal (:mod:`fenchel.newton`) where there are few coefficients, otherwise on the structure that
+        the iterate shows (:mod:`fenchel.manifold`), and in turns where one of them was tried in vain; along edges
+        after accelerated gradients (:mod:`fenchel.accelerated`); where nothing else applies or helps, with the method
+        of multipliers (:mod:`fenchel.multipliers`). The default preset does.
     rest : bool
         Visit rows whose dual variable does not move (the ones on the safe side of a margin, say) less often. Only rows
         updated one after another can rest, with a smooth loss. The default preset does.
@@ -434,7 +435,7 @@ class SDCAADMM:
         return None if self.proposals is None else self.proposals.make(state, tol, self._left(state, tol))
 
     def _left(self, state, tol):
-        """Epochs that Newton's method may cost: less than seem to be left."""
+        """Epochs that Newton's method may cost: as many as seem to be left, and a quarter of those made at any rate."""
         if not state.gap < 1.0:
             return 0.5 * state.epoch
         return max(0.25 * state.epoch, self.epochs_left(state, tol))
@@ -501,7 +502,7 @@ class SDCAADMM:
         if size_w > 0 and size_x > 0:
             trust = min(0.5, _EARLY / state.epoch)
             balance = balance ** (1 - trust) * math.sqrt(size_w / size_x) ** trust
-        if state.epoch > 5:
+        if state.epoch > 5 and state.reach_x > 0:
             size = math.sqrt(state.reach_w / state.reach_x)
             reach = max(2.0, _REACH * min(1.0, 100.0 / state.epoch))
             balance = min(max(balance, size / reach), size * reach)
