@@ -248,6 +248,18 @@ def test_random_problems_converge(seed):
     assert drawn.problem.primal(result.coef, result.intercept) == pytest.approx(result.primal, rel=1e-12)
 
 
+@pytest.mark.parametrize("newton", [False, True])
+def test_bounds_away_from_zero_on_a_grid(newton):
+    """No iterate is inside the bounds by itself: w has them only in the limit."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((80, 144))
+    y = X[:, :10].sum(axis=1) + rng.standard_normal(80)
+    penalty = fl.TotalVariation((12, 12)) + fl.Box(0.01, 0.8)
+    result = fl.solve(fl.Problem(X, y, loss="squared", penalty=penalty, alpha=0.1), tol=1e-4, newton=newton)
+    assert result.status is Status.CONVERGED
+    assert result.coef.min() >= 0.01 and result.coef.max() <= 0.8
+
+
 # -- attempts between epochs --------------------------------------------------------------------------
 
 

@@ -25,7 +25,6 @@ import scipy.linalg
 from ._gram import lower_gram
 from .costs import epoch_nanoseconds
 from .manifold import Point
-from .penalties import Separable
 from .problem import Certificate, Problem
 from .proximal import CompiledPenalty
 from .result import History, Record, Result, Status
@@ -262,17 +261,7 @@ class Newton:
                 self._set_pace(info[0] / max(info[1], 1e-100), forces / max(float(np.sum(self.step * u * u)), 1e-100))
         else:
             self.unsolved += 1
-        return self._within(problem.snap(v, u)), u, n * y
-
-    def _within(self, w):
-        """w with single features brought inside the bounds that the penalty sets them."""
-        for block, first in zip(self.problem.blocks, self.problem.bounds, strict=False):
-            function = block.function
-            if isinstance(function, Separable) and (np.isfinite(function.lower) | np.isfinite(function.upper)).any():
-                rows = self.problem.map_slots[first : first + block.d]
-                if np.all(np.diff(rows.indptr) == 1):
-                    w[rows.indices] = np.clip(rows.data * w[rows.indices], function.lower, function.upper) / rows.data
-        return w
+        return problem.within(problem.snap(v, u)), u, n * y
 
     def _set_pace(self, residuals, sizes):
         """Balance the two residuals, each relative to what it is the residual of (Stellato et al., 2020)."""

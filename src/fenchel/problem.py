@@ -609,6 +609,16 @@ class Problem:
         w[self.feature_slots] = values
         return w
 
+    def within(self, w) -> np.ndarray:
+        """w with single features brought inside the bounds that the penalty sets them; it is changed in place."""
+        for block, first in zip(self.blocks, self.bounds, strict=False):
+            function = block.function
+            if isinstance(function, Separable) and (np.isfinite(function.lower) | np.isfinite(function.upper)).any():
+                rows = self.map_slots[first : first + block.d]
+                if np.all(np.diff(rows.indptr) == 1):
+                    w[rows.indices] = np.clip(rows.data * w[rows.indices], function.lower, function.upper) / rows.data
+        return w
+
     # -- the largest useful alpha --------------------------------------------------------------------
 
     def alpha_max(self) -> float:

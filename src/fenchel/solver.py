@@ -221,7 +221,7 @@ class _Run:
             # the running sum gathers rounding errors
             state.zx[:] = self.problem.gradient_sum(state.x)
         # the structure of u is nearer to the answer's than w is
-        at = self.problem.snap(state.w, state.u) if self.method.snaps else state.w.copy()
+        at = self.problem.within(self.problem.snap(state.w, state.u)) if self.method.snaps else state.w.copy()
         made = self.problem.certificate(state, fresh=not on_schedule, primal=self.problem.primal_at(at))
         if on_schedule:
             self.method.learn(state, made.relative_gap)
