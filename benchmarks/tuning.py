@@ -162,6 +162,16 @@ def line(row):
     return text
 
 
+def _times(rows):
+    """What the ratios of times say where the goal is missed."""
+    times = [row["time_ratio"] for row in rows if row["time_ratio"] is not None]
+    if not times:
+        return ""
+    faster = sum(ratio < 1 for ratio in times)
+    worst = f"in none does it take more than {max(times):.2f} times as long"
+    return f" So it is in {faster} of these {len(times)} cases, and {worst}."
+
+
 def page(rows):
     """The lines of the page."""
     ratios = [row["ratio"] for row in rows if row["ratio"] is not None]
@@ -182,7 +192,7 @@ def page(rows):
         f"the goal; the largest ratio is {max(ratios):.2f}. In {sum(ratio == 1 for ratio in ratios)} cases nothing in "
         "the grid is better. Passes are not time: with smaller blocks the penalty takes more steps, and a pass costs "
         "more. Where the goal is missed the last column has the ratio of the processor's times; below 1 the default is "
-        "the faster one all the same."
+        f"the faster one all the same.{_times(rows)}"
     )
     yield ""
     yield "| problem | gap | passes | block | best of the grid | its rho, in ours | its block | ratio | of times |"

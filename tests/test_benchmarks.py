@@ -251,6 +251,7 @@ def test_tuning_page(bench, tmp_path, monkeypatch):
     tuning.main(["--problem", "overlapping-groups", "--tol", "1e-3", "--tol", "1e-6", *where])
     text = (tmp_path / "t.md").read_text(encoding="utf-8")
     assert "**1 of 2** cases" in text and "| **1.50** | 0.75 |" in text and "none is better" in text
+    assert "in 1 of these 1 cases, and in none does it take more than 0.75 times" in text
     assert [row | {"problem": None} for row in tuning.read(tmp_path / "t.csv")] == list(rows.values())
     tuning.main(["--report", *where])
     assert (tmp_path / "t.md").read_text(encoding="utf-8") == text
