@@ -199,19 +199,20 @@ def breakdown(results):
     yield ""
     yield (
         "On the artificial problems every group is kept, so that only rows can be left out. What the targets leave is "
-        "15 or so reads of the data in either direction, of which the floor takes a third (5120 rows) or nearly all "
-        "(512). An accelerated method with a free prox would need some eight to ten times as many. Our epochs cost one "
-        "and a half pairs, and the best constant rho and block size of a grid ([tuning](tuning.md)) save a fifth of "
-        "them at the most. A Newton step there has 1024 unknowns: its curvature on the free rows and one factor take "
-        "some fifty milliseconds at 5120 rows, and conjugate gradients, which are used instead, some hundred products "
-        "with these rows in all. The peers with *our prox* are the stronger ones here: they run on a compiled prox."
+        "some twenty pairs, of which the floor takes a sixth (5120 rows) or half (512). An accelerated method with a "
+        "free prox would need six to eight times as many. Our epochs cost one and a half pairs, and the best constant "
+        "rho and block size of a grid ([tuning](tuning.md)) save a fifth of them at the most. A Newton step there has "
+        "1024 unknowns: its curvature on the free rows and one factor take some fifty milliseconds at 5120 rows, and "
+        "conjugate gradients, which are used instead, some hundred products with these rows in all. The peers with "
+        "*our prox* are the stronger ones here: they run on a compiled prox."
     )
     yield ""
     yield (
         "On total variation the answer's pieces decide, and the fastest peers run on the prox that they were given. On "
-        "the small digits what the target leaves is little more than the floor. On the larger images it is about what "
-        "the pairs of an accelerated method take if its prox costs nothing; a matrix of curvature on the answer's 565 "
-        "pieces takes 20 ms, and the proof needs some of them, because the dual variables follow w only to first order."
+        "the small digits half of what the target leaves is the floor. On the larger images it is little more than the "
+        "pairs of an accelerated method take if its prox costs nothing, and most of the time goes into the prox; a "
+        "matrix of curvature on the answer's 565 pieces takes 20 ms, and the proof needs some of them, because the "
+        "dual variables follow w only to first order."
     )
     yield ""
     yield (
