@@ -207,7 +207,8 @@ def test_growth(bench, tmp_path):
     assert all(q["gap"] <= growth.TOLERANCE and q["converged"] and q["passes"] > 0 for q in points)
     assert [q["d"] for q in points] == [80, 80, 400]
     again = growth.in_process(curves["graph"][0])
-    assert again["passes"] == points[-1]["passes"] and again["gap"] == points[-1]["gap"]
+    assert again["passes"] == points[-1]["passes"]
+    assert again["gap"] == pytest.approx(points[-1]["gap"], rel=1e-6)  # threads add up in another order
 
     command = ["--report", "--results", str(tmp_path / "growth.json"), "--page", str(tmp_path / "growth.md")]
     growth.main(command)
