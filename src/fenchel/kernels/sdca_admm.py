@@ -254,9 +254,10 @@ def epoch(
             )
             moved += more
             meetings = meet(team, meetings)
-        for j in range(low, high):
-            if how > 0:
+        if how > 0:
+            for j in range(low, high):
                 zx[j] += undo[j] * (start_v[j] - v[j])
+        for j in range(low, high):
             w[j] -= gamma_n * R[j] * (zx[j] + by[j] - keep * before[j])
         meetings = meet(team, meetings)
     if member == 0:
