@@ -7,6 +7,7 @@ on its norm, the solve with B B' that a certificate needs, and the directions it
 from __future__ import annotations
 
 import functools
+import itertools
 import numbers
 
 import numpy as np
@@ -483,6 +484,22 @@ def row_width(matrix) -> int:
     """Entries in every row, or 0 where rows differ."""
     counts = np.diff(matrix.indptr)
     return int(counts[0]) if counts.size and np.all(counts == counts[0]) else 0
+
+
+def runs_of_rows(matrix, bounds) -> tuple[np.ndarray, np.ndarray]:
+    """Rows with one entry each, in columns one after another: where the blocks begin in the runs, and these in the rows.
+
+    Only for blocks that are made of such runs, of 128 rows or more on average; the others have none.
+    """
+    in_runs, runs = [0], []
+    for first, last in itertools.pairwise(bounds):
+        if last > first and np.all(np.diff(matrix.indptr[first : last + 1]) == 1):
+            columns = matrix.indices[matrix.indptr[first] : matrix.indptr[last]]
+            breaks = np.flatnonzero(np.diff(columns) != 1) + 1
+            if 128 * (len(breaks) + 1) <= last - first:
+                runs.append(first + np.append(0, breaks))
+        in_runs.append(sum(map(len, runs)))
+    return np.array(in_runs, dtype=np.int64), np.concatenate([*runs, [bounds[-1]]]).astype(np.int64)
 
 
 def _count(name, value):

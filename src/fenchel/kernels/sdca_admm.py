@@ -13,7 +13,9 @@ eta          eta_Z without rho, one entry per visit
 gamma_n      gamma times n
 B            B' as CSR: start, column (unsigned, see rows.py), value
 psi          bounds of the penalty's blocks; addresses of their prox, params and index; entries
-             per row of B' (0 where they vary)
+             per row of B' (0 where they vary); bounds of the blocks in the runs, first rows of
+             these (a run: rows of B' with one entry each, in columns one after another);
+             which blocks have no quadratic term
 ===========  ==========================================================================
 """
 
@@ -38,40 +40,58 @@ from .teams import meet
 
 
 @njit(fastmath=FAST, cache=True)
-def penalty_step(cy, v, by, u, pull, shrink, step, B, back, psi):
+def penalty_step(cy, v, by, u, shrink, step, B, back, psi):
     """y-step: c q = c y + B'v with v = w - R r, then c y = c q - prox(c q); refreshes by, leaves the prox in u.
 
     y is kept multiplied by c, and `back` holds the entries of B divided by it, so that nothing is divided here.
-    `pull` receives c q. `shrink` and `step` carry a quadratic term: the prox of
-    psi + mu/2 |.|^2 is a prox of psi at a shrunken point with a shrunken step.
-    Blocks of B' with one entry (copies) or two (edges) in every row have loops of their own.
+    `shrink` and `step` carry a quadratic term: the prox of psi + mu/2 |.|^2 is a prox of psi at a shrunken point with a
+    shrunken step. Blocks of B' with one entry (copies) or two (edges) in every row have loops of their own, and so have
+    runs. Memory counts here: rows have swept the nearest cache since the last step.
     """
     B_start, B_col, B_val = B
-    bounds, prox, params, index, width = psi
+    bounds, prox, params, index, width, in_runs, runs, plain = psi
     by[:] = 0.0
     for b in range(bounds.size - 1):
         first, last = bounds[b], bounds[b + 1]
         base = B_start[first]
         col, val, ret = B_col[base : B_start[last]], B_val[base : B_start[last]], back[base : B_start[last]]
-        y_b, u_b, pull_b, shrink_b = cy[first:last], u[first:last], pull[first:last], shrink[first:last]
-        if width[b] == 1:
+        y_b, u_b, shrink_b = cy[first:last], u[first:last], shrink[first:last]
+        if in_runs[b] < in_runs[b + 1]:
+            for k in range(in_runs[b], in_runs[b + 1]):
+                begin, end = runs[k] - first, min(runs[k + 1], last) - first
+                at = np.int64(col[begin])
+                y_r, v_r, val_r = y_b[begin:end], v[at : at + end - begin], val[begin:end]
+                for e in range(y_r.size):
+                    y_r[e] += val_r[e] * v_r[e]
+        elif width[b] == 1:
             for e in range(y_b.size):
-                pull_b[e] = y_b[e] + val[e] * v[col[e]]
+                y_b[e] += val[e] * v[col[e]]
         elif width[b] == 2:
             for e in range(y_b.size):
-                pull_b[e] = y_b[e] + val[2 * e] * v[col[2 * e]] + val[2 * e + 1] * v[col[2 * e + 1]]
+                y_b[e] += val[2 * e] * v[col[2 * e]] + val[2 * e + 1] * v[col[2 * e + 1]]
         else:
             for e in range(y_b.size):
                 total = 0.0
                 for k in range(B_start[first + e] - base, B_start[first + e + 1] - base):
                     total += val[k] * v[col[k]]
-                pull_b[e] = y_b[e] + total
-        for e in range(y_b.size):
-            u_b[e] = pull_b[e] * shrink_b[e]
+                y_b[e] += total
+        if plain[b]:
+            for e in range(y_b.size):
+                u_b[e] = y_b[e]
+        else:
+            for e in range(y_b.size):
+                u_b[e] = y_b[e] * shrink_b[e]
         call_prox(prox[b], last - first, first, u, step, params[b], index[b])
         for e in range(y_b.size):
-            y_b[e] = pull_b[e] - u_b[e]
-        if width[b] == 1:
+            y_b[e] -= u_b[e]
+        if in_runs[b] < in_runs[b + 1]:
+            for k in range(in_runs[b], in_runs[b + 1]):
+                begin, end = runs[k] - first, min(runs[k + 1], last) - first
+                at = np.int64(col[begin])
+                y_r, by_r, ret_r = y_b[begin:end], by[at : at + end - begin], ret[begin:end]
+                for e in range(y_r.size):
+                    by_r[e] += ret_r[e] * y_r[e]
+        elif width[b] == 1:
             for e in range(y_b.size):
                 by[col[e]] += ret[e] * y_b[e]
         elif width[b] == 2:
@@ -209,29 +229,34 @@ def visit_together(rows, layout, target, weight, block, rho, eta, x, zx, v, loss
 
 @njit(fastmath=FAST, cache=True, nogil=True)
 def epoch(
-    rows, layout, target, weight, order, bounds, visits, how, kappa,
-    x, y, w, zx, by, u, rho, R, c, shrink, step, eta, gamma_n, B, psi, loss, loss_params, idle, space, team,
+    rows, layout, target, weight, order, bounds, visits, how, kappa, x, y, w, zx, by, u, rho, fixed, eta, gamma_n,
+    B, psi, loss, loss_params, idle, space, fresh, team,
 ):  # fmt: skip
-    """Visit the blocks listed in `order`; returns the sum of eta times the squared changes of x.
+    """Visit the blocks listed in `order`; returns what moved, as :func:`moves` measures it.
 
     Block k is made of `visits` from bounds[k] to bounds[k + 1], or of these numbers themselves where the list is
     empty. how: 0, the rows of a block all at once, as in the paper; 1, one after another, each seeing the change of
     those before it (kappa times, the margin that keeps the w-step stable); 2, the same by fours, for dense rows.
-    `idle` counts how often in a row a visit has changed nothing. `space` is scratch memory, shared by the team
-    (see teams.py), of which only the first member takes the penalty's steps; a team must visit by fours.
+    `fixed` are the metric without rho, c without rho, and ridge and scale of the penalty times n, one entry per
+    coordinate of B'w. `idle` counts how often in a row a visit has changed nothing. Moves are measured from the last
+    call that was `fresh`. `space` is scratch memory, shared by the team (see teams.py), of which only the first member
+    takes the penalty's steps; a team must visit by fours.
     """
     member, members = team[0], team[1]
     keep = 1.0 - 1.0 / (bounds.size - 1)
-    pull, before, v, start_v, KR, undo, cy, back, sums = space
+    features, entries, back, sums = space
+    p, d = w.size, y.size
+    before, v, start_v, R, KR, undo = (
+        features[0][:p], features[1][:p], features[2][:p], features[3][:p], features[4][:p], features[5][:p]
+    )  # fmt: skip
+    w0, zx0, by0 = features[6][:p], features[7][:p], features[8][:p]
+    cy, shrink, step = entries[0][:d], entries[1][:d], entries[2][:d]
     low, high = member * w.size // members, (member + 1) * w.size // members
     if member == 0:
-        for j in range(w.size):
-            KR[j] = kappa * R[j]
-            undo[j] = 1.0 / KR[j] if KR[j] > 0.0 else 0.0
-        for e in range(y.size):
-            cy[e] = c[e] * y[e]
-            for k in range(B[0][e], B[0][e + 1]):
-                back[k] = B[2][k] / c[e]
+        prepare(fixed, rho, kappa, y, B, R, KR, undo, cy, shrink, step, back)
+        if fresh:
+            for j in range(w.size):
+                w0[j], zx0[j], by0[j] = w[j], zx[j], by[j]
     moved, meetings = 0.0, 0
     for k in order:
         block = (bounds[k], bounds[k + 1], visits)
@@ -239,7 +264,7 @@ def epoch(
             for j in range(w.size):
                 before[j] = zx[j] + by[j]
                 v[j] = w[j] - R[j] * before[j]
-            penalty_step(cy, v, by, u, pull, shrink, step, B, back, psi)
+            penalty_step(cy, v, by, u, shrink, step, B, back, psi)
             for j in range(w.size):
                 v[j] = w[j] - R[j] * (zx[j] + by[j])
                 start_v[j] = v[j]
@@ -254,16 +279,44 @@ def epoch(
             )
             moved += more
             meetings = meet(team, meetings)
+        # two loops: one over so many arrays would not be done in vectors
         if how > 0:
             for j in range(low, high):
                 zx[j] += undo[j] * (start_v[j] - v[j])
         for j in range(low, high):
             w[j] -= gamma_n * R[j] * (zx[j] + by[j] - keep * before[j])
         meetings = meet(team, meetings)
-    if member == 0:
-        for e in range(y.size):
-            y[e] = cy[e] / c[e]
-    return moved
+    if member > 0:
+        return moved, 0.0, 0.0, 0.0, 0.0
+    c = fixed[1]
+    for e in range(y.size):
+        y[e] = cy[e] / (rho * c[e])
+    return (moved, *moves(w, zx, by, x, w0, zx0, by0, fixed[0], eta))
+
+
+@njit(fastmath=FAST, cache=True)
+def prepare(fixed, rho, kappa, y, B, R, KR, undo, cy, shrink, step, back):
+    """What follows from rho: it only scales the metric."""
+    metric, c, ridge, scale = fixed
+    for j in range(R.size):
+        R[j] = rho * metric[j]
+        KR[j] = kappa * R[j]
+        undo[j] = 1.0 / KR[j] if KR[j] > 0.0 else 0.0
+    for e in range(y.size):
+        bend = rho * c[e]
+        cy[e] = bend * y[e]
+        shrink[e] = 1.0 / (1.0 + bend * ridge[e])
+        step[e] = bend * scale[e] * shrink[e]
+        for k in range(B[0][e], B[0][e + 1]):
+            back[k] = B[2][k] / bend
+
+
+@njit(cache=True)
+def block_bounds(count, size):
+    """0, size, 2 size, ... up to count."""
+    bounds = np.arange(0, count + size, size)
+    bounds[-1] = count
+    return bounds
 
 
 @njit(cache=True)

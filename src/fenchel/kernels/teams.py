@@ -96,11 +96,6 @@ def pause_address() -> int:
     return ctypes.cast(getattr(library, name), ctypes.c_void_p).value
 
 
-def alone():
-    """A team of one."""
-    return (0, 1, np.zeros(1, dtype=np.int64), 0)
-
-
 def run(pool, members, function):
     """function(team) by every member at the same time, the caller being the first; its answer."""
     flags, pause = np.zeros(1, dtype=np.int64), pause_address()

@@ -34,7 +34,9 @@ taken half of the run), as in restarted primal-dual methods for linear programs 
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
+import functools
 import math
 import numbers
 import types
@@ -44,7 +46,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from ..costs import block_size
-from ..maps import row_width, spectral_norm
+from ..maps import row_width, runs_of_rows, spectral_norm
 from ..penalties import compiled_prox
 from ..problem import Problem
 from .blocks import block_norms, epoch_parts
@@ -52,6 +54,8 @@ from .proposals import Proposals
 
 _REACH = 30.0  # how far rho may move from |w| / |x|
 _ALL = np.zeros(0, dtype=np.int64)  # stands for all visits
+_NOTHING_HELD = contextlib.nullcontext()
+_ALONE = (0, 1, np.zeros(1, dtype=np.int64), 0)  # a team of one, see kernels/teams.py
 _RESTLESS = 5  # epochs before any row is rested
 _LONGEST_REST = 3  # power of two of the epochs
 _COUPLED = 0.75  # weight of the moves of Z x and B y when rho is balanced
@@ -333,6 +337,7 @@ class SDCAADMM:
         self.ridge = np.repeat([b.ridge for b in problem.blocks], np.diff(problem.bounds)).astype(float)
         self.scale = np.repeat([b.scale for b in problem.blocks], np.diff(problem.bounds)).astype(float)
         self.proxes = [compiled_prox(b.function) for b in problem.blocks]
+        self.callbacks = [function for function in (self.loss_step, *self.proxes) if hasattr(function, "check")]
         self._arrays = [(b.function.params, b.function.index) for b in problem.blocks]
         self.psi = (
             problem.bounds,
@@ -340,11 +345,14 @@ class SDCAADMM:
             np.array([params.ctypes.data for params, _ in self._arrays], dtype=np.int64),
             np.array([index.ctypes.data for _, index in self._arrays], dtype=np.int64),
             np.array([row_width(b.matrix) for b in problem.blocks], dtype=np.int64),
+            *runs_of_rows(matrix, problem.bounds),
+            np.array([b.ridge == 0 for b in problem.blocks], dtype=bool),
         )
-        self.loss_params = problem.loss.params
-        features, entries = np.empty((5, problem.size)), np.empty((2, problem.d))
+        self.loss_params = problem.loss.params  # kept: the kernel has its address alone
+        self.loss_address = self.loss_params.ctypes.data
+        self.fixed = (self.metric, self.c, problem.n * self.ridge, problem.n * self.scale)
         sums = np.empty((2, self.members, 10))
-        self.space = (entries[0], *features, entries[1], np.empty(self.B[2].size), sums)
+        self.space = (_apart(9, problem.size), _apart(3, problem.d), np.empty(self.B[2].size), sums)
 
     def _unit_bounds(self, matrix):
         """A diagonal c, constant on each unit, with diag(c) >= B' M B (Pock and Chambolle, 2011).
@@ -372,42 +380,34 @@ class SDCAADMM:
 
     def epoch(self, state: State) -> None:
         """Visit K blocks."""
-        from ..kernels import teams
-        from ..kernels.compiled import interrupts_held
-        from ..kernels.sdca_admm import epoch
-
+        teams, interrupts_held, kernel = _kernels()
         problem = self.problem
-        before = (state.w.copy(), state.zx.copy(), state.by.copy()) if self.adapts else None
-        R, c = state.rho * self.metric, state.rho * self.c
-        shrink = 1.0 / (1.0 + problem.n * c * self.ridge)
-        step = problem.n * c * self.scale * shrink
-        moved = 0.0
+        eta = self.eta * state.caution if state.caution > 1 else self.eta
         visits, bounds = self._needed(state)
-        blocks = len(bounds) - 1
-        with interrupts_held((self.loss_step, *self.proxes)):
-            for part in epoch_parts(problem, self.order, blocks, state.rng):
+        moved, fresh = 0.0, True
+        with interrupts_held(self.callbacks) if self.callbacks else _NOTHING_HELD:
+            for part in epoch_parts(problem, self.order, len(bounds) - 1, state.rng):
 
-                def visit(team, part=part):
-                    return epoch(
+                def visit(team, part=part, fresh=fresh):
+                    return kernel.epoch(
                         problem.data.arrays, problem.layout, problem.target, problem.weight, part, bounds, visits,
                         self.how, self.kappa * state.caution, state.x, state.y, state.w, state.zx, state.by, state.u,
-                        state.rho, R, c, shrink, step, self.eta * state.caution if state.caution > 1 else self.eta,
-                        self.gamma_n, self.B, self.psi, self.loss_step.address, self.loss_params.ctypes.data,
-                        state.idle, self.space, team,
+                        state.rho, self.fixed, eta, self.gamma_n, self.B, self.psi, self.loss_step.address,
+                        self.loss_address, state.idle, self.space, fresh, team,
                     )  # fmt: skip
 
-                moved += visit(teams.alone()) if self.members == 1 else teams.run(self.pool, self.members, visit)
+                found = visit(_ALONE) if self.members == 1 else teams.run(self.pool, self.members, visit)
+                moved, fresh = moved + found[0], False
         state.share = (visits.size or problem.visits) / problem.visits
         state.rested += 1 - state.share
-        for function in (self.loss_step, *self.proxes):
-            if hasattr(function, "check"):
-                function.check()
+        for function in self.callbacks:
+            function.check()
         state.epoch += 1
-        if not np.isfinite(moved):
+        if not math.isfinite(moved):
             self._restart(state)
             return
         if self.adapts:
-            state.rho *= self._balance(state, before, moved)
+            state.rho *= self._balance(state, moved, *found[1:])
         if self.averages:
             for key in _AVERAGED:
                 state.mean[key] = state.mean.get(key, 0.0) + getattr(state, key)
@@ -421,12 +421,11 @@ class SDCAADMM:
         """
         if not self.rests or state.epoch < _RESTLESS:
             return _ALL, self.bounds
-        from ..kernels.sdca_admm import awake
-
-        visits = awake(state.idle, state.epoch, _LONGEST_REST)
+        kernel = _kernels()[2]
+        visits = kernel.awake(state.idle, state.epoch, _LONGEST_REST)
         if not 0 < visits.size <= 0.9 * state.idle.size:
             return _ALL, self.bounds
-        return visits, np.append(np.arange(0, visits.size, self.bounds[1]), visits.size)
+        return visits, kernel.block_bounds(visits.size, self.bounds[1])
 
     # -- what is tried between epochs ----------------------------------------------------------------
 
@@ -489,11 +488,8 @@ class SDCAADMM:
                 getattr(state, key)[:] = getattr(other, key)
         state.mean, state.summed = {}, 0
 
-    def _balance(self, state, before, moved):
+    def _balance(self, state, moved, primal, dual, size_w, size_x):
         """The factor that moves rho towards balance (see the head of this file)."""
-        from ..kernels.sdca_admm import moves
-
-        primal, dual, size_w, size_x = moves(state.w, state.zx, state.by, state.x, *before, self.metric, self.eta)
         dual = moved + _COUPLED * dual
         if not (primal > 0 and dual > 0):
             return 1.0
@@ -516,6 +512,20 @@ class SDCAADMM:
         state.mean, state.summed, state.restart_gap = {}, 0, np.inf
         state.caution *= 2.0
         state.rho = float(self.rho or self._first_rho())
+
+
+@functools.cache
+def _kernels():
+    """What an epoch needs of the compiled code: imported late, for numba takes long to load, and looked up once."""
+    from ..kernels import sdca_admm, teams
+    from ..kernels.compiled import interrupts_held
+
+    return teams, interrupts_held, sdca_admm
+
+
+def _apart(count, size):
+    """Rows of at least this size that begin at different places of a page: a load must not wait for an unlike store."""
+    return np.empty((count, -(-size // 512) * 512 + 56))
 
 
 def _threads(n_jobs) -> int:
