@@ -18,11 +18,14 @@ from .manifold import Point
 from .problem import Problem
 from .proximal import CompiledPenalty, StructuredProx
 
-_EVERY = 10  # steps between certificates
-_FEWEST = 30  # steps that an attempt must be able to afford
+_FIRST, _LAST = 10, 5  # steps before the first certificate, and between the last ones
+_LONGEST = 0.5  # of the steps so far: without a certificate
+_FEWEST = 15  # steps that an attempt must be able to afford
 _INEXACT = 0.02  # of the square of the last move: gap that a prox may leave
-_NEAR = 3.0  # times the gap to reach: the last steps are worth it
-_INNER = 400  # rounds of a prox
+_BEYOND = 3.0  # times the budget, where the goal is in sight
+_INNER = 30  # rounds of a prox: its dual variables go on from step to step, so that more of them gain little
+_FINE, _FINE_STEPS = 400, 10  # rounds and steps for zeros and ties that are to be believed
+_MOST = 10_000  # steps
 _TRIES = 100  # of one step, each shorter than the one before
 _ROUNDS = 25  # for the dual variables of a certificate
 _GROW, _SHRINK = 1.7, 0.97  # of the curvature, where a step was too long, and after every step
@@ -59,26 +62,29 @@ class Accelerated:
     def _round(self):
         return 8.0 * self.problem.d + 4.0 * self.problem.map.nnz
 
-    def run(self, w, y, *, tol: float, gap: float, pace: float, budget: float) -> Point | None:
-        """Steps from (w, y) until the relative gap is at most tol; None where the budget allows too few.
+    def run(self, w, y, *, tol: float, gap: float, budget: float) -> Point | None:
+        """Steps from (w, y) until the relative gap, `gap` at the start, is at most tol; None where the budget allows
+        too few.
 
-        They go on beyond the budget, up to three times, near the goal, or as long as the logarithm of the gap, `gap` at
-        the start, falls at least half as fast as `pace` says it would elsewhere, per nanosecond.
+        They go on beyond the budget, up to three times, if at their pace so far they are there by then.
         """
         if budget < _FEWEST * self.step_nanoseconds:
             return None
+        return self._steps(w, y, tol, gap, budget, _MOST, _INNER)
+
+    def _steps(self, w, y, tol, gap, budget, most, rounds):
         problem = self.problem
         self.spent = self.passes = 0.0
         slope, info = y / problem.n - self.prox.folded * (problem.map_slots @ w), np.zeros(4)
         at, scores = w.copy(), problem.scores(w)
         ahead, ahead_scores = at, scores
         curvature = problem.loss.smoothness * self._mean_square() / 20
-        theta, moved, best = 1.0, None, None
-        for step in range(1, 10_000):
+        theta, moved, best, due = 1.0, None, None, min(_FIRST, most)
+        for step in range(1, most + 1):
             value = problem.mean_loss(ahead_scores)
             gradient = problem.gradient_sum(problem._gradient(ahead_scores)) / problem.n
             for _ in range(_TRIES):
-                new, u = self._prox(ahead - gradient / curvature, 1 / curvature, slope, moved, info)
+                new, u = self._prox(ahead - gradient / curvature, 1 / curvature, slope, moved, info, rounds)
                 move = new - ahead
                 square = float(move @ move)
                 new_scores = problem.scores(new)
@@ -97,25 +103,36 @@ class Accelerated:
             share = 0.0 if turned else (theta - 1) / following
             ahead, ahead_scores = new + share * (new - at), new_scores + share * (new_scores - scores)
             at, scores, theta, curvature = new, new_scores, following, _SHRINK * curvature
-            if step % _EVERY == 0 or moved == 0:
+            if step == due or moved == 0:
                 point = self._certified(at, scores, u, slope, reached)
                 if best is None or point.made.relative_gap < best.made.relative_gap:
                     best = point
                 now = max(best.made.relative_gap, 1e-300)
-                slow = now > _NEAR * tol and math.log(max(gap / now, 1e-300)) < 0.5 * pace * self.spent
-                if now <= tol or moved == 0 or self.spent > (1 if slow else 3) * budget:
+                gained = math.log(max(gap / now, 1.0))
+                share = math.log(max(now / tol, 1.0)) / max(gained, 1e-3)  # of what was spent, until the goal
+                if now <= tol or moved == 0:
                     break
+                if self.spent > budget and (1 + share) * self.spent > _BEYOND * budget:
+                    break
+                due = step + math.ceil(min(max(0.5 * share * step, _LAST), _LONGEST * step))
         if best is not None:
             best.passes = self.passes
         return best
 
-    def _prox(self, v, eta, slope, moved, info):
+    def sharpened(self, point: Point) -> Point:
+        """Some steps from a point of :meth:`run` with so many rounds of the prox that its zeros and ties are exact."""
+        before = self.passes
+        sharp = self._steps(point.w, point.y, 1e-300, 1.0, 0.0, _FINE_STEPS, _FINE)
+        self.passes += before
+        return sharp
+
+    def _prox(self, v, eta, slope, moved, info, most):
         """The prox at v and its u; `slope` is where it begins, and what it leaves."""
         from .kernels.prox import structured_prox
 
         new, u = np.empty_like(v), np.zeros(self.problem.d)
         enough = max(_INEXACT * (1e-4 * float(v @ v) if moved is None else moved), 1e-300)
-        structured_prox(v, eta, slope, new, u, self.prox.solver, (1e-15, enough / (eta * 1e-15), _INNER), info)
+        structured_prox(v, eta, slope, new, u, self.prox.solver, (1e-15, enough / (eta * 1e-15), most), info)
         self.prox.check()
         return new, u
 

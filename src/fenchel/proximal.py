@@ -103,21 +103,41 @@ class StructuredProx(CompiledPenalty):
         units = [first + b.function.units(b.d) for b, first in zip(problem.blocks, problem.bounds, strict=False)]
         self._units = np.concatenate(units or [np.zeros(0)]).astype(np.int64)
         self.separated = self._is_separated()
+        closed = np.zeros(len(keep), dtype=bool) if self.separated else self._closed_blocks(keep)
+        self._dual_rows = np.repeat(np.isin(np.arange(len(problem.blocks)), np.array(keep, dtype=int)[~closed]), counts)
         bound = np.ones(problem.d) if self.separated else self._bounds()
-        self.solver = (
-            self.map, self.blocks, self.scale, self.ridge, self.quadratic, bound, self._screened_units(), self.separated
-        )  # fmt: skip
+        with_dual, without = (tuple(column[which] for column in self.blocks) for which in (~closed, closed))
+        self.solver = (self.map, with_dual, self.scale, self.ridge, self.quadratic, bound, self._screened_units(),
+                       self.separated, without)  # fmt: skip
 
     @functools.cached_property
     def _kept(self):
-        """B' of the blocks that are kept; the other rows are empty."""
-        return sp.csr_array(sp.diags_array(self._rows.astype(float)) @ self.problem.map_slots)
+        """B' of the blocks that have dual variables; the other rows are empty."""
+        return sp.csr_array(sp.diags_array(self._dual_rows.astype(float)) @ self.problem.map_slots)
+
+    def _closed_blocks(self, keep):
+        """Which of the blocks that are kept are simple in w itself, beside others that join features.
+
+        Their features must differ; so that of two on the same features the first one is taken.
+        """
+        problem, taken = self.problem, np.zeros(self.problem.size, dtype=bool)
+        closed = np.zeros(len(keep), dtype=bool)
+        if not any(_has_pairs(problem.blocks[k]) for k in keep):
+            return closed
+        for place, k in enumerate(keep):
+            here = slice(problem.bounds[k], problem.bounds[k + 1])
+            rows = sp.csr_array(problem.map_slots[here])
+            if self._is_simple(rows, self._units[here]) and not taken[rows.indices].any():
+                closed[place] = taken[rows.indices] = True
+        return closed
 
     def _is_separated(self):
-        rows = sp.csr_array(self.problem.map_slots[self._rows])
+        return self._is_simple(sp.csr_array(self.problem.map_slots[self._rows]), self._units[self._rows])
+
+    def _is_simple(self, rows, units):
+        """Whether these rows of B' only rename and scale features, each at most once and alike within a unit."""
         if not _renames(rows) or (rows.nnz and np.bincount(rows.indices).max() > 1):
             return False
-        units = self._units[self._rows]
         return all(_constant(values, units) for values in (rows.data**2, self.quadratic[rows.indices]))
 
     def _bounds(self):
@@ -128,9 +148,9 @@ class StructuredProx(CompiledPenalty):
         np.maximum.at(largest, self._units, c)
         c = largest[self._units] * (1 + 1e-9)
         # chains and grids meet the cheap bound, and are where the norm itself is slow to find
-        if _rough_square_norm(self._kept) < 0.8 * c[self._rows].mean():
+        if _rough_square_norm(self._kept) < 0.8 * c[self._dual_rows].mean():
             top = spectral_norm(self._kept) ** 2
-            c = np.full_like(c, top) if top < c[self._rows].mean() else c
+            c = np.full_like(c, top) if top < c[self._dual_rows].mean() else c
         return np.maximum(c, max(1e-12 * c.max(initial=0.0), 1e-300))
 
     def _screened_units(self):

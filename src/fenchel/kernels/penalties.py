@@ -28,11 +28,17 @@ def group_l2(d, u, step, params, index):
     """psi(u) = sum over groups of weight |u_g|_2; index: number of groups, then their bounds."""
     for g in range(index[0]):
         first, last = index[1 + g], index[2 + g]
+        threshold = step[first] * params[g]
+        if last - first == 2:  # grids have many of these
+            norm = math.sqrt(u[first] * u[first] + u[first + 1] * u[first + 1])
+            factor = 1.0 - threshold / norm if norm > threshold else 0.0
+            u[first] *= factor
+            u[first + 1] *= factor
+            continue
         total = 0.0
         for j in range(first, last):
             total += u[j] * u[j]
         norm = math.sqrt(total)
-        threshold = step[first] * params[g]
         factor = 1.0 - threshold / norm if norm > threshold else 0.0
         for j in range(first, last):
             u[j] *= factor

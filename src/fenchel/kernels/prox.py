@@ -12,6 +12,7 @@ p          prox point of psi: the value that u = B'w tends to, with exact zeros
 B          B' as CSR: start, column (unsigned, see rows.py), value
 psi        per block: first and last row of B', entries per row (0 where they vary), addresses
            of the prox, the value, params and index
+closed     the same for blocks that need no dual variable
 =========  ============================================================================
 """
 
@@ -91,16 +92,42 @@ def separated_prox(v, M, eta, w, u, slope, B, psi, scale, step):
     """
     for j in range(w.size):
         w[j] = M[j] * v[j]
+    separated_steps(M, eta, B, psi, scale, step)
+    separated_step(w, u, B, psi, step)
+    separated_slope(v, M, eta, w, slope, B, psi)
+
+
+@njit(fastmath=FAST, cache=True)
+def separated_steps(M, eta, B, psi, scale, step):
+    """The steps of such blocks, on their rows of B'."""
     for b in range(psi[0].size):
         for e in range(psi[0][b], psi[1][b]):
-            a, j = B[2][e], B[1][e]
-            u[e] = a * w[j]
-            step[e] = eta * a * a * M[j] * scale[e]
+            a = B[2][B[0][e]]
+            step[e] = eta * a * a * M[B[1][B[0][e]]] * scale[e]
+
+
+@njit(fastmath=FAST, cache=True)
+def separated_step(w, u, B, psi, step):
+    """w, which is M v before, becomes the prox; u = B'w."""
+    for b in range(psi[0].size):
+        base, count = B[0][psi[0][b]], psi[1][b] - psi[0][b]
+        col, val, u_b = B[1][base : base + count], B[2][base : base + count], u[psi[0][b] : psi[1][b]]
+        for e in range(count):
+            u_b[e] = val[e] * w[col[e]]
     block_prox(psi, u, step)
     for b in range(psi[0].size):
+        base, count = B[0][psi[0][b]], psi[1][b] - psi[0][b]
+        col, val, u_b = B[1][base : base + count], B[2][base : base + count], u[psi[0][b] : psi[1][b]]
+        for e in range(count):
+            w[col[e]] = u_b[e] / val[e]
+
+
+@njit(fastmath=FAST, cache=True)
+def separated_slope(v, M, eta, w, slope, B, psi):
+    """Their subgradients at w, the prox of v."""
+    for b in range(psi[0].size):
         for e in range(psi[0][b], psi[1][b]):
-            a, j = B[2][e], B[1][e]
-            w[j] = u[e] / a
+            a, j = B[2][B[0][e]], B[1][B[0][e]]
             slope[e] = (v[j] - w[j] / M[j]) / (a * eta)
 
 
@@ -138,11 +165,12 @@ def structured_prox(v, eta, slope, w, u, solver, rule, info):
     """w = argmin 1/2 |w - v|^2 + eta (psi(B'w) + mu/2 |w|^2): FISTA with restarts on the dual.
 
     `slope` is the warm start and receives the answer's; `u` receives p. `solver` is (B, psi, scale, ridge, mu,
-    c, units, separated) and `rule` (tol, level, most): stop when the duality gap is at most tol times the objective,
-    or times eta times `level` (the size of an objective of which this is a step), or after `most` steps. info receives
-    gap, objective, steps, and 1.0 where it stopped by the gap.
+    c, units, separated, closed): blocks in `closed` stand beside others that join features, and need no dual variable,
+    for they are simple in w itself. `rule` is (tol, level, most): stop when the duality gap is at most tol times the
+    objective, or times eta times `level` (the size of an objective of which this is a step), or after `most` steps.
+    info receives gap, objective, steps, and 1.0 where it stopped by the gap.
     """
-    B, psi, scale, ridge, mu, bound, units, separated = solver
+    B, psi, scale, ridge, mu, bound, units, separated, closed = solver
     tol, level, most = rule
     size, d = w.size, slope.size
     M = np.empty(size)
@@ -153,61 +181,101 @@ def structured_prox(v, eta, slope, w, u, solver, rule, info):
         separated_prox(v, M, eta, w, u, slope, B, psi, scale, step)
         info[0], info[1], info[2], info[3] = 0.0, math.nan, 0.0, 1.0
         return
+    separated_steps(M, eta, B, closed, scale, step)
     point, dead, fixed = v.copy(), np.zeros(size, dtype=np.bool_), np.zeros(d)
     if units[0].size > 0:
         screen(point, eta, B, units, dead, fixed)
     widest = M.max()
-    c, shrink, s = np.ones(d), np.ones(d), np.zeros(d)
+    c, undo, shrink, s = np.ones(d), np.ones(d), np.ones(d), np.zeros(d)
     for b in range(psi[0].size):
         for e in range(psi[0][b], psi[1][b]):
             c[e] = bound[e] * widest
+            undo[e] = 1.0 / c[e]
             shrink[e] = 1.0 / (1.0 + c[e] * eta * ridge[e])
             step[e] = c[e] * eta * scale[e] * shrink[e]
             # rows of a screened penalty have one entry
             s[e] = 0.0 if units[0].size > 0 and dead[B[1][e]] else eta * slope[e]
     ahead, new, q, back = s.copy(), np.zeros(d), np.zeros(d), np.empty(size)
-    theta = 1.0
+    theta, look = 1.0, 0
     info[3] = 0.0
     for iteration in range(most):
-        apply_adjoint(B, psi, ahead, back)
-        for j in range(size):
-            w[j] = M[j] * (point[j] - back[j])
+        _primal_point(point, M, ahead, back, w, u, B, psi, closed, step)
         apply_map(B, psi, w, q)
-        for e in range(d):
-            q[e] += c[e] * ahead[e]
-            u[e] = q[e] * shrink[e]
+        for b in range(psi[0].size):
+            here = slice(psi[0][b], psi[1][b])
+            _climb(q[here], c[here], ahead[here], shrink[here], u[here])
         block_prox(psi, u, step)
         turn = 0.0
-        for e in range(d):
-            new[e] = (q[e] - u[e]) / c[e]
-            turn += c[e] * (ahead[e] - new[e]) * (new[e] - s[e])
-        if iteration % 5 == 0 or iteration == most - 1:
-            apply_adjoint(B, psi, new, back)
-            for j in range(size):
-                w[j] = M[j] * (point[j] - back[j])
+        for b in range(psi[0].size):
+            here = slice(psi[0][b], psi[1][b])
+            turn += _turn(q[here], u[here], c[here], undo[here], ahead[here], s[here], new[here])
+        if iteration == look or iteration == most - 1:
+            look += max(5, iteration // 8)
+            _primal_point(point, M, new, back, w, u, B, psi, closed, step)
             apply_map(B, psi, w, q)
             info[2] = iteration + 1.0
-            if _closed(point, eta, new, w, q, u, scale, ridge, mu, psi, tol, level, info):
+            if _closed(point, eta, new, w, q, u, scale, ridge, mu, psi, closed, tol, level, info):
                 s[:] = new
                 info[3] = 1.0
                 break
         if turn > 0.0:
             theta = 1.0
         following = 0.5 * (1.0 + math.sqrt(1.0 + 4.0 * theta * theta))
-        for e in range(d):
-            ahead[e] = new[e] + (theta - 1.0) / following * (new[e] - s[e])
-            s[e] = new[e]
+        for b in range(psi[0].size):
+            here = slice(psi[0][b], psi[1][b])
+            _extrapolate(new[here], s[here], (theta - 1.0) / following, ahead[here])
         theta = following
     for e in range(d):
         slope[e] = (s[e] + fixed[e]) / eta
+    if closed[0].size > 0:
+        apply_adjoint(B, psi, s, back)
+        for j in range(size):
+            back[j] = point[j] - back[j]
+        separated_slope(back, M, eta, w, slope, B, closed)
+
+
+@njit(fastmath=FAST, cache=True)
+def _primal_point(point, M, s, back, w, u, B, psi, closed, step):
+    """w = the minimiser that belongs to the dual variable s."""
+    apply_adjoint(B, psi, s, back)
+    for j in range(w.size):
+        w[j] = M[j] * (point[j] - back[j])
+    if closed[0].size > 0:
+        separated_step(w, u, B, closed, step)
+
+
+@njit(fastmath=FAST, cache=True)
+def _climb(q, c, ahead, shrink, u):
+    for e in range(q.size):
+        q[e] += c[e] * ahead[e]
+        u[e] = q[e] * shrink[e]
+
+
+@njit(fastmath=FAST, cache=True)
+def _turn(q, u, c, undo, ahead, s, new):
+    """new = (q - u) / c; how far the way ahead and the step point in different directions."""
+    for e in range(q.size):
+        new[e] = (q[e] - u[e]) * undo[e]
+    turn = 0.0
+    for e in range(q.size):
+        turn += c[e] * (ahead[e] - new[e]) * (new[e] - s[e])
+    return turn
+
+
+@njit(fastmath=FAST, cache=True)
+def _extrapolate(new, s, share, ahead):
+    """ahead = new + share (new - s); then s = new."""
+    for e in range(s.size):
+        ahead[e] = new[e] + share * (new[e] - s[e])
+        s[e] = new[e]
 
 
 @njit(cache=True)
-def _closed(v, eta, s, w, at, p, scale, ridge, mu, psi, tol, level, info):
+def _closed(v, eta, s, w, at, p, scale, ridge, mu, psi, closed, tol, level, info):
     """Whether the duality gap at w, with at = B'w, is small; fills in gap and objective.
 
     s / eta is a subgradient of psi at p, so psi*(s / eta) needs no formula of its own. Where psi is infinite at B'w
-    (a constraint that is not met yet) its value at p stands in, and B'w must come close to p.
+    (a constraint that is not met yet) its value at p stands in, and B'w must come close to p. Closed blocks have no gap.
     """
     objective, widest = 0.0, 0.0
     for j in range(w.size):
@@ -215,6 +283,8 @@ def _closed(v, eta, s, w, at, p, scale, ridge, mu, psi, tol, level, info):
         widest = max(widest, abs(v[j]))
     gap, pairing, short = 0.0, 0.0, 0.0
     scratch = np.empty(s.size)
+    for b in range(closed[0].size):
+        objective += eta * scale[closed[0][b]] * block_value(closed, b, p, scratch)
     for b in range(psi[0].size):
         here, there = block_value(psi, b, at, scratch), block_value(psi, b, p, scratch)
         if not here < math.inf:

@@ -26,7 +26,7 @@ _FEWEST_STEPS, _MOST_STEPS = 30, 400  # of the method of multipliers, in an atte
 _FEWEST, _MOST = 8, 20  # proximal Newton steps in an attempt
 _OVERHEAD = 5e5  # nanoseconds of such a step, however small the problem is
 _FACES = 6  # that an attempt from the structure of an epoch may take, along edges
-_SETTLED = 1.5e-4  # relative gap from which the structure of a prox is worth a Newton step
+_SETTLED, _DEEP = 3e-5, 1e-2  # relative gap from which the structure of a prox is worth a Newton step, if tol is as deep
 _EARLY = 4.0  # epochs that an attempt before all epochs may cost
 _NEWTON = 1e7  # nanoseconds of epochs before Newton's method is tried, which takes about as long at the least
 _STEPS = 1.5  # proximal Newton steps, with a curvature each, that the epochs before the first of them may cost
@@ -137,17 +137,17 @@ class Proposals:
         if self.accelerated is None or not state.gap < 1.0:
             return None
         epoch = state.share * self.epoch
-        pace, budget = state.rate / epoch, epoch * min(left, _PATIENCE * state.epoch)
-        goal = tol if self.finisher is None else max(tol, min(_SETTLED, 0.1 * state.gap))
-        point = self.accelerated.run(state.w, state.y, tol=goal, gap=state.gap, pace=pace, budget=budget)
+        budget = epoch * min(left, _PATIENCE * state.epoch)
+        goal = tol if self.finisher is None or tol > _DEEP * _SETTLED else min(_SETTLED, 0.1 * state.gap)
+        point = self.accelerated.run(state.w, state.y, tol=goal, gap=state.gap, budget=budget)
         if point is None or not tol < point.made.relative_gap <= _SETTLED or self.finisher is None:
             return point
         # by now the structure of the prox is nearly that of the answer
-        finished = self.finisher.run(point.w, point.u, point.y, tol=tol, budget=epoch * left)
-        if finished is None:
-            return point
-        finished.made = finished.made or self.problem.certificate(finished, fresh=False, primal=finished.primal)
-        best = min(point, finished, key=lambda p: p.made.relative_gap)
+        sharp = self.accelerated.sharpened(point)
+        finished = self.finisher.run(sharp.w, sharp.u, sharp.y, tol=tol, budget=epoch * left)
+        if finished is not None:
+            finished.made = finished.made or self.problem.certificate(finished, fresh=False, primal=finished.primal)
+        best = min((p for p in (point, sharp, finished) if p is not None), key=lambda p: p.made.relative_gap)
         best.passes = self.accelerated.passes + self.finisher.passes
         return best
 
