@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import fenchel as fl
+from fenchel.kernels import teams
 from fenchel.kernels.sdca_admm import awake
 from fenchel.methods.sdca_admm import _WIDE, SDCAADMM
 
@@ -53,6 +54,31 @@ def test_a_team_finds_the_same_and_the_same_bits_every_time(n_jobs):
     result = fl.solve(problem, n_jobs=n_jobs)
     assert result.status is fl.Status.CONVERGED
     assert result.primal == pytest.approx(fl.solve(problem).primal, rel=2e-6)
+
+
+@pytest.mark.parametrize("together", [True, False])
+def test_one_thread_does_the_work_of_a_team_to_the_same_bits(together, monkeypatch):
+    problem = make(fit_intercept=True)
+    mixed = after(problem, 8, block_size=10, n_jobs=3)
+    monkeypatch.setattr(teams.Crew, "_choose", lambda crew: together)
+    state = after(problem, 8, block_size=10, n_jobs=3)
+    for key in ("w", "x", "y", "zx", "by", "u", "idle"):
+        assert np.array_equal(getattr(state, key), getattr(mixed, key)), key
+
+
+def test_a_crew_takes_the_faster_way_and_tries_the_other_again(monkeypatch):
+    crew, ways = teams.Crew(2), []
+    # a clock by which together takes longer, as if the other core were taken
+    monkeypatch.setattr(teams.time, "perf_counter", lambda: sum(10.0 if way == 2 else 1.0 for way in ways))
+
+    def work(team):
+        ways.append(team[1])
+
+    for _ in range(34):
+        crew.run(work, 1)
+    assert ways.count(1) == 34 - 3  # at first, and after 16 and 32 calls
+    assert ways.count(2) == 3 * 2
+    assert ways[-1] == 1
 
 
 def test_threads_where_they_cannot_help_change_nothing():

@@ -109,7 +109,7 @@ class Accelerated:
                     best = point
                 now = max(best.made.relative_gap, 1e-300)
                 gained = math.log(max(gap / now, 1.0))
-                share = math.log(max(now / tol, 1.0)) / max(gained, 1e-3)  # of what was spent, until the goal
+                share = math.log(max(now / max(tol, 1e-300), 1.0)) / max(gained, 1e-3)  # of what was spent, until the goal
                 if now <= tol or moved == 0:
                     break
                 if self.spent > budget and (1 + share) * self.spent > _BEYOND * budget:
@@ -122,7 +122,7 @@ class Accelerated:
     def sharpened(self, point: Point) -> Point:
         """Some steps from a point of :meth:`run` with so many rounds of the prox that its zeros and ties are exact."""
         before = self.passes
-        sharp = self._steps(point.w, point.y, 1e-300, 1.0, 0.0, _FINE_STEPS, _FINE)
+        sharp = self._steps(point.w, point.y, 0.0, 1.0, 0.0, _FINE_STEPS, _FINE)
         self.passes += before
         return sharp
 

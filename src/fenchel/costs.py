@@ -36,12 +36,12 @@ def block_size(problem, threads: int = 1) -> int:
     """Rows that cost some times as much as one step of the penalty, within 12 and 200.
 
     Along edges the penalty's steps carry news from feature to feature, so that there they must be many: once, and
-    at least 40 blocks. Elsewhere 6 times, and 10 blocks. Threads wait during these steps. Where a step costs
+    at least 40 blocks. Elsewhere 15 times, and 10 blocks. Threads wait during these steps. Where a step costs
     more than 400 rows (large graphs), half as many rows as it costs and down to 4 blocks: the passes become a few
     more, and each of them much cheaper.
     """
     cost = penalty_nanoseconds(problem) / visit_nanoseconds(problem)
     edges = np.any(np.diff(problem.map.indptr) > 1)
-    rows = (1 if edges else 6) * threads * cost
+    rows = (1 if edges else 15) * threads * cost
     blocks = min(max(16_000 / cost, 4), 40 if edges else 10)
     return int(min(np.clip(rows, 12, max(200, cost / 2)), np.ceil(problem.visits / blocks)))

@@ -139,15 +139,14 @@ def visit_by_fours(rows, layout, target, weight, block, kappa_R, rho, eta, x, v,
                    meetings):  # fmt: skip
     """The same for dense rows, four at a time: their products with v and with each other, then the four steps.
 
-    Data is read half as often, and a team can share the columns: its members add up their parts of the products and
-    then all take the same steps, the first for all of them. `sums` has two sheets, so that nobody writes where
-    somebody may still read.
+    Data is read half as often, and a team can share the columns: they are in as many parts as `sums` has, members add
+    up their parts of the products and then all take the same steps, the first for all of them. Fewer members than
+    parts (one, where cores are taken) find the same bits. `sums` has two sheets, so that nobody writes where somebody
+    may still read.
     """
     first, last, visits = block
     member, members = team[0], team[1]
-    slot, p = layout[3], four_width(rows)
-    low, high = member * p // members, (member + 1) * p // members
-    part, weights = v[low:high], kappa_R[low:high]
+    slot, p, parts = layout[3], four_width(rows), sums.shape[1]
     point, new, bend, goal, mass = np.empty(1), np.empty(1), np.empty(1), np.empty(1), np.ones(1)
     which, old, change, total = np.empty(4, dtype=np.int64), np.empty(4), np.empty(4), np.empty(10)
     bias, pull = v[slot], kappa_R[slot]
@@ -159,10 +158,12 @@ def visit_by_fours(rows, layout, target, weight, block, kappa_R, rho, eta, x, v,
             which[a] = visits[at] if visits.size > 0 else at
             old[a] = x[which[a]]
         sheet = sums[meetings % 2]
-        four_products(rows, which, low, part, weights, sheet[member])
+        for part in range(member, parts, members):
+            low, high = part * p // parts, (part + 1) * p // parts
+            four_products(rows, which, low, v[low:high], kappa_R[low:high], sheet[part])
         meetings = meet(team, meetings)
         total[:] = sheet[0]
-        for other in range(1, members):
+        for other in range(1, parts):
             for k in range(10):
                 total[k] += sheet[other, k]
         still = True
@@ -189,7 +190,9 @@ def visit_by_fours(rows, layout, target, weight, block, kappa_R, rho, eta, x, v,
                 x[i] = new[0]
                 idle[i] = 0 if change[a] != 0.0 else min(idle[i] + 1, 255)
         if not still:
-            four_subtract(rows, which, low, change, part, weights)
+            for part in range(member, parts, members):
+                low, high = part * p // parts, (part + 1) * p // parts
+                four_subtract(rows, which, low, change, v[low:high], kappa_R[low:high])
             bias -= pull * (change[0] + change[1] + change[2] + change[3])
     meetings = meet(team, meetings)
     if member == 0:

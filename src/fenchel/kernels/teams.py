@@ -12,6 +12,8 @@ import ctypes
 import functools
 import os
 import platform
+import time
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 from llvmlite import ir
@@ -19,6 +21,7 @@ from numba import njit, types
 from numba.extending import intrinsic
 
 _PATIENCE = 2_000  # turns of waiting before the processor is offered to somebody else
+_AGAIN = 16  # calls, until the slower way is tried again
 
 
 @intrinsic
@@ -94,6 +97,35 @@ def pause_address() -> int:
     name = "SwitchToThread" if os.name == "nt" else "sched_yield"
     library = ctypes.WinDLL("kernel32") if os.name == "nt" else ctypes.CDLL(None)
     return ctypes.cast(getattr(library, name), ctypes.c_void_p).value
+
+
+class Crew:
+    """Threads that stay, and the habit of leaving the work to one of them where together they are slower.
+
+    Together they are faster on cores of their own. Where others have work there too, everybody waits at every meeting
+    for whoever was put off, which can take ten times as long as no help at all.
+    """
+
+    def __init__(self, members: int):
+        self.members, self.pool, self.calls = members, ThreadPoolExecutor(members - 1), 0
+        self.seconds = {True: None, False: None}  # per unit of work, together and alone, when last tried
+
+    def run(self, function, work: int):
+        """function(team) by every member at the same time, or by one for all; the answer of the first."""
+        together = self._choose()
+        start = time.perf_counter()
+        answer = run(self.pool, self.members, function) if together else function((0, 1, np.zeros(1, np.int64), 0))
+        self.seconds[together] = (time.perf_counter() - start) / max(work, 1)
+        self.calls += 1
+        return answer
+
+    def _choose(self):
+        """The way that was faster when last tried; the other one is tried again now and then."""
+        for together, seconds in self.seconds.items():
+            if seconds is None:
+                return together
+        faster = self.seconds[True] <= self.seconds[False]
+        return faster if self.calls % _AGAIN else not faster
 
 
 def run(pool, members, function):

@@ -40,7 +40,6 @@ import functools
 import math
 import numbers
 import types
-from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import scipy.sparse as sp
@@ -60,6 +59,7 @@ _RESTLESS = 5  # epochs before any row is rested
 _LONGEST_REST = 3  # power of two of the epochs
 _COUPLED = 0.75  # weight of the moves of Z x and B y when rho is balanced
 _EARLY = 5.0  # over the epoch: the weight of the sizes beside the moves, at most a half
+_HASTE = 1.5  # times the epochs that seem to be left: what Newton's method may cost (of 1, 1.5, 2 and 3)
 _WIDE = 256  # columns from which dense rows are visited by fours
 _ARRAYS = ("x", "y", "w", "zx", "by", "u", "idle")
 _AVERAGED = ("x", "y", "w", "zx", "by")
@@ -160,7 +160,8 @@ class SDCAADMM:
         updated one after another can rest, with a smooth loss. The default preset does.
     n_jobs : int
         Threads; -1 for all cores. They share the columns of dense rows, where there are at least 256 of them, and the
-        answer is the same to the last bit for the same number of threads.
+        answer is the same to the last bit for the same number of threads. Where cores are taken by others, one thread
+        does the work of all (to the same bits): whichever was faster of late.
     """
 
     name = "sdca-admm"
@@ -302,7 +303,7 @@ class SDCAADMM:
         wide = sequential and dense and problem.single and problem.p >= _WIDE
         self.members = self.n_jobs if wide else 1
         self.how = 2 if wide else int(sequential)
-        self.pool = ThreadPoolExecutor(self.members - 1) if self.members > 1 else None
+        self.crew = _kernels()[0].Crew(self.members) if self.members > 1 else None
 
     @staticmethod
     def _column_squares(problem, units):
@@ -380,7 +381,7 @@ class SDCAADMM:
 
     def epoch(self, state: State) -> None:
         """Visit K blocks."""
-        teams, interrupts_held, kernel = _kernels()
+        _, interrupts_held, kernel = _kernels()
         problem = self.problem
         eta = self.eta * state.caution if state.caution > 1 else self.eta
         visits, bounds = self._needed(state)
@@ -396,7 +397,7 @@ class SDCAADMM:
                         self.loss_address, state.idle, self.space, fresh, team,
                     )  # fmt: skip
 
-                found = visit(_ALONE) if self.members == 1 else teams.run(self.pool, self.members, visit)
+                found = visit(_ALONE) if self.members == 1 else self.crew.run(visit, part.size)
                 moved, fresh = moved + found[0], False
         state.share = (visits.size or problem.visits) / problem.visits
         state.rested += 1 - state.share
@@ -434,10 +435,11 @@ class SDCAADMM:
         return None if self.proposals is None else self.proposals.make(state, tol, self._left(state, tol))
 
     def _left(self, state, tol):
-        """Epochs that Newton's method may cost: as many as seem to be left, and a quarter of those made at any rate."""
+        """Epochs that Newton's method may cost: somewhat more than seem to be left, for it has a way of arriving, and
+        some share of those made at any rate."""
         if not state.gap < 1.0:
-            return 0.5 * state.epoch
-        return max(0.25 * state.epoch, self.epochs_left(state, tol))
+            return 0.75 * state.epoch
+        return max(0.4 * state.epoch, _HASTE * self.epochs_left(state, tol))
 
     def epochs_left(self, state: State, tol: float) -> float:
         """Epochs until the goal is reached, at the rate of the last certificates; many if it is not known.
