@@ -109,12 +109,14 @@ class Counted(accelerated.Accelerated):
 def accelerated_steps(problem, answer):
     """Steps from zero to a relative distance of TOL from the optimum."""
     method = Counted(problem, answer.dual)
-    usual = accelerated._EVERY, accelerated._INEXACT, accelerated._INNER
-    accelerated._EVERY, accelerated._INEXACT, accelerated._INNER = 1, 1e-3, 2000
+    names = ("_FIRST", "_LAST", "_LONGEST", "_INEXACT", "_INNER")
+    usual = {name: getattr(accelerated, name) for name in names}
+    # a look after every step
+    vars(accelerated).update(_FIRST=1, _LAST=1, _LONGEST=1e-9, _INEXACT=1e-3, _INNER=2000)
     try:
-        method.run(np.zeros(problem.size), np.zeros(problem.d), tol=TOL, gap=1.0, pace=0.0, budget=np.inf)
+        method.run(np.zeros(problem.size), np.zeros(problem.d), tol=TOL, gap=1.0, budget=np.inf)
     finally:
-        accelerated._EVERY, accelerated._INEXACT, accelerated._INNER = usual
+        vars(accelerated).update(usual)
     return method.steps
 
 

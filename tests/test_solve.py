@@ -242,10 +242,10 @@ def test_resumed_at_any_epoch(penalty):
     X, y, _ = cases.data(cases.losses()["logistic"], n=230)
     problem = fl.Problem(X, y, loss="logistic", penalty=penalty, alpha=0.02, fit_intercept=True)
     with threadpool_limits(1):  # several threads of the linear algebra do not always add up in one order
-        whole = fl.solve(problem, tol=0, max_epochs=60)
+        whole = fl.solve(problem, tol=0, max_epochs=200)
         for stop in range(8, 40):
             part = fl.solve(problem, tol=0, max_epochs=stop)
-            resumed = fl.solve(problem, tol=0, max_epochs=60 - part.epochs, warm_start=part)
+            resumed = fl.solve(problem, tol=0, max_epochs=200 - part.epochs, warm_start=part)
             assert resumed.epochs == whole.epochs, stop
             for key in ("x", "y", "w", "zx"):
                 assert np.array_equal(resumed.state[key], whole.state[key]), (stop, key)
