@@ -27,7 +27,7 @@ _INNER = 30  # rounds of a prox: its dual variables go on from step to step, so 
 _FINE, _FINE_STEPS = 400, 10  # rounds and steps for zeros and ties that are to be believed
 _MOST = 10_000  # steps
 _TRIES = 100  # of one step, each shorter than the one before
-_ROUNDS = 25  # for the dual variables of a certificate
+_ROUNDS = 10  # for the dual variables of a certificate
 _GROW, _SHRINK = 1.7, 0.97  # of the curvature, where a step was too long, and after every step
 
 
