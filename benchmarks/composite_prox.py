@@ -4,7 +4,9 @@
 
 What is closed on the features (an l1 norm, groups that do not overlap, or both) is applied in closed form; the other
 terms enter through their dual, which is solved by FISTA with restarts, warm-started, until its gap is a small share of
-the last move of w. Without other terms the prox is exact.
+the last move of w, or for so many turns, a few at first and more from call to call: the dual point goes on from one
+call to the next, so that early calls gain little by more turns (measured: 30 are enough down to 1e-6, and 1e-9 needs
+hundreds). Without other terms the prox is exact.
 """
 
 from __future__ import annotations
@@ -18,8 +20,8 @@ from objective import Stack
 class CompositeProx:
     """Call it with (v, step); it keeps the dual point from call to call, and `reset` forgets it."""
 
-    def __init__(self, objective, share=1e-2, most=300):
-        self.share, self.most = share, most
+    def __init__(self, objective, share=1e-2, fewest=30, most=300):
+        self.share, self.fewest, self.most = share, fewest, most
         closed, others = objective.split
         p = objective.p
         # single features count as groups of one
@@ -38,16 +40,18 @@ class CompositeProx:
 
     def reset(self):
         self.y = np.zeros(self.dual_bounds[-1])  # per unit of step
-        self.last = None
+        self.last, self.calls = None, 0
 
     def __call__(self, v, step):
         v = np.ascontiguousarray(v, dtype=np.float64)
         w = np.empty_like(v)
         # before the first move there is none to compare with
         before = v if self.last is None else self.last
+        most = min(self.fewest + self.calls, self.most)
+        self.calls += 1
         solve_dual(
             v, step, self.members, self.bounds, self.weights, self.rows, self.columns, self.dual_bounds,
-            self.dual_weights, 1.0 / self.curvature, self.y, before, self.share, self.most, w,
+            self.dual_weights, 1.0 / self.curvature, self.y, before, self.share, most, w,
         )  # fmt: skip
         self.last = w
         return w.copy()
