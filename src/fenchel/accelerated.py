@@ -2,9 +2,9 @@ r"""Accelerated proximal gradients: for penalties that are harder than the data.
 
 Along chains, grids and other graphs the steps of SDCA-ADMM carry news from feature to feature, and where the features
 are many that takes many of them. Here every step asks for the whole prox of :math:`\psi(B^\top w)`
-(:mod:`fenchel.proximal`), to the accuracy that the last move of w makes worthwhile, and for two products with the data
-(Beck and Teboulle, 2009, with the restarts of O'Donoghue and Candès, 2015). The prox comes with its dual variables,
-which are those of the certificate.
+(:mod:`fenchel.proximal`), to the accuracy that the last move of w makes worthwhile, but in some rounds only, and for two
+products with the data (Beck and Teboulle, 2009, with the restarts of O'Donoghue and Candès, 2015). The prox comes with
+its dual variables, which are those of the certificate.
 """
 
 from __future__ import annotations
@@ -109,7 +109,8 @@ class Accelerated:
                     best = point
                 now = max(best.made.relative_gap, 1e-300)
                 gained = math.log(max(gap / now, 1.0))
-                share = math.log(max(now / max(tol, 1e-300), 1.0)) / max(gained, 1e-3)  # of what was spent, until the goal
+                # of what was spent, until the goal
+                share = math.log(max(now / max(tol, 1e-300), 1.0)) / max(gained, 1e-3)
                 if now <= tol or moved == 0:
                     break
                 if self.spent > budget and (1 + share) * self.spent > _BEYOND * budget:
@@ -119,8 +120,11 @@ class Accelerated:
             best.passes = self.passes
         return best
 
-    def sharpened(self, point: Point) -> Point:
-        """Some steps from a point of :meth:`run` with so many rounds of the prox that its zeros and ties are exact."""
+    def sharpened(self, point: Point) -> Point | None:
+        """Some steps from a point of :meth:`run` with so many rounds of the prox that its zeros and ties are exact.
+
+        None where numbers are not finite any more.
+        """
         before = self.passes
         sharp = self._steps(point.w, point.y, 0.0, 1.0, 0.0, _FINE_STEPS, _FINE)
         self.passes += before

@@ -487,7 +487,7 @@ def row_width(matrix) -> int:
 
 
 def runs_of_rows(matrix, bounds) -> tuple[np.ndarray, np.ndarray]:
-    """Rows with one entry each, in columns one after another: where the blocks begin in the runs, and these in the rows.
+    """Runs: rows with one entry each, in columns one after another. Where the blocks begin in the runs, and these.
 
     Only for blocks that are made of such runs, of 128 rows or more on average; the others have none.
     """

@@ -275,7 +275,7 @@ def _closed(v, eta, s, w, at, p, scale, ridge, mu, psi, closed, tol, level, info
     """Whether the duality gap at w, with at = B'w, is small; fills in gap and objective.
 
     s / eta is a subgradient of psi at p, so psi*(s / eta) needs no formula of its own. Where psi is infinite at B'w
-    (a constraint that is not met yet) its value at p stands in, and B'w must come close to p. Closed blocks have no gap.
+    (a constraint that is not met yet) its value at p stands in, and B'w must come close to p. Closed blocks have none.
     """
     objective, widest = 0.0, 0.0
     for j in range(w.size):

@@ -26,7 +26,8 @@ _FEWEST_STEPS, _MOST_STEPS = 30, 400  # of the method of multipliers, in an atte
 _FEWEST, _MOST = 8, 20  # proximal Newton steps in an attempt
 _OVERHEAD = 5e5  # nanoseconds of such a step, however small the problem is
 _FACES = 12  # that an attempt from the structure of an epoch may take, along edges
-_SETTLED, _DEEP = 3e-5, 1e-2  # relative gap from which the structure of a prox is worth a Newton step, if tol is as deep
+_SETTLED = 3e-5  # relative gap from which the structure of a prox is worth a Newton step
+_DEEP = 1e-2  # of that: a goal above it the prox's own steps reach as fast
 _EARLY = 4.0  # epochs that an attempt before all epochs may cost
 _NEWTON = 1e7  # nanoseconds of epochs before Newton's method is tried, which takes about as long at the least
 _STEPS = 1.5  # proximal Newton steps, with a curvature each, that the epochs before the first of them may cost
@@ -143,7 +144,7 @@ class Proposals:
         if point is None or not tol < point.made.relative_gap <= _SETTLED or self.finisher is None:
             return point
         # by now the structure of the prox is nearly that of the answer
-        sharp = self.accelerated.sharpened(point)
+        sharp = self.accelerated.sharpened(point) or point
         finished = self.finisher.run(sharp.w, sharp.u, sharp.y, tol=tol, budget=epoch * left)
         if finished is not None:
             finished.made = finished.made or self.problem.certificate(finished, fresh=False, primal=finished.primal)
