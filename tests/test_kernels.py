@@ -2,10 +2,13 @@
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 
 import fenchel as fl
 from fenchel.kernels import teams
 from fenchel.kernels.sdca_admm import awake
+from fenchel.maps import runs_of_rows
+from fenchel.methods import sdca_admm
 from fenchel.methods.sdca_admm import _WIDE, SDCAADMM
 
 
@@ -41,6 +44,32 @@ def test_by_fours_is_one_by_one(loss, weighted, fit_intercept, dtype):
         one, four = (getattr(state, key) for state in states)
         np.testing.assert_allclose(four, one, rtol=1e-9, atol=1e-11 * np.abs(one).max())
     assert np.array_equal(states[0].idle, states[1].idle)
+
+
+def test_runs_of_rows_with_one_entry():
+    keep = np.r_[0:300, 10:200]  # two runs
+    scattered, edges = np.arange(400)[::-1], fl.Difference(400).matrix(400)
+    blocks = [sp.eye_array(400, format="csr")[keep], edges, sp.eye_array(400, format="csr")[scattered]]
+    matrix = sp.csr_array(sp.vstack(blocks))
+    bounds = np.cumsum([0, *(b.shape[0] for b in blocks)])
+    in_runs, runs = runs_of_rows(matrix, bounds)
+    assert in_runs.tolist() == [0, 2, 2, 2]
+    assert runs.tolist() == [0, 300, bounds[-1]]
+    assert runs_of_rows(sp.csr_array((0, 5)), np.array([0]))[1].tolist() == [0]
+
+
+@pytest.mark.parametrize("penalty", [fl.L1(), fl.L1() + fl.L1() @ fl.Difference(_WIDE + 5) + fl.GroupL2([range(130)])])
+@pytest.mark.parametrize("fit_intercept", [False, True])
+def test_runs_change_nothing(penalty, fit_intercept, monkeypatch):
+    problem = make(fit_intercept=fit_intercept)
+    problem = fl.Problem(*problem.data.arrays, problem.target, loss="smoothed-hinge", penalty=penalty, alpha=0.01,
+                         fit_intercept=fit_intercept)  # fmt: skip
+    assert runs_of_rows(problem.map_slots, problem.bounds)[0][-1] > 0
+    with_runs = after(problem, 6)
+    monkeypatch.setattr(sdca_admm, "runs_of_rows", lambda matrix, bounds: (np.zeros(len(bounds), int), bounds[-1:]))
+    without = after(problem, 6)
+    for key in ("w", "x", "y", "by", "u"):
+        np.testing.assert_allclose(getattr(with_runs, key), getattr(without, key), rtol=1e-9, atol=1e-12)
 
 
 @pytest.mark.parametrize("n_jobs", [2, 3])

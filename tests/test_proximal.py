@@ -22,6 +22,8 @@ PENALTIES = {name: penalty for name, (penalty, _) in cases.penalties().items()} 
     "groups, maxima and a quadratic": fl.GroupL2(cases.OVERLAP) + 0.3 * fl.GroupLinf(cases.APART) + 0.2 * fl.Ridge(),
     "groups and bounds": fl.GroupL2(cases.OVERLAP) + fl.NonNegative(),
     "quadratic of differences": fl.L1() + 3.0 * (fl.Ridge() @ fl.Difference(P)),
+    "edges beside groups and bounds": fl.L1() @ fl.Difference(P) + fl.GroupL2(cases.APART) + fl.NonNegative(),
+    "edges beside scaled features": fl.L1() @ fl.Difference(P) + fl.L1() @ fl.Matrix(np.diag(np.linspace(-2, 3, P))),
     "two differences": fl.L1() @ fl.Difference(P) + 0.5 * (fl.L1() @ fl.Difference(P, order=2)),
 }
 CLOSED = ("l1", "weighted elastic net", "groups that leave features out", "trace norm", "non-negative", "box", "ridge")
@@ -93,6 +95,39 @@ def test_step_zero_and_no_effect():
     np.testing.assert_array_equal(prox(v, fl.GroupL2(cases.OVERLAP), 0.0), v)
     np.testing.assert_array_equal(prox(v, 0.0 * fl.L1(), 1.0), v)
     np.testing.assert_array_equal(prox(np.zeros(P), fl.GroupL2(cases.OVERLAP), 1.0), 0.0)
+
+
+# -- blocks that are simple in w, beside edges ---------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("penalty", "without"),
+    [
+        (fl.L1() + fl.L1() @ fl.Difference(P), [True, False]),
+        (fl.L1() @ fl.Difference(P) + fl.NonNegative(), [False, True]),
+        # of two on the same features one: the other has dual variables
+        (fl.L1() + fl.GroupL2(cases.APART) + fl.L1() @ fl.Difference(P), [True, False, False]),
+        # features in several groups, and rows that differ within a group
+        (fl.GroupL2(cases.OVERLAP) + fl.L1() @ fl.Difference(P), [False, False]),
+        (fl.GroupL2([range(P)]) @ fl.Matrix(np.diag(np.linspace(1, 2, P))) + fl.L1() @ fl.Difference(P), [False] * 2),
+        # nothing joins features
+        (fl.L1() + fl.GroupL2(cases.OVERLAP), [False, False]),
+    ],
+)
+def test_blocks_without_dual_variables(penalty, without):
+    v = np.random.default_rng(0).standard_normal(P)
+    problem = fl.Problem(np.eye(P), v, loss=fl.Squared(), penalty=penalty, alpha=0.3 / P)
+    structured = StructuredProx(problem)
+    closed = np.isin(problem.bounds[:-1], structured.solver[8][0])
+    assert closed.tolist() == without
+    w, u, slope, info = np.zeros(problem.size), np.zeros(problem.d), np.zeros(problem.d), np.zeros(4)
+    structured_prox(problem.pack(v), float(P), slope, w, u, structured.solver, (1e-14, 0.0, 100_000), info)
+    # all blocks have their subgradients: v - w = B s, inside the balls
+    np.testing.assert_allclose(P * (problem.adjoint @ slope)[:P], v - w[:P], atol=1e-6)
+    assert problem.gauge(slope) <= 1 + 1e-6
+    for block, first, last in problem._parts():
+        pairing = slope[first:last] @ (problem.map_slots @ w)[first:last]
+        assert pairing == pytest.approx(block.value(u[first:last]), abs=1e-6)
 
 
 # -- groups that are surely zero ----------------------------------------------------------------------
