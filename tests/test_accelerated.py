@@ -60,6 +60,15 @@ def test_not_tried_where_the_budget_is_small():
     assert Accelerated(problem).run(*start, tol=1e-6, gap=1.0, budget=1e3) is None
 
 
+def test_ends_at_the_deadline_with_what_it_has():
+    problem = make("logistic", "grid")
+    method = Accelerated(problem)
+    method.deadline = 0.0
+    point = method.run(np.zeros(problem.size), np.zeros(problem.d), tol=1e-6, gap=1.0, budget=1e12)
+    assert point.passes == 2.0  # one step and its certificate
+    assert problem.certificate(point).primal == pytest.approx(point.primal, rel=1e-12)
+
+
 @pytest.mark.parametrize(
     ("loss", "penalty"),
     [("hinge", EDGES["grid"]), ("logistic", fl.L1), ("logistic", lambda: fl.L1() @ fl.Difference(30, order=2))],

@@ -18,6 +18,7 @@ from threadpoolctl import threadpool_limits
 import fenchel as fl
 from fenchel.datasets import artificial_problem
 from fenchel.methods.sdca_admm import SDCAADMM
+from fenchel.multipliers import Multipliers
 
 
 @pytest.fixture
@@ -67,6 +68,43 @@ def test_time_limit(problem):
     result = fl.solve(problem, tol=0, max_epochs=10**9, time_limit=0.05, newton=False)  # which would find the answer
     assert result.status is fl.Status.TIME_LIMIT
     assert result.epochs >= 1
+
+
+@pytest.mark.parametrize(
+    "penalty", [fl.L1() + fl.L1() @ fl.Difference(cases.P), fl.GroupLinf(cases.OVERLAP), fl.GroupL2(cases.OVERLAP)]
+)
+def test_attempts_end_at_the_deadline(penalty):
+    X, y, _ = cases.data(cases.losses()["logistic"], n=230)
+    problem = fl.Problem(X, y, loss="logistic", penalty=penalty, alpha=0.02, fit_intercept=True)
+    optimum = fl.solve(problem, tol=1e-8)
+    spent = {}
+    for deadline in (0.0, np.inf):
+        method = SDCAADMM()
+        method.deadline = deadline
+        state = method.start(problem, np.random.default_rng(0))
+        points = []
+        for _ in range(40):
+            method.epoch(state)
+            before = state.newton_passes
+            point = method.proposal(state, 1e-9)
+            if point is not None:
+                points.append(state.newton_passes - before)
+                made = problem.certificate(point)
+                assert made.dual <= optimum.primal * (1 + 1e-12)
+                assert made.primal >= optimum.dual * (1 - 1e-12)
+        spent[deadline] = max(points)
+    assert spent[0.0] <= 5 < spent[np.inf]
+
+
+def test_the_method_of_multipliers_ends_at_the_deadline():
+    X, y, _ = cases.data(cases.losses()["hinge"], n=230)
+    problem = fl.Problem(X, y, loss="hinge", penalty=fl.GroupL2(cases.OVERLAP), alpha=0.02)
+    method, start = Multipliers(problem), [np.zeros(size) for size in (problem.size, problem.visits, problem.d)]
+    assert method.run(*start, tol=1e-6, steps=100).passes > 10
+    method.deadline = 0.0
+    point = method.run(*start, tol=1e-6, steps=100)
+    assert point.passes == 1.0
+    assert point.primal == pytest.approx(problem.primal_at(point.w))
 
 
 def test_callback_sees_the_iterate_and_can_stop(problem):

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import functools
 import math
+import time
 
 import numpy as np
 
@@ -41,6 +42,7 @@ class Accelerated:
 
     def __init__(self, problem: Problem):
         self.problem = problem
+        self.deadline = math.inf  # by the clock of time.perf_counter
 
     @functools.cached_property
     def prox(self):
@@ -103,7 +105,8 @@ class Accelerated:
             share = 0.0 if turned else (theta - 1) / following
             ahead, ahead_scores = new + share * (new - at), new_scores + share * (new_scores - scores)
             at, scores, theta, curvature = new, new_scores, following, _SHRINK * curvature
-            if step == due or moved == 0:
+            late = time.perf_counter() > self.deadline
+            if step == due or moved == 0 or late:
                 point = self._certified(at, scores, u, slope, reached)
                 if best is None or point.made.relative_gap < best.made.relative_gap:
                     best = point
@@ -111,7 +114,7 @@ class Accelerated:
                 gained = math.log(max(gap / now, 1.0))
                 # of what was spent, until the goal
                 share = math.log(max(now / max(tol, 1e-300), 1.0)) / max(gained, 1e-3)
-                if now <= tol or moved == 0:
+                if now <= tol or moved == 0 or late:
                     break
                 if self.spent > budget and (1 + share) * self.spent > _BEYOND * budget:
                     break

@@ -96,6 +96,7 @@ class Finisher:
         # no feature stands in two coordinates of B'w, and each of those has one: there is but one choice of y
         single = problem.map.nnz == problem.d == np.count_nonzero(problem.gram.diagonal)
         self.alone = single and problem.gram.is_diagonal
+        self.deadline = math.inf  # by the clock of time.perf_counter
         self.rooms = {}  # memory by its use: fresh memory costs more than the numbers that are written there
         entries = problem.map_slots
         self.entries = np.repeat(np.arange(problem.d), np.diff(entries.indptr)), entries.indices, entries.data
@@ -125,7 +126,7 @@ class Finisher:
         best = None
         for _ in range(_TURNS):
             self.spent += _FACE
-            if face is None or self.spent > self.budget + _GRACE:
+            if face is None or self.spent > self.budget + _GRACE or self._late():
                 break
             point, face = self._descend(face, w, y)
             if point is not None and self.rough and not self._outside(point).any():
@@ -171,7 +172,7 @@ class Finisher:
             self.passes += 2 * face.data.cost
             if not z.size:
                 break
-            if self.rough and self.spent > self.budget + _GRACE:
+            if (self.rough and self.spent > self.budget + _GRACE) or self._late():
                 break
             goal = self.goal * abs(value) if self.rough else 0.0
             move = self._direction(face, scores, bent, slope, goal)
@@ -198,6 +199,9 @@ class Finisher:
         u = problem.map_slots @ w
         u[face.zero] = 0.0
         return Point(w, x, y, zx, u, value), face
+
+    def _late(self):
+        return time.perf_counter() > self.deadline
 
     def _outside(self, point):
         """Units at zero whose dual variables are outside their ball, by unit."""
@@ -404,7 +408,7 @@ class Finisher:
             self.spent += product
             self.passes += face.data.cost * free.size / problem.visits
             curvature = float(along @ bent)
-            if not curvature > 0:
+            if not curvature > 0 or self._late():
                 break
             move = move + size / curvature * along
             left = left - size / curvature * bent

@@ -19,6 +19,7 @@ Nothing here is believed: every round ends with the problem's certificate.
 from __future__ import annotations
 
 import math
+import time
 
 import numpy as np
 import scipy.linalg
@@ -61,6 +62,7 @@ class Multipliers:
 
     def __init__(self, problem: Problem):
         self.problem = problem
+        self.deadline = math.inf  # by the clock of time.perf_counter
         self.weights = np.broadcast_to(np.asarray(problem._weights(), dtype=float), (problem.visits,)).copy()
         self.units, self.unit_count = problem.units
         sizes = np.diff(problem.bounds)
@@ -91,7 +93,7 @@ class Multipliers:
         accuracy, point = 1.0, None
         best = Certificate(problem.mean_loss(self.scores) + problem.penalty_value(self.at), -np.inf, np.inf)
         answer, centre, before = self.w, self.w, np.inf
-        while self.left > 0:
+        while self.left > 0 and time.perf_counter() < self.deadline:
             size = problem.n * abs(best.primal if np.isfinite(best.primal) else problem.mean_loss(self.scores))
             size = max(size, 1e-300)
             found = self._minimise(centre, max(accuracy, 1e-4), tol, size)
@@ -169,7 +171,7 @@ class Multipliers:
             if (low and unbalanced <= max(0.1 * accuracy * math.sqrt(moved / size), 0.1 * tol)) or rounding:
                 return x, y, u, moved, step
             last = gain
-            if self.left <= 0:
+            if self.left <= 0 or time.perf_counter() > self.deadline:
                 return None
             if not self._search(move, centre):
                 return x, y, u, moved, step

@@ -68,6 +68,7 @@ class Newton:
         self.problem = self.curvature = None
         self.pace = 1.0  # of ADMM, in units of the curvature that a coordinate sees
         self.passes = 0.0  # over the data, parts of one for H
+        self.deadline = math.inf  # by the clock of time.perf_counter
 
     def propose(self, problem: Problem, w, y, *, tol: float, steps: int) -> Point:
         """Where the steps lead, for a method that has been to w."""
@@ -112,7 +113,8 @@ class Newton:
                 break
             if best.relative_gap < 1e-11 and best.gap > 0.5 * gap:
                 break
-            if (at.w is before.w and fresh) or self.unsolved >= _UNSOLVED:
+            stuck = (at.w is before.w and fresh) or self.unsolved >= _UNSOLVED
+            if stuck or time.perf_counter() > self.deadline:
                 break
             fresh = at.w is before.w or self._missed((at.zx - before.zx) / problem.n, at.w - before.w) > _STALE
             if fresh:

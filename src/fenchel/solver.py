@@ -135,6 +135,7 @@ class _Run:
         def out_of_time():
             return self.time_limit is not None and time.perf_counter() - clock >= self.time_limit
 
+        self.method.deadline = np.inf if self.time_limit is None else clock + self.time_limit
         zero = self.problem.zero_certificate()
         # an optimum of zero is one that can be reached
         self.at_zero = zero.primal if np.isfinite(zero.primal) and self.problem.loss.attained else 0.0

@@ -59,8 +59,13 @@ class Proposals:
         wait = _STEPS * sum(newton_nanoseconds(self.problem)) if self.few else _NEWTON
         return int(np.clip(wait / self.epoch, 4, 64))
 
-    def make(self, state, tol: float, left: float) -> Point | None:
-        """A point worth a certificate, now and then; `left` are the epochs that it may cost."""
+    def make(self, state, tol: float, left: float, deadline: float = math.inf) -> Point | None:
+        """A point worth a certificate, now and then; `left` are the epochs that it may cost, and at the deadline (by the
+        clock of time.perf_counter) an attempt ends with what it has."""
+        self.deadline = deadline
+        for attempt in (self.finisher, self.accelerated):
+            if attempt is not None:
+                attempt.deadline = deadline
         doubled = state.epoch & (state.epoch - 1) == 0
         if (state.epoch == 0 and self.largest is not None) or (state.epoch and doubled and self._seems_zero(state)):
             point = self._nothing_penalised()
@@ -127,7 +132,9 @@ class Proposals:
         if self.few and (self.finisher is None or state.newton_tries % 2 == 0):
             price = newton_nanoseconds(self.problem)[1] + _OVERHEAD
             steps = int(np.clip(budget / price, _FEWEST, _MOST))
-            return Newton().propose(self.problem, state.w, state.y, tol=tol, steps=steps)
+            newton = Newton()
+            newton.deadline = self.deadline
+            return newton.propose(self.problem, state.w, state.y, tol=tol, steps=steps)
         if self.finisher is not None:
             # along edges, the structure that epochs show takes several faces to mend
             faces = _FACES if self.accelerated is not None else 1
@@ -159,4 +166,5 @@ class Proposals:
         steps = epochs * state.share * self.epoch / step_nanoseconds(self.problem)
         if steps < _FEWEST_STEPS:
             return None
+        self.multipliers.deadline = self.deadline
         return self.multipliers.run(state.w, state.x, state.y, tol=tol, steps=int(min(steps, _MOST_STEPS)))

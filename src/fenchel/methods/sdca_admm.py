@@ -165,6 +165,7 @@ class SDCAADMM:
     """
 
     name = "sdca-admm"
+    deadline = math.inf  # by the clock of time.perf_counter: attempts between epochs end there
     OPTIONS = ("preset", "rho", "gamma", "eta_z", "eta_b", "block_size", "order", "within", "column_power",
                "newton", "rest", "n_jobs")  # fmt: skip
 
@@ -432,7 +433,9 @@ class SDCAADMM:
 
     def proposal(self, state: State, tol: float):
         """A point that something faster than epochs finds from here, now and then; otherwise None."""
-        return None if self.proposals is None else self.proposals.make(state, tol, self._left(state, tol))
+        if self.proposals is None:
+            return None
+        return self.proposals.make(state, tol, self._left(state, tol), self.deadline)
 
     def _left(self, state, tol):
         """Epochs that Newton's method may cost: somewhat more than seem to be left, for it has a way of arriving, and
