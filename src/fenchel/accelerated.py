@@ -2,7 +2,7 @@ r"""Accelerated proximal gradients: for penalties that are harder than the data.
 
 Along chains, grids and other graphs the steps of SDCA-ADMM carry news from feature to feature, and where the features
 are many that takes many of them. Here every step asks for the whole prox of :math:`\psi(B^\top w)`
-(:mod:`fenchel.proximal`), to the accuracy that the last move of w makes worthwhile, but in some rounds only, and for two
+(:mod:`fenchel.proximal`), to the accuracy that the last move of w makes worthwhile or in so many rounds, and for two
 products with the data (Beck and Teboulle, 2009, with the restarts of O'Donoghue and Candès, 2015). The prox comes with
 its dual variables, which are those of the certificate.
 """

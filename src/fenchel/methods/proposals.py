@@ -60,8 +60,8 @@ class Proposals:
         return int(np.clip(wait / self.epoch, 4, 64))
 
     def make(self, state, tol: float, left: float, deadline: float = math.inf) -> Point | None:
-        """A point worth a certificate, now and then; `left` are the epochs that it may cost, and at the deadline (by the
-        clock of time.perf_counter) an attempt ends with what it has."""
+        """A point worth a certificate, now and then; `left` are the epochs that it may cost, and at the deadline (by
+        the clock of time.perf_counter) an attempt ends with what it has."""
         self.deadline = deadline
         for attempt in (self.finisher, self.accelerated):
             if attempt is not None:
