@@ -439,9 +439,9 @@ class SDCAADMM:
 
     def _left(self, state, tol):
         """Epochs that Newton's method may cost: somewhat more than seem to be left, for it has a way of arriving, and
-        some share of those made at any rate."""
+        some share of those made at any rate; as many as were made where nobody knows."""
         if not state.gap < 1.0:
-            return 0.75 * state.epoch
+            return float(state.epoch)
         return max(0.4 * state.epoch, _HASTE * self.epochs_left(state, tol))
 
     def epochs_left(self, state: State, tol: float) -> float:
