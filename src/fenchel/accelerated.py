@@ -20,7 +20,8 @@ from .problem import Problem
 from .proximal import CompiledPenalty, StructuredProx
 
 _FIRST, _LAST = 10, 5  # steps before the first certificate, and between the last ones
-_LONGEST = 0.5  # of the steps so far: without a certificate
+_LONGEST = 1.0  # of the steps so far: without a certificate
+_HOPE = 0.8  # of the steps that seem to be left, likewise
 _FEWEST = 15  # steps that an attempt must be able to afford
 _INEXACT = 0.02  # of the square of the last move: gap that a prox may leave
 _BEYOND = 3.0  # times the budget, where the goal is in sight
@@ -118,7 +119,7 @@ class Accelerated:
                     break
                 if self.spent > budget and (1 + share) * self.spent > _BEYOND * budget:
                     break
-                due = step + math.ceil(min(max(0.5 * share * step, _LAST), _LONGEST * step))
+                due = step + math.ceil(min(max(_HOPE * share * step, _LAST), _LONGEST * step))
         if best is not None:
             best.passes = self.passes
         return best
