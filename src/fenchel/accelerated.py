@@ -22,7 +22,7 @@ from .proximal import CompiledPenalty, StructuredProx
 _FIRST, _LAST = 10, 5  # steps before the first certificate, and between the last ones
 _LONGEST = 1.0  # of the steps so far: without a certificate
 _HOPE = 0.8  # of the steps that seem to be left, likewise
-_FEWEST = 15  # steps that an attempt must be able to afford
+_FEWEST = 30  # steps that an attempt must be able to afford
 _INEXACT = 0.02  # of the square of the last move: gap that a prox may leave
 _BEYOND = 3.0  # times the budget, where the goal is in sight
 _INNER = 30  # rounds of a prox: its dual variables go on from step to step, so that more of them gain little
