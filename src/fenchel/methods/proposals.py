@@ -21,6 +21,7 @@ from ..newton import Newton, newton_nanoseconds, worthwhile
 from ..penalties import Separable
 from ..problem import Problem
 
+HASTE = 1.5  # times the epochs that seem to be left: what an attempt may cost (of 1, 1.5, 2 and 3)
 _PATIENCE = 4.0  # times the epochs so far, what an attempt other than on a face may cost
 _FEWEST_STEPS, _MOST_STEPS = 30, 400  # of the method of multipliers, in an attempt
 _FEWEST, _MOST = 8, 20  # proximal Newton steps in an attempt
@@ -145,7 +146,7 @@ class Proposals:
         if self.accelerated is None or not state.gap < 1.0:
             return None
         epoch = state.share * self.epoch
-        budget = epoch * min(left, _PATIENCE * state.epoch)
+        budget = epoch * min(left / HASTE, _PATIENCE * state.epoch)  # steps that grow slow at the end deserve no haste
         goal = tol if self.finisher is None or tol > _DEEP * _SETTLED else min(_SETTLED, 0.1 * state.gap)
         point = self.accelerated.run(state.w, state.y, tol=goal, gap=state.gap, budget=budget)
         if point is None or not tol < point.made.relative_gap <= _SETTLED or self.finisher is None:

@@ -49,7 +49,7 @@ from ..maps import row_width, runs_of_rows, spectral_norm
 from ..penalties import compiled_prox
 from ..problem import Problem
 from .blocks import block_norms, epoch_parts
-from .proposals import Proposals
+from .proposals import HASTE, Proposals
 
 _REACH = 30.0  # how far rho may move from |w| / |x|
 _ALL = np.zeros(0, dtype=np.int64)  # stands for all visits
@@ -59,7 +59,6 @@ _RESTLESS = 5  # epochs before any row is rested
 _LONGEST_REST = 3  # power of two of the epochs
 _COUPLED = 0.75  # weight of the moves of Z x and B y when rho is balanced
 _EARLY = 5.0  # over the epoch: the weight of the sizes beside the moves, at most a half
-_HASTE = 1.5  # times the epochs that seem to be left: what Newton's method may cost (of 1, 1.5, 2 and 3)
 _WIDE = 256  # columns from which dense rows are visited by fours
 _ARRAYS = ("x", "y", "w", "zx", "by", "u", "idle")
 _AVERAGED = ("x", "y", "w", "zx", "by")
@@ -442,7 +441,7 @@ class SDCAADMM:
         some share of those made at any rate; as many as were made where nobody knows."""
         if not state.gap < 1.0:
             return float(state.epoch)
-        return max(0.4 * state.epoch, _HASTE * self.epochs_left(state, tol))
+        return max(0.4 * state.epoch, HASTE * self.epochs_left(state, tol))
 
     def epochs_left(self, state: State, tol: float) -> float:
         """Epochs until the goal is reached, at the rate of the last certificates; many if it is not known.
