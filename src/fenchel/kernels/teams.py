@@ -21,6 +21,7 @@ from numba import njit, types
 from numba.extending import intrinsic
 
 _PATIENCE = 2_000  # turns of waiting before the processor is offered to somebody else
+ALONE = (0, 1, np.zeros(1, dtype=np.int64), 0)  # a team of one, which meets nobody
 _AGAIN = 16  # calls, until the slower way is tried again
 
 
@@ -114,7 +115,7 @@ class Crew:
         """function(team) by every member at the same time, or by one for all; the answer of the first."""
         together = self._choose()
         start = time.perf_counter()
-        answer = run(self.pool, self.members, function) if together else function((0, 1, np.zeros(1, np.int64), 0))
+        answer = run(self.pool, self.members, function) if together else function(ALONE)
         self.seconds[together] = (time.perf_counter() - start) / max(work, 1)
         self.calls += 1
         return answer

@@ -54,7 +54,6 @@ from .proposals import HASTE, Proposals
 _REACH = 30.0  # how far rho may move from |w| / |x|
 _ALL = np.zeros(0, dtype=np.int64)  # stands for all visits
 _NOTHING_HELD = contextlib.nullcontext()
-_ALONE = (0, 1, np.zeros(1, dtype=np.int64), 0)  # a team of one, see kernels/teams.py
 _RESTLESS = 5  # epochs before any row is rested
 _LONGEST_REST = 3  # power of two of the epochs
 _COUPLED = 0.75  # weight of the moves of Z x and B y when rho is balanced
@@ -381,7 +380,7 @@ class SDCAADMM:
 
     def epoch(self, state: State) -> None:
         """Visit K blocks."""
-        _, interrupts_held, kernel = _kernels()
+        teams, interrupts_held, kernel = _kernels()
         problem = self.problem
         eta = self.eta * state.caution if state.caution > 1 else self.eta
         visits, bounds = self._needed(state)
@@ -397,7 +396,7 @@ class SDCAADMM:
                         self.loss_address, state.idle, self.space, fresh, team,
                     )  # fmt: skip
 
-                found = visit(_ALONE) if self.members == 1 else self.crew.run(visit, part.size)
+                found = visit(teams.ALONE) if self.members == 1 else self.crew.run(visit, part.size)
                 moved, fresh = moved + found[0], False
         state.share = (visits.size or problem.visits) / problem.visits
         state.rested += 1 - state.share
