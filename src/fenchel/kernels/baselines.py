@@ -26,7 +26,7 @@ from numba import njit
 
 from .calls import call_step
 from .prox import apply_adjoint, apply_map, block_prox, separated_prox, structured_prox
-from .rows import FAST, locate, row_add, row_dot
+from .rows import KERNEL, LEAN, locate, row_add, row_dot
 
 # codes of the step sizes; the first three are for descent, the others for dual averaging
 STEP_SIZES = {"sqrt": 0, "strong": 1, "constant": 2, "dual-sqrt": 3, "dual-linear": 4}
@@ -55,7 +55,7 @@ def buffers(bounds):
     return np.empty(size), np.empty(size), np.ones(size), np.empty(size), np.ones(size)
 
 
-@njit(fastmath=FAST, cache=True)
+@njit(cache=True, **LEAN)
 def block_scores(data, first, last, w, space):
     """Scores, targets and weights of the visits first .. last."""
     rows, layout, target, weight, _bounds, _bias = data
@@ -77,7 +77,7 @@ def block_slopes(data, loss, first, last, w, space):
     return slope
 
 
-@njit(fastmath=FAST, cache=True)
+@njit(cache=True, **LEAN)
 def add_rows(data, first, last, x, scale, out):
     """out += scale Z_I x for the visits I = first .. last; x is indexed from `first`."""
     rows, layout, _target, _weight, _bounds, bias = data
@@ -99,13 +99,13 @@ def gradient(data, loss, n, k, w, g, space):
     add_rows(data, first, last, slope, (bounds.size - 1) / n, g)
 
 
-@njit(fastmath=FAST, cache=True)
+@njit(cache=True, **LEAN)
 def average(mean, new, t):
     for j in range(mean.size):
         mean[j] += (new[j] - mean[j]) / t
 
 
-@njit(fastmath=FAST, cache=True)
+@njit(cache=True, **KERNEL)
 def solve_rows(data, loss, first, last, x, v, tau, squares, tol, most, space):
     """min over x_I of sum (s f)*(x_i) + |Z_I x_I|^2 tau/2 - c'Z_I x_I, by sweeps over the coordinates.
 
@@ -145,7 +145,7 @@ def solve_rows(data, loss, first, last, x, v, tau, squares, tol, most, space):
 # -- methods that split w and u = B'w -----------------------------------------------------------------
 
 
-@njit(fastmath=FAST, cache=True)
+@njit(cache=True, **KERNEL)
 def multiplier_pull(B, psi, w, u, lam, rho, room, out):
     """out = B (lam - rho (B'w - u)); `room` is scratch space of u's length."""
     apply_map(B, psi, w, room)
@@ -154,7 +154,7 @@ def multiplier_pull(B, psi, w, u, lam, rho, room, out):
     apply_adjoint(B, psi, room, out)
 
 
-@njit(fastmath=FAST, cache=True)
+@njit(cache=True, **KERNEL)
 def split_step(w, u, lam, rho, penalty, room):
     """u = prox of psi/rho at B'w - lam/rho, and lam -= rho (B'w - u)."""
     B, psi, shrink, step = penalty
@@ -166,7 +166,7 @@ def split_step(w, u, lam, rho, penalty, room):
         lam[e] -= rho * (room[e] - u[e])
 
 
-@njit(fastmath=FAST, cache=True, nogil=True)
+@njit(cache=True, nogil=True, **KERNEL)
 def opg_admm_epoch(data, order, loss, n, penalty, rule, t, w, u, lam, mean_w, mean_lam):
     """OPG-ADMM. rule: kind of step size, eta0, mu, rho, largest eigenvalue of BB'."""
     kind, eta0, mu, rho, top = rule
@@ -183,7 +183,7 @@ def opg_admm_epoch(data, order, loss, n, penalty, rule, t, w, u, lam, mean_w, me
         average(mean_lam, lam, t)
 
 
-@njit(fastmath=FAST, cache=True, nogil=True)
+@njit(cache=True, nogil=True, **KERNEL)
 def ol_admm_epoch(data, order, loss, n, penalty, rule, t, w, u, lam, mean_w, mean_lam, x, squares, tol, most):
     """OL-ADMM: as OPG-ADMM with the loss of the block itself; x remembers each block's last dual variables."""
     kind, eta0, mu, rho, top = rule
@@ -205,7 +205,7 @@ def ol_admm_epoch(data, order, loss, n, penalty, rule, t, w, u, lam, mean_w, mea
         average(mean_lam, lam, t)
 
 
-@njit(fastmath=FAST, cache=True, nogil=True)
+@njit(cache=True, nogil=True, **KERNEL)
 def rda_admm_epoch(data, order, loss, n, penalty, rule, t, w, u, lam, mean_w, mean_lam, gbar, mean_u):
     """RDA-ADMM: the w-step sees the means of everything, the steps of u and lam do not."""
     kind, eta0, mu, rho, top = rule
@@ -227,7 +227,7 @@ def rda_admm_epoch(data, order, loss, n, penalty, rule, t, w, u, lam, mean_w, me
 # -- methods with the proximal operator of the whole penalty -------------------------------------------
 
 
-@njit(fastmath=FAST, cache=True, nogil=True)
+@njit(cache=True, nogil=True, **KERNEL)
 def proximal_epoch(data, order, loss, n, solver, rule, t, w, u, slope, mean_w, mean_slope, gbar, dual_averaging):
     """FOBOS, or with dual averaging RDA. rule: kind of step size, eta0, mu, and the rule of the prox."""
     kind, eta0, mu, prox_rule = rule
@@ -245,7 +245,7 @@ def proximal_epoch(data, order, loss, n, solver, rule, t, w, u, slope, mean_w, m
         average(mean_slope, slope, t)
 
 
-@njit(fastmath=FAST, cache=True, nogil=True)
+@njit(cache=True, nogil=True, **KERNEL)
 def sag_epoch(data, order, loss, n, solver, eta, prox_rule, w, u, slope, a, total, unbiased):
     """Proximal SAG, or SAGA where unbiased. a: the last slope of every visit; total = Z a."""
     bounds = data[4]
@@ -270,7 +270,7 @@ def sag_epoch(data, order, loss, n, solver, eta, prox_rule, w, u, slope, a, tota
 # -- dual methods -------------------------------------------------------------------------------------
 
 
-@njit(fastmath=FAST, cache=True)
+@njit(cache=True, **KERNEL)
 def joint_step(data, loss, first, last, x, zx, v, bend, space):
     """x_i = prox of (s f)*/bend_i at x_i + z_i'v / bend_i for all visits of the block at once; updates zx."""
     block_scores(data, first, last, v, space)
@@ -287,7 +287,7 @@ def joint_step(data, loss, first, last, x, zx, v, bend, space):
     add_rows(data, first, last, new, 1.0, zx)
 
 
-@njit(fastmath=FAST, cache=True, nogil=True)
+@njit(cache=True, nogil=True, **KERNEL)
 def batch_admm_epoch(data, loss, penalty, rho, eta_b, bend, x, y, w, zx, u):
     """Linearised ADMM on the dual: all rows, then w -= rho (Z x + B y)."""
     B, psi, shrink, step = penalty
@@ -312,7 +312,7 @@ def batch_admm_epoch(data, loss, penalty, rho, eta_b, bend, x, y, w, zx, u):
         w[j] -= rho * (zx[j] + by[j])
 
 
-@njit(fastmath=FAST, cache=True, nogil=True)
+@njit(cache=True, nogil=True, **KERNEL)
 def exact_admm_epoch(data, loss, n, solver, rho, squares, prox_rule, tol, most, x, slope, w, zx, u):
     """ADMM on the dual with both steps exact; returns the sweeps over the rows.
 
@@ -329,7 +329,7 @@ def exact_admm_epoch(data, loss, n, solver, rho, squares, prox_rule, tol, most, 
     return sweeps
 
 
-@njit(fastmath=FAST, cache=True)
+@njit(cache=True, **KERNEL)
 def conjugate_gradient(zx, n, v, w, u, slope, solver, M, step):
     """w = gradient of the conjugate of psi(B'.) at -Z x / n, for a penalty with a quadratic 1/M and a simple B."""
     for j in range(w.size):
@@ -337,7 +337,7 @@ def conjugate_gradient(zx, n, v, w, u, slope, solver, M, step):
     separated_prox(v, M, 1.0, w, u, slope, solver[0], solver[1], solver[2], step)
 
 
-@njit(fastmath=FAST, cache=True, nogil=True)
+@njit(cache=True, nogil=True, **KERNEL)
 def sdca_epoch(data, order, loss, n, solver, M, bend, x, zx, w, u):
     """Proximal SDCA, the rows of a block together."""
     bounds = data[4]
@@ -348,7 +348,7 @@ def sdca_epoch(data, order, loss, n, solver, M, bend, x, zx, w, u):
     conjugate_gradient(zx, n, v, w, u, slope, solver, M, step)
 
 
-@njit(fastmath=FAST, cache=True, nogil=True)
+@njit(cache=True, nogil=True, **KERNEL)
 def asdca_epoch(data, order, loss, n, solver, M, theta, x, zx, w, u):
     """Accelerated mini-batch SDCA: slopes at a point between w and the dual's own, mixed into x and w."""
     bounds = data[4]

@@ -15,6 +15,7 @@ from numba.core import event
 from numba.core.dispatcher import Dispatcher
 
 from .calls import PROX_CTYPE, PROX_SIGNATURE, STEP_CTYPE, STEP_SIGNATURE
+from .rows import KERNEL
 
 logger = logging.getLogger("fenchel")
 
@@ -40,13 +41,13 @@ event.register("numba:compile", _Announce())
 @functools.cache
 def compile_step(function):
     """A loss's dual step, written over pointers as in `losses.py`, as a C function."""
-    return cfunc(STEP_SIGNATURE, cache=True)(function)
+    return cfunc(STEP_SIGNATURE, cache=True, **KERNEL)(function)
 
 
 @functools.cache
 def compile_prox(function):
     """A penalty's prox, written over pointers as in `penalties.py`, as a C function."""
-    return cfunc(PROX_SIGNATURE, cache=True)(function)
+    return cfunc(PROX_SIGNATURE, cache=True, **KERNEL)(function)
 
 
 @contextlib.contextmanager

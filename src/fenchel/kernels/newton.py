@@ -17,12 +17,12 @@ import numpy as np
 from numba import njit
 
 from .prox import apply_adjoint, apply_map, block_prox
-from .rows import FAST, locate, row_add, row_dot
+from .rows import KERNEL, LEAN, locate, row_add, row_dot
 
 _AHEAD = 1.6  # over-relaxation
 
 
-@njit(fastmath=FAST, cache=True, nogil=True)
+@njit(cache=True, nogil=True, **KERNEL)
 def solve_model(inverse, goal, v, u, y, r, scale, ridge, B, psi, tol, most, info):
     """ADMM on the model from (u, y); v, u and y are overwritten.
 
@@ -57,7 +57,7 @@ def solve_model(inverse, goal, v, u, y, r, scale, ridge, B, psi, tol, most, info
             break
 
 
-@njit(fastmath=FAST, cache=True, nogil=True)
+@njit(cache=True, nogil=True, **LEAN)
 def add_coupling(B, r, out):
     """out += B diag(r) B'."""
     start, column, value = B
@@ -68,7 +68,7 @@ def add_coupling(B, r, out):
                 line[column[b]] += weight * value[b]
 
 
-@njit(fastmath=FAST, cache=True, nogil=True)
+@njit(cache=True, nogil=True, **LEAN)
 def sparse_curvature(data, indices, indptr, layout, bend, out):
     """out += the sum over visits of bend_i z_i z_i' for CSR rows, each pair of different entries in one place only."""
     outputs, stride, offset, slot = layout
@@ -90,7 +90,7 @@ def sparse_curvature(data, indices, indptr, layout, bend, out):
         ones[slot] += bend[i]
 
 
-@njit(fastmath=FAST, cache=True, nogil=True)
+@njit(cache=True, nogil=True, **LEAN)
 def curvature_product(rows, layout, listed, bend, v, out):
     """out += the sum over the listed visits of bend_i z_i z_i'v, in one pass over their rows."""
     slot = layout[3]
@@ -101,7 +101,7 @@ def curvature_product(rows, layout, listed, bend, v, out):
         out[start + slot] += pull
 
 
-@njit(fastmath=FAST, cache=True, nogil=True)
+@njit(cache=True, nogil=True, **LEAN)
 def reduce_dense(X, first, feature, column, side, out):
     """out[r] = N'z for the dense rows from `first` on; feature j stands in column[j] with the sign side[j]."""
     for r in range(out.shape[0]):
@@ -110,7 +110,7 @@ def reduce_dense(X, first, feature, column, side, out):
             line[column[j]] += side[j] * row[feature[j]]
 
 
-@njit(fastmath=FAST, cache=True, nogil=True)
+@njit(cache=True, nogil=True, **KERNEL)
 def merge_columns(rows, n, stride, old, new, side, count):
     """Column new[j] of n rows in place: the sum of side[j] times column old[j]. Row r begins at r * stride."""
     line = np.empty(count)
@@ -122,7 +122,7 @@ def merge_columns(rows, n, stride, old, new, side, count):
         row[:count] = line
 
 
-@njit(fastmath=FAST, cache=True, nogil=True)
+@njit(cache=True, nogil=True, **LEAN)
 def reduce_sparse(data, indices, indptr, first, column, side, out):
     """The same for CSR rows; column[j] is negative where feature j plays no part."""
     for r in range(out.shape[0]):
@@ -133,7 +133,7 @@ def reduce_sparse(data, indices, indptr, first, column, side, out):
                 line[column[j]] += side[j] * data[k]
 
 
-@njit(fastmath=FAST, cache=True, nogil=True)
+@njit(cache=True, nogil=True, **KERNEL)
 def reduced_sparse_curvature(data, indices, indptr, bend, column, side, ones, out):
     """out += the sum of bend_i N'z_i z_i'N for CSR rows; `ones` is the intercept's column, or negative."""
     widest = 0

@@ -24,10 +24,10 @@ import numpy as np
 from numba import njit
 
 from .calls import call_prox
-from .rows import FAST
+from .rows import KERNEL, LEAN
 
 
-@njit(fastmath=FAST, cache=True)
+@njit(cache=True, **LEAN)
 def apply_map(B, psi, v, out):
     """out = B'v, on the rows of the blocks in psi."""
     for b in range(psi[0].size):
@@ -48,7 +48,7 @@ def apply_map(B, psi, v, out):
                 o[e] = total
 
 
-@njit(fastmath=FAST, cache=True)
+@njit(cache=True, **LEAN)
 def apply_adjoint(B, psi, s, out):
     """out = B s, from the rows of the blocks in psi."""
     out[:] = 0.0
@@ -69,21 +69,21 @@ def apply_adjoint(B, psi, s, out):
                     out[col[k]] += val[k] * part[e]
 
 
-@njit(cache=True)
+@njit(cache=True, **LEAN)
 def block_prox(psi, u, step):
     """u = prox of psi at u, block by block; `step` has one entry per coordinate."""
     for b in range(psi[0].size):
         call_prox(psi[3][b], psi[1][b] - psi[0][b], psi[0][b], u, step, psi[5][b], psi[6][b])
 
 
-@njit(cache=True)
+@njit(cache=True, **LEAN)
 def block_value(psi, b, u, out):
     """psi_b(u) without its scale and quadratic; `out` is scratch space of u's length."""
     call_prox(psi[4][b], psi[1][b] - psi[0][b], psi[0][b], u, out, psi[5][b], psi[6][b])
     return out[psi[0][b]]
 
 
-@njit(fastmath=FAST, cache=True)
+@njit(cache=True, **LEAN)
 def separated_prox(v, M, eta, w, u, slope, B, psi, scale, step):
     """w = argmin 1/2 |w - M v|^2 in the metric 1/M plus eta psi(B'w), where B' only renames and scales features.
 
@@ -97,7 +97,7 @@ def separated_prox(v, M, eta, w, u, slope, B, psi, scale, step):
     separated_slope(v, M, eta, w, slope, B, psi)
 
 
-@njit(fastmath=FAST, cache=True)
+@njit(cache=True, **LEAN)
 def separated_steps(M, eta, B, psi, scale, step):
     """The steps of such blocks, on their rows of B'."""
     for b in range(psi[0].size):
@@ -106,7 +106,7 @@ def separated_steps(M, eta, B, psi, scale, step):
             step[e] = eta * a * a * M[B[1][B[0][e]]] * scale[e]
 
 
-@njit(fastmath=FAST, cache=True)
+@njit(cache=True, **LEAN)
 def separated_step(w, u, B, psi, step):
     """w, which is M v before, becomes the prox; u = B'w."""
     for b in range(psi[0].size):
@@ -122,7 +122,7 @@ def separated_step(w, u, B, psi, step):
             w[col[e]] = u_b[e] / val[e]
 
 
-@njit(fastmath=FAST, cache=True)
+@njit(cache=True, **LEAN)
 def separated_slope(v, M, eta, w, slope, B, psi):
     """Their subgradients at w, the prox of v."""
     for b in range(psi[0].size):
@@ -160,7 +160,7 @@ def screen(v, eta, B, units, dead, s):
                     v[B[1][e]] = 0.0
 
 
-@njit(fastmath=FAST, cache=True, nogil=True)
+@njit(cache=True, nogil=True, **KERNEL)
 def structured_prox(v, eta, slope, w, u, solver, rule, info):
     """w = argmin 1/2 |w - v|^2 + eta (psi(B'w) + mu/2 |w|^2): FISTA with restarts on the dual.
 
@@ -234,7 +234,7 @@ def structured_prox(v, eta, slope, w, u, solver, rule, info):
         separated_slope(back, M, eta, w, slope, B, closed)
 
 
-@njit(fastmath=FAST, cache=True)
+@njit(cache=True, **LEAN)
 def _primal_point(point, M, s, back, w, u, B, psi, closed, step):
     """w = the minimiser that belongs to the dual variable s."""
     apply_adjoint(B, psi, s, back)
@@ -244,14 +244,14 @@ def _primal_point(point, M, s, back, w, u, B, psi, closed, step):
         separated_step(w, u, B, closed, step)
 
 
-@njit(fastmath=FAST, cache=True)
+@njit(cache=True, **LEAN)
 def _climb(q, c, ahead, shrink, u):
     for e in range(q.size):
         q[e] += c[e] * ahead[e]
         u[e] = q[e] * shrink[e]
 
 
-@njit(fastmath=FAST, cache=True)
+@njit(cache=True, **LEAN)
 def _turn(q, u, c, undo, ahead, s, new):
     """new = (q - u) / c; how far the way ahead and the step point in different directions."""
     for e in range(q.size):
@@ -262,7 +262,7 @@ def _turn(q, u, c, undo, ahead, s, new):
     return turn
 
 
-@njit(fastmath=FAST, cache=True)
+@njit(cache=True, **LEAN)
 def _extrapolate(new, s, share, ahead):
     """ahead = new + share (new - s); then s = new."""
     for e in range(s.size):

@@ -15,9 +15,15 @@ from __future__ import annotations
 
 import numpy as np
 from numba import njit, types
+from numba.core.cpu import CPUTargetOptions
 from numba.extending import overload
 
 FAST = {"reassoc", "contract", "nsz", "arcp"}  # sums may be reordered; NaN and infinity keep their meaning
+# Options of all kernels. A division by zero gives infinity: to look out for it everywhere would take long.
+KERNEL = {"fastmath": FAST, "error_model": "numpy"}
+# Kernels that allocate nothing need not count who refers to which array. They make views by the thousand, and counting
+# these took longer than the work on rows of up to 200 columns (measured; numba has no public name for the option).
+LEAN = KERNEL | ({"_nrt": False} if hasattr(CPUTargetOptions, "_nrt") else {})
 
 
 def row_dot(rows, i, v, start):
@@ -44,8 +50,12 @@ def four_width(rows):
     """Columns of dense rows."""
 
 
-def four_products(rows, which, low, v, metric, out):
-    """Of four dense rows, from column `low` on: the products with v, then those of the pairs, in the metric."""
+def four_products(rows, which, low, v, out):
+    """The products of four dense rows with v, from column `low` on: out[:4]."""
+
+
+def four_all_products(rows, which, low, v, metric, out):
+    """The same, and the products of the pairs of the four rows in the metric: out[4:]."""
 
 
 def four_subtract(rows, which, low, change, v, metric):
@@ -56,7 +66,7 @@ def _dense(rows):
     return isinstance(rows, types.BaseTuple) and len(rows) == 1
 
 
-@overload(row_dot, jit_options={"fastmath": FAST})
+@overload(row_dot, jit_options=LEAN)
 def _row_dot(rows, i, v, start):
     if _dense(rows):
 
@@ -82,7 +92,7 @@ def _row_dot(rows, i, v, start):
     return csr
 
 
-@overload(row_add, jit_options={"fastmath": FAST})
+@overload(row_add, jit_options=LEAN)
 def _row_add(rows, i, scale, v, start):
     if _dense(rows):
 
@@ -104,7 +114,7 @@ def _row_add(rows, i, scale, v, start):
     return csr
 
 
-@overload(row_add_scaled, jit_options={"fastmath": FAST})
+@overload(row_add_scaled, jit_options=LEAN)
 def _row_add_scaled(rows, i, scale, v, metric, start):
     if _dense(rows):
 
@@ -130,62 +140,97 @@ def _row_add_scaled(rows, i, scale, v, metric, start):
 # Rows by fours are for dense data; the kernel that asks for them is compiled for sparse data too, where it must not.
 
 
-@overload(four_width)
+@overload(four_width, jit_options=LEAN)
 def _four_width(rows):
     if _dense(rows):
         return lambda rows: rows[0].shape[1]
     return lambda rows: 0
 
 
-@njit(cache=True)
-def _four(X, which, low, high):
-    return X[which[0], low:high], X[which[1], low:high], X[which[2], low:high], X[which[3], low:high]
-
-
-@overload(four_products, jit_options={"fastmath": FAST})
-def _four_products(rows, which, low, v, metric, out):
+@overload(four_products, jit_options=LEAN)
+def _four_products(rows, which, low, v, out):
     if not _dense(rows):
-        return lambda rows, which, low, v, metric, out: None
+        return lambda rows, which, low, v, out: None
 
-    def dense(rows, which, low, v, metric, out):
-        r0, r1, r2, r3 = _four(rows[0], which, low, low + v.size)
-        s0 = s1 = s2 = s3 = 0.0
-        g10 = g20 = g21 = g30 = g31 = g32 = 0.0
-        for j in range(v.size):
-            a, b, c, d = float(r0[j]), float(r1[j]), float(r2[j]), float(r3[j])
-            s0 += a * v[j]
-            s1 += b * v[j]
-            s2 += c * v[j]
-            s3 += d * v[j]
-            a *= metric[j]
-            g10 += a * b
-            g20 += a * c
-            g30 += a * d
-            b *= metric[j]
-            g21 += b * c
-            g31 += b * d
-            g32 += metric[j] * c * d
-        out[0], out[1], out[2], out[3] = s0, s1, s2, s3
-        out[4], out[5], out[6], out[7], out[8], out[9] = g10, g20, g21, g30, g31, g32
+    def dense(rows, which, low, v, out):
+        X, high = rows[0], low + v.size
+        _products(
+            X[which[0], low:high], X[which[1], low:high], X[which[2], low:high], X[which[3], low:high], v, out
+        )  # fmt: skip
 
     return dense
 
 
-@overload(four_subtract, jit_options={"fastmath": FAST})
+@njit(cache=True, **LEAN)
+def _products(r0, r1, r2, r3, v, out):
+    s0 = s1 = s2 = s3 = 0.0
+    for j in range(v.size):
+        s0 += r0[j] * v[j]
+        s1 += r1[j] * v[j]
+        s2 += r2[j] * v[j]
+        s3 += r3[j] * v[j]
+    out[0], out[1], out[2], out[3] = s0, s1, s2, s3
+
+
+@overload(four_all_products, jit_options=LEAN)
+def _four_all_products(rows, which, low, v, metric, out):
+    if not _dense(rows):
+        return lambda rows, which, low, v, metric, out: None
+
+    def dense(rows, which, low, v, metric, out):
+        X, high = rows[0], low + v.size
+        _all_products(
+            X[which[0], low:high], X[which[1], low:high], X[which[2], low:high], X[which[3], low:high], v, metric, out
+        )  # fmt: skip
+
+    return dense
+
+
+@njit(cache=True, **LEAN)
+def _all_products(r0, r1, r2, r3, v, metric, out):
+    s0 = s1 = s2 = s3 = 0.0
+    g10 = g20 = g21 = g30 = g31 = g32 = 0.0
+    for j in range(v.size):
+        a, b, c, d = float(r0[j]), float(r1[j]), float(r2[j]), float(r3[j])
+        s0 += a * v[j]
+        s1 += b * v[j]
+        s2 += c * v[j]
+        s3 += d * v[j]
+        a *= metric[j]
+        g10 += a * b
+        g20 += a * c
+        g30 += a * d
+        b *= metric[j]
+        g21 += b * c
+        g31 += b * d
+        g32 += metric[j] * c * d
+    out[0], out[1], out[2], out[3] = s0, s1, s2, s3
+    out[4], out[5], out[6], out[7], out[8], out[9] = g10, g20, g21, g30, g31, g32
+
+
+@overload(four_subtract, jit_options=LEAN)
 def _four_subtract(rows, which, low, change, v, metric):
     if not _dense(rows):
         return lambda rows, which, low, change, v, metric: None
 
     def dense(rows, which, low, change, v, metric):
-        r0, r1, r2, r3 = _four(rows[0], which, low, low + v.size)
-        a, b, c, d = change[0], change[1], change[2], change[3]
-        for j in range(v.size):
-            v[j] -= metric[j] * (a * r0[j] + b * r1[j] + c * r2[j] + d * r3[j])
+        X, high = rows[0], low + v.size
+        _subtract(
+            X[which[0], low:high], X[which[1], low:high], X[which[2], low:high], X[which[3], low:high],
+            change, v, metric,
+        )  # fmt: skip
 
     return dense
 
 
-@overload(row_clear)
+@njit(cache=True, **LEAN)
+def _subtract(r0, r1, r2, r3, change, v, metric):
+    a, b, c, d = change[0], change[1], change[2], change[3]
+    for j in range(v.size):
+        v[j] -= metric[j] * (a * r0[j] + b * r1[j] + c * r2[j] + d * r3[j])
+
+
+@overload(row_clear, jit_options=LEAN)
 def _row_clear(rows, i, v, start):
     if _dense(rows):
 
@@ -203,7 +248,7 @@ def _row_clear(rows, i, v, start):
     return csr
 
 
-@overload(row_square, jit_options={"fastmath": FAST})
+@overload(row_square, jit_options=LEAN)
 def _row_square(rows, i, metric, start):
     if _dense(rows):
 
@@ -229,7 +274,7 @@ def _row_square(rows, i, metric, start):
     return csr
 
 
-@njit(cache=True)
+@njit(cache=True, **LEAN)
 def locate(i, layout):
     """Row and start in w of visit i."""
     outputs, stride, offset, _slot = layout
@@ -240,7 +285,7 @@ def locate(i, layout):
     return row, start
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, **LEAN)
 def scores(rows, layout, w, out):
     """out[i] = row . w + intercept for every visit: the product with X."""
     slot = layout[3]
@@ -249,7 +294,7 @@ def scores(rows, layout, w, out):
         out[i] = row_dot(rows, row, w, start) + w[start + slot]
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, **LEAN)
 def combine(rows, layout, x, out):
     """out += sum_i x_i row_i (and x_i in the intercept's slot): the product with X'."""
     slot = layout[3]
@@ -260,7 +305,7 @@ def combine(rows, layout, x, out):
             out[start + slot] += x[i]
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, **LEAN)
 def squares(rows, layout, metric, out):
     """out[i] = sum of metric times the squares of the visit's row, intercept included."""
     slot = layout[3]

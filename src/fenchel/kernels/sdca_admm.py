@@ -26,7 +26,9 @@ from numba import njit
 
 from .calls import call_prox, call_step
 from .rows import (
-    FAST,
+    KERNEL,
+    LEAN,
+    four_all_products,
     four_products,
     four_subtract,
     four_width,
@@ -39,7 +41,7 @@ from .rows import (
 from .teams import meet
 
 
-@njit(fastmath=FAST, cache=True)
+@njit(cache=True, **LEAN)
 def penalty_step(cy, v, by, u, shrink, step, B, back, psi):
     """y-step: c q = c y + B'v with v = w - R r, then c y = c q - prox(c q); refreshes by, leaves the prox in u.
 
@@ -104,13 +106,13 @@ def penalty_step(cy, v, by, u, shrink, step, B, back, psi):
                     by[col[k]] += ret[k] * y_b[e]
 
 
-@njit(fastmath=FAST, cache=True)
-def visit_one_by_one(rows, layout, target, weight, block, kappa_R, rho, eta, x, v, idle, loss, loss_params):
+@njit(cache=True, **LEAN)
+def visit_one_by_one(rows, layout, target, weight, block, kappa_R, rho, eta, x, v, idle, loss, loss_params, one):
     """The rows of a block one after another, each seeing in v what those before it changed; see `epoch`."""
     first, last, visits = block
     slot = layout[3]
     single = layout[0] == 1 and layout[2].size == 0
-    point, new, bend, goal, mass = np.empty(1), np.empty(1), np.empty(1), np.empty(1), np.ones(1)
+    point, new, bend, goal, mass = one
     moved = 0.0
     for at in range(first, last):
         i = visits[at] if visits.size > 0 else at
@@ -134,21 +136,26 @@ def visit_one_by_one(rows, layout, target, weight, block, kappa_R, rho, eta, x, 
     return moved
 
 
-@njit(fastmath=FAST, cache=True)
-def visit_by_fours(rows, layout, target, weight, block, kappa_R, rho, eta, x, v, idle, loss, loss_params, team, sums,
-                   meetings):  # fmt: skip
+@njit(cache=True, **LEAN)
+def visit_by_fours(rows, layout, target, weight, block, metric, stretch, kappa_R, rho, eta, x, v, idle, loss,
+                   loss_params, team, sums, pairs, one, four, meetings):  # fmt: skip
     """The same for dense rows, four at a time: their products with v and with each other, then the four steps.
 
     Data is read half as often, and a team can share the columns: they are in as many parts as `sums` has, members add
     up their parts of the products and then all take the same steps, the first for all of them. Fewer members than
     parts (one, where cores are taken) find the same bits. `sums` has two sheets, so that nobody writes where somebody
     may still read.
+
+    The products of the four with each other are in the metric without rho, `stretch` makes up for it. Where all rows
+    are visited the fours are always the same, and `pairs` remembers them: a row's with those before it in its four.
+    The first row has none, and says with a 1 that they are there.
     """
     first, last, visits = block
     member, members = team[0], team[1]
     slot, p, parts = layout[3], four_width(rows), sums.shape[1]
-    point, new, bend, goal, mass = np.empty(1), np.empty(1), np.empty(1), np.empty(1), np.ones(1)
-    which, old, change, total = np.empty(4, dtype=np.int64), np.empty(4), np.empty(4), np.empty(10)
+    point, new, bend, goal, mass = one
+    which, old, change, total = four
+    remembers = visits.size == 0
     bias, pull = v[slot], kappa_R[slot]
     moved = 0.0
     for begin in range(first, last, 4):
@@ -158,14 +165,27 @@ def visit_by_fours(rows, layout, target, weight, block, kappa_R, rho, eta, x, v,
             which[a] = visits[at] if visits.size > 0 else at
             old[a] = x[which[a]]
         sheet = sums[meetings % 2]
+        known = remembers and pairs[begin, 0] == 1.0
         for part in range(member, parts, members):
             low, high = part * p // parts, (part + 1) * p // parts
-            four_products(rows, which, low, v[low:high], kappa_R[low:high], sheet[part])
+            if not known:
+                four_all_products(rows, which, low, v[low:high], metric[low:high], sheet[part])
+            if remembers:  # the first time, too: the same sums to the same bits
+                four_products(rows, which, low, v[low:high], sheet[part])
         meetings = meet(team, meetings)
-        total[:] = sheet[0]
-        for other in range(1, parts):
-            for k in range(10):
+        for k in range(4 if known else 10):
+            total[k] = sheet[0, k]
+            for other in range(1, parts):
                 total[k] += sheet[other, k]
+        if known:
+            for a in range(1, count):
+                for b in range(a):
+                    total[4 + a * (a - 1) // 2 + b] = pairs[begin + a, b]
+        elif remembers and member == 0:
+            pairs[begin, 0] = 1.0
+            for a in range(1, count):
+                for b in range(a):
+                    pairs[begin + a, b] = total[4 + a * (a - 1) // 2 + b]
         still = True
         for a in range(4):
             change[a] = 0.0
@@ -174,7 +194,7 @@ def visit_by_fours(rows, layout, target, weight, block, kappa_R, rho, eta, x, v,
             i = which[a]
             product = total[a] + bias
             for b in range(a):
-                product -= (total[3 + a * (a - 1) // 2 + b + 1] + pull) * change[b]
+                product -= (stretch * total[4 + a * (a - 1) // 2 + b] + pull) * change[b]
             bend[0] = rho * eta[i]
             point[0] = old[a] + product / bend[0]
             goal[0] = target[i]
@@ -200,7 +220,7 @@ def visit_by_fours(rows, layout, target, weight, block, kappa_R, rho, eta, x, v,
     return moved, meetings
 
 
-@njit(fastmath=FAST, cache=True)
+@njit(cache=True, **KERNEL)
 def visit_together(rows, layout, target, weight, block, rho, eta, x, zx, v, loss, loss_params):
     """All rows of a block at once, as in the paper; adds their changes to zx."""
     first, last, visits = block
@@ -230,7 +250,7 @@ def visit_together(rows, layout, target, weight, block, rho, eta, x, zx, v, loss
     return moved
 
 
-@njit(fastmath=FAST, cache=True, nogil=True)
+@njit(cache=True, nogil=True, **KERNEL)
 def epoch(
     rows, layout, target, weight, order, bounds, visits, how, kappa, x, y, w, zx, by, u, rho, fixed, eta, gamma_n,
     B, psi, loss, loss_params, idle, space, fresh, team,
@@ -247,7 +267,7 @@ def epoch(
     """
     member, members = team[0], team[1]
     keep = 1.0 - 1.0 / (bounds.size - 1)
-    features, entries, back, sums = space
+    features, entries, back, sums, pairs = space
     p, d = w.size, y.size
     before, v, start_v, R, KR, undo = (
         features[0][:p], features[1][:p], features[2][:p], features[3][:p], features[4][:p], features[5][:p]
@@ -260,6 +280,8 @@ def epoch(
         if fresh:
             for j in range(w.size):
                 w0[j], zx0[j], by0[j] = w[j], zx[j], by[j]
+    one = np.empty(1), np.empty(1), np.empty(1), np.empty(1), np.ones(1)
+    four = np.empty(4, dtype=np.int64), np.empty(4), np.empty(4), np.empty(10)
     moved, meetings = 0.0, 0
     for k in order:
         block = (bounds[k], bounds[k + 1], visits)
@@ -274,12 +296,15 @@ def epoch(
         if how == 0:
             moved += visit_together(rows, layout, target, weight, block, rho, eta, x, zx, v, loss, loss_params)
         elif how == 1:
-            moved += visit_one_by_one(rows, layout, target, weight, block, KR, rho, eta, x, v, idle, loss, loss_params)
+            moved += visit_one_by_one(
+                rows, layout, target, weight, block, KR, rho, eta, x, v, idle, loss, loss_params, one
+            )
         else:
             meetings = meet(team, meetings)
             more, meetings = visit_by_fours(
-                rows, layout, target, weight, block, KR, rho, eta, x, v, idle, loss, loss_params, team, sums, meetings
-            )
+                rows, layout, target, weight, block, fixed[0], kappa * rho, KR, rho, eta, x, v, idle, loss, loss_params,
+                team, sums, pairs, one, four, meetings,
+            )  # fmt: skip
             moved += more
             meetings = meet(team, meetings)
         # two loops: one over so many arrays would not be done in vectors
@@ -297,7 +322,7 @@ def epoch(
     return (moved, *moves(w, zx, by, x, w0, zx0, by0, fixed[0], eta))
 
 
-@njit(fastmath=FAST, cache=True)
+@njit(cache=True, **LEAN)
 def prepare(fixed, rho, kappa, y, B, R, KR, undo, cy, shrink, step, back):
     """What follows from rho: it only scales the metric."""
     metric, c, ridge, scale = fixed
@@ -314,7 +339,7 @@ def prepare(fixed, rho, kappa, y, B, R, KR, undo, cy, shrink, step, back):
             back[k] = B[2][k] / bend
 
 
-@njit(cache=True)
+@njit(cache=True, **KERNEL)
 def block_bounds(count, size):
     """0, size, 2 size, ... up to count."""
     bounds = np.arange(0, count + size, size)
@@ -322,7 +347,7 @@ def block_bounds(count, size):
     return bounds
 
 
-@njit(cache=True)
+@njit(cache=True, **KERNEL)
 def awake(idle, epoch, longest):
     """The visits of an epoch: after every two that changed nothing the next comes half as often, down to 2^-longest."""
     found, count = np.empty(idle.size, dtype=np.int64), 0
@@ -334,7 +359,7 @@ def awake(idle, epoch, longest):
     return found[:count].copy()
 
 
-@njit(fastmath=FAST, cache=True)
+@njit(cache=True, **LEAN)
 def moves(w, zx, by, x, w0, zx0, by0, metric, eta):
     """|w - w0|^2 / metric, |zx - zx0|^2 + |by - by0|^2 times it, |w|^2 / metric, and |x|^2 times eta."""
     primal, dual, size_w, size_x = 0.0, 0.0, 0.0, 0.0
@@ -349,7 +374,7 @@ def moves(w, zx, by, x, w0, zx0, by0, metric, eta):
     return primal, dual, size_w, size_x
 
 
-@njit(fastmath=FAST, cache=True, nogil=True)
+@njit(cache=True, nogil=True, **LEAN)
 def block_gram(rows, layout, first, last, metric, scale, v, out):
     """S Z_I' M Z_I S for the visits first..last, S the diagonal of `scale`; v is zero before and after."""
     slot = layout[3]
@@ -366,7 +391,7 @@ def block_gram(rows, layout, first, last, metric, scale, v, out):
         v[start + slot] = 0.0
 
 
-@njit(fastmath=FAST, cache=True, nogil=True)
+@njit(cache=True, nogil=True, **LEAN)
 def block_product(rows, layout, first, last, metric, scale, a, v, out):
     """out = the same matrix times a, without forming it."""
     slot = layout[3]

@@ -20,6 +20,8 @@ from llvmlite import ir
 from numba import njit, types
 from numba.extending import intrinsic
 
+from .rows import LEAN
+
 _PATIENCE = 2_000  # turns of waiting before the processor is offered to somebody else
 ALONE = (0, 1, np.zeros(1, dtype=np.int64), 0)  # a team of one, which meets nobody
 _AGAIN = 16  # calls, until the slower way is tried again
@@ -76,7 +78,7 @@ def _relax(typingctx):
     return types.void(), codegen
 
 
-@njit(cache=True)
+@njit(cache=True, **LEAN)
 def meet(team, meetings):
     """Wait until everybody is here; `meetings` is the number of meetings before. Returns that number now."""
     _member, members, flags, pause = team

@@ -352,7 +352,8 @@ class SDCAADMM:
         self.loss_address = self.loss_params.ctypes.data
         self.fixed = (self.metric, self.c, problem.n * self.ridge, problem.n * self.scale)
         sums = np.empty((2, self.members, 10))
-        self.space = (_apart(9, problem.size), _apart(3, problem.d), np.empty(self.B[2].size), sums)
+        pairs = np.zeros((problem.visits if self.how == 2 else 0, 3))
+        self.space = (_apart(9, problem.size), _apart(3, problem.d), np.empty(self.B[2].size), sums, pairs)
 
     def _unit_bounds(self, matrix):
         """A diagonal c, constant on each unit, with diag(c) >= B' M B (Pock and Chambolle, 2011).
