@@ -46,6 +46,23 @@ def test_by_fours_is_one_by_one(loss, weighted, fit_intercept, dtype):
     assert np.array_equal(states[0].idle, states[1].idle)
 
 
+@pytest.mark.parametrize("n_jobs", [1, 2])
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_remembered_products_change_no_bit(n_jobs, dtype):
+    """Those of rows with each other: a resumed run has none, and must go the same way."""
+    problem = make(loss="logistic", dtype=dtype)
+    state = after(problem, 6, block_size=18, n_jobs=n_jobs)
+    method = SDCAADMM(block_size=18, n_jobs=n_jobs)
+    forgetful = method.start(problem, np.random.default_rng(0))
+    for _ in range(6):
+        pairs = method.space[-1]
+        pairs[:] = 0.0
+        method.epoch(forgetful)
+        assert pairs.any()
+    for key in ("w", "x", "y", "zx"):
+        assert np.array_equal(getattr(state, key), getattr(forgetful, key))
+
+
 def test_runs_of_rows_with_one_entry():
     keep = np.r_[0:300, 10:200]  # two runs
     scattered, edges = np.arange(400)[::-1], fl.Difference(400).matrix(400)

@@ -250,6 +250,44 @@ def test_conjugate_gradients_and_the_matrix_lead_to_one_answer(monkeypatch):
     np.testing.assert_allclose(step_by_step.w, direct.w, atol=1e-6)
 
 
+@pytest.mark.parametrize("fit_intercept", [False, True])
+@pytest.mark.parametrize("penalty", [fl.Ridge() + fl.L1(), fl.GroupL2([range(k, k + 10) for k in range(0, 60, 10)])])
+def test_a_matrix_in_single_precision_leads_to_the_same_digits(monkeypatch, penalty, fit_intercept):
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((400, 60)) * np.logspace(-1, 1, 60)
+    y = np.sign(X[:, :8].sum(axis=1) + rng.standard_normal(400))
+    problem = fl.Problem(X, y, loss="logistic", penalty=penalty, alpha=0.003, fit_intercept=fit_intercept)
+    state = after(problem, 30)
+    kinds, found = [], []
+    curvature = faces._View.curvature
+    monkeypatch.setattr(
+        faces._View, "curvature", lambda self, bend, dtype=float: kinds.append(dtype) or curvature(self, bend, dtype)
+    )
+    for enough in (np.inf, -1.0):
+        monkeypatch.setattr(manifold, "_MAKES_UP", enough)
+        found.append(Finisher(problem).run(state.w, state.u, state.y, tol=1e-12))
+    assert kinds[0] is float
+    assert kinds[-1] is np.float32
+    double, single = found
+    assert single.primal == pytest.approx(double.primal, rel=1e-13)
+    np.testing.assert_allclose(single.w, double.w, atol=1e-7)
+    assert problem.certificate(single, fresh=True).relative_gap <= 1e-12
+
+
+def test_where_single_precision_fails_there_is_double(monkeypatch):
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((400, 40))
+    X[:, 20:] = X[:, :20] + 1e-5 * rng.standard_normal((400, 20))  # columns that are nearly the same
+    y = X[:, :5].sum(axis=1) + rng.standard_normal(400)
+    problem = fl.Problem(X, y, loss="squared", penalty=fl.Ridge(), alpha=1e-10)
+    monkeypatch.setattr(manifold, "_MAKES_UP", -1.0)
+    state = after(problem, 5)
+    finisher = Finisher(problem)
+    point = finisher.run(state.w, state.u, state.y, tol=1e-9)
+    assert not finisher.trust
+    assert problem.certificate(point, fresh=True).relative_gap <= 1e-9
+
+
 def test_a_budget_is_kept():
     problem = make()
     state = after(problem, 20)

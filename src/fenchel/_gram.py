@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import numpy as np
-from scipy.linalg.blas import dsyrk
+from scipy.linalg.blas import dsyrk, ssyrk
 
 _ENTRIES = 1 << 18  # numbers weighted at a time: they stay in the cache for the product
 
 
-def lower_gram(rows, weights, out=None):
-    """The lower triangle of the sum of weights_i rows_i rows_i', zeros above it; added to `out` if that is given.
+def lower_gram(rows, weights, out=None, sign=1.0):
+    """The lower triangle of the sum of weights_i rows_i rows_i', zeros above it; added to `out` if that is given, with
+    this sign.
 
-    Rows of any dtype, weights that are not negative; `out` is in Fortran's order.
+    Rows of any dtype, weights that are not negative; `out` is in Fortran's order, and its dtype is the one that is
+    computed with.
     """
     n, k = rows.shape
     out = np.zeros((k, k), order="F") if out is None else out
@@ -21,8 +23,11 @@ def lower_gram(rows, weights, out=None):
     every = some.size == n
     roots = np.sqrt(weights if every else weights[some])
     chunk = max(32, _ENTRIES // k)
+    syrk = ssyrk if out.dtype == np.float32 else dsyrk
+    weighted = np.empty((min(chunk, some.size), k), out.dtype)
     for first in range(0, some.size, chunk):
-        here = slice(first, min(first + chunk, some.size))
-        part = rows[here] if every else rows[some[here]]
-        dsyrk(1.0, (part * roots[here, None]).T, beta=1.0, c=out, lower=1, overwrite_c=1)
+        last = min(first + chunk, some.size)
+        part = rows[first:last] if every else rows[some[first:last]]
+        np.multiply(part, roots[first:last, None], out=weighted[: last - first], casting="same_kind")
+        syrk(sign, weighted[: last - first].T, beta=1.0, c=out, lower=1, overwrite_c=1)
     return out

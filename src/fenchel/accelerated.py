@@ -24,7 +24,7 @@ _LONGEST = 1.0  # of the steps so far: without a certificate
 _HOPE = 0.8  # of the steps that seem to be left, likewise
 _FEWEST = 30  # steps that an attempt must be able to afford
 _INEXACT = 0.02  # of the square of the last move: gap that a prox may leave
-_BEYOND = 3.0  # times the budget, where the goal is in sight
+_BEYOND = 3.5  # times the budget, where the goal is in sight
 _INNER = 30  # rounds of a prox: its dual variables go on from step to step, so that more of them gain little
 _FINE, _FINE_STEPS = 400, 10  # rounds and steps for zeros and ties that are to be believed
 _MOST = 10_000  # steps
@@ -69,7 +69,7 @@ class Accelerated:
         """Steps from (w, y) until the relative gap, `gap` at the start, is at most tol; None where the budget allows
         too few.
 
-        They go on beyond the budget, up to three times, if at their pace so far they are there by then.
+        They go on beyond the budget, up to some times, if at their pace so far they are there by then.
         """
         if budget < _FEWEST * self.step_nanoseconds:
             return None

@@ -17,7 +17,7 @@ def visit_nanoseconds(problem) -> float:
     loss = 150 if problem.loss.kernel in ("logistic", "poisson") else 20  # no closed form
     if problem.data.sparse:
         return loss + 2.2 * width + 15
-    return loss + (0.38 if problem.data.dtype == np.float32 else 0.6) * width
+    return loss + 30 + (0.29 if problem.data.dtype == np.float32 else 0.48) * width
 
 
 def penalty_nanoseconds(problem) -> float:
@@ -36,12 +36,12 @@ def block_size(problem, threads: int = 1) -> int:
     """Rows that cost some times as much as one step of the penalty, within 12 and 200.
 
     Along edges the penalty's steps carry news from feature to feature, so that there they must be many: once, and
-    at least 40 blocks. Elsewhere 15 times, and 10 blocks. Threads wait during these steps. Where a step costs
+    at least 40 blocks. Elsewhere 12 times, and 10 blocks. Threads wait during these steps. Where a step costs
     more than 400 rows (large graphs), half as many rows as it costs and down to 4 blocks: the passes become a few
     more, and each of them much cheaper.
     """
     cost = penalty_nanoseconds(problem) / visit_nanoseconds(problem)
     edges = np.any(np.diff(problem.map.indptr) > 1)
-    rows = (1 if edges else 15) * threads * cost
+    rows = (1 if edges else 12) * threads * cost
     blocks = min(max(16_000 / cost, 4), 40 if edges else 10)
     return int(min(np.clip(rows, 12, max(200, cost / 2)), np.ceil(problem.visits / blocks)))

@@ -16,6 +16,7 @@ import scipy.sparse as sp
 from ._gram import lower_gram
 
 DENSE = 1 << 18  # entries up to which B'N is a plain array
+_SINGLE = 1e-6  # what is added to a diagonal of ones before it is factored in single precision
 _LEAN = 1e-10  # how far a unit that was set free is thought to be from zero
 _KEPT, _KEPT_ENTRIES = 0.1, 1 << 22  # numbers that may be kept beside the data: a share of it, and some at any rate
 
@@ -82,23 +83,35 @@ class Face:
         return d if self.turn is None else (self.turn**2).T @ d
 
 
-def _room(rooms, use, shape):
+def _room(rooms, use, shape, dtype=float):
     """Zeros in memory that was used before."""
     size = math.prod(shape)
     if use not in rooms or rooms[use].size < size:
         rooms[use] = np.empty(size)
-    out = rooms[use][:size].reshape(shape)
+    out = rooms[use].view(dtype)[:size].reshape(shape)
     out.fill(0.0)
     return out
 
 
 def definite(matrix):
-    """The solve with a definite matrix, which is overwritten; the units of the unknowns do not matter."""
-    scale = 1.0 / np.sqrt(np.maximum(np.diag(matrix), 1e-300))
+    """The solve with a definite matrix, which is overwritten; the units of the unknowns do not matter.
+
+    In single precision a lift makes up for the rounding.
+    """
+    scale = 1.0 / np.sqrt(np.maximum(np.diag(matrix).astype(float), 1e-300))
     matrix *= scale
     matrix *= scale[:, None]
+    if matrix.dtype == np.float32:
+        matrix[np.diag_indices_from(matrix)] += _SINGLE
     factor = scipy.linalg.cho_factor(matrix, lower=True, overwrite_a=True, check_finite=False)
-    return lambda right: scale * scipy.linalg.cho_solve(factor, scale * right, check_finite=False)
+
+    def solve(right):
+        right = scale * right
+        size = np.abs(right).max(initial=1e-300)
+        found = scipy.linalg.cho_solve(factor, (right / size).astype(matrix.dtype), check_finite=False)
+        return scale * size * found
+
+    return solve
 
 
 def _null_space(rows):
@@ -182,7 +195,14 @@ class _View:
         curvature_product(self.problem.data.arrays, self.problem.layout, free, bend, self.face.lift(v), out)
         return self.face.pull(out)
 
-    def curvature(self, bend):
+    @functools.cached_property
+    def plain(self):
+        """Whether z is w itself, in dense rows."""
+        face, p = self.face, self.problem.p
+        whole = not self.problem.data.sparse and face.turn is None and face.inner == p == face.slots.size
+        return whole and np.array_equal(face.columns, face.slots) and bool(np.all(face.signs == 1.0))
+
+    def curvature(self, bend, dtype=float):
         """sum of bend_i (N'z_i)(N'z_i)', as a matrix of which the lower triangle counts."""
         from .kernels.newton import reduced_sparse_curvature
 
@@ -191,9 +211,11 @@ class _View:
             out = np.zeros((self.face.inner, self.face.inner))
             reduced_sparse_curvature(*problem.data.arrays, bend, *self._lookup(), self.ones, out)
             return out if turn is None else turn.T @ out @ turn
-        out = _room(self.rooms, "curvature", (k, k)).T
+        out = _room(self.rooms, "curvature", (k, k), dtype).T
         if self.kept is not None:
             return lower_gram(self.kept, bend, out)
+        if self.plain:
+            return lower_gram(problem.data.arrays[0], bend, out)
         chunk = max(64, (1 << 20) // max(k, 1))
         for first in range(0, problem.n, chunk):
             last = min(first + chunk, problem.n)
@@ -239,8 +261,12 @@ class Curvature:
             matrix[np.diag_indices_from(matrix)] += self.alone
         else:
             matrix += _gram(self.C, self.D).T  # the same, in the order in which the matrix is stored
-        if self.A is not None:
+        if self.A is None:
+            return
+        if sp.issparse(self.A):
             matrix -= _gram(self.A, self.S).T
+        else:
+            lower_gram(self.A, self.S, matrix, sign=-1.0)
 
     def diagonal(self):
         out = self.alone if self.alone is not None else _squares(self.C).T @ self.D

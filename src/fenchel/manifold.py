@@ -37,6 +37,7 @@ _DIFFERENCE = 1e-5  # in the scores, for the second derivative of the loss
 _LIFT = 1e-10  # of the diagonal of the curvature: makes it definite
 _MOST_TURNED = 800  # coefficients up to which zeros that join more than two features are followed
 _REUSES = 12  # rounds of conjugate gradients with the factor of an earlier curvature
+_MAKES_UP = 4.0  # products with the curvature, that a matrix in single precision may cost more
 _MOST_DIRECT = 2000  # coefficients up to which the curvature may be a matrix
 _ROUNDS = 40  # of projections for y
 
@@ -118,6 +119,7 @@ class Finisher:
         self.budget, self.faces, self.spent, self.fresh, self.rough = budget, faces, 0.0, True, True
         self.last, self.balance = max(_LAST * tol, _LEAST), max(_BALANCE * tol, 1e-12)
         self.factor = None  # of the curvature on a face, for the steps after it
+        self.trust = True  # in single precision
         self.goal, self.passes, self.first_slope = max((0.01 * tol) ** 2, 1e-28), 0.0, 0.0
         if self._least > budget or _ROUNDS * self.problem.gram.solve_nanoseconds > budget:
             return None
@@ -278,30 +280,43 @@ class Finisher:
         bend = self._bend(scores)
         free = np.flatnonzero(bend)
         own = Curvature(face.map, bent.diagonal, *self._across(face, bent))
-        price, product = self._prices(face, free.size)
+        product = self._product_price(face, free.size)
         self.spent += _STEP + 2 * product + 200 * problem.d + 20 * face.count**2
         if self._direct(face, free.size):
             if self.factor is not None and self.factor[0] is face:
                 move = self._conjugate_gradients(face, bend, free, own, slope, goal, self.factor[1])
                 if move is not None:
                     return move
-            self.spent += price
-            self.factor = None  # its memory is used again
-            matrix = face.data.curvature(bend)
-            # a unit that was just set free bends the penalty so much that its part must not set the scale of the lift
-            lift = _LIFT * np.diag(matrix)
-            own.add_to(matrix)
-            matrix[np.diag_indices_from(matrix)] += lift + 1e-14 * np.diag(matrix)
-            try:
+            single = self._single(face, free.size)
+            for dtype in (np.float32, float) if single else (float,):
+                price = self._matrix_price(face, free.size, dtype)
+                self.spent += price
                 self.passes += face.data.cost * free.size / problem.visits
-                solve = definite(matrix)
+                try:
+                    solve = self._factored(face, bend, own, dtype)
+                except np.linalg.LinAlgError:
+                    self.trust = self.trust and dtype is float
+                    continue
                 # where the matrix is dear, the factor serves the next steps too
                 worth = price > 0.5 * _REUSES * (product + 2.0 * face.count**2)
                 self.factor = (face, solve) if worth else None
-                return solve(-slope)
-            except np.linalg.LinAlgError:
-                pass
+                if dtype is float:
+                    return solve(-slope)
+                move = self._conjugate_gradients(face, bend, free, own, slope, goal, solve)
+                if move is not None:
+                    return move
+                self.trust = False
         return self._conjugate_gradients(face, bend, free, own, slope, goal)
+
+    def _factored(self, face, bend, own, dtype):
+        """The solve with the curvature on a face, as a matrix of this precision."""
+        self.factor = None  # its memory is used again
+        matrix = face.data.curvature(bend, dtype)
+        # a unit that was just set free bends the penalty so much that its part must not set the scale of the lift
+        lift = _LIFT * np.diag(matrix)
+        own.add_to(matrix)
+        matrix[np.diag_indices_from(matrix)] += lift + 1e-14 * np.diag(matrix)
+        return definite(matrix)
 
     def _across(self, face, bent):
         """The directions of units as z sees them, with their strengths; None where no unit has one."""
@@ -330,35 +345,61 @@ class Finisher:
         bend = (slope(scores + h, problem.target) - slope(scores - h, problem.target)) / (2 * h * problem.n)
         return np.maximum(problem._weights() * bend, 0.0)
 
-    def _prices(self, face, rows):
-        """Nanoseconds, by a model, for the curvature as a matrix with its factor, and for one product with it."""
+    @functools.cached_property
+    def _bends_everywhere(self):
+        """Whether the loss has no flat parts, as far as three looks tell."""
+        return all(np.all(self._bend(np.full(self.problem.visits, score)) > 0) for score in (-10.0, 0.0, 10.0))
+
+    def _matrix_price(self, face, rows, dtype=float):
+        """Nanoseconds, by a model, for the curvature as a matrix with its factor."""
         problem, k = self.problem, face.count
-        width = problem.data.stored / problem.n
-        sparse = problem.data.sparse
-        matrix = rows * (5.0 * width**2 if face.data.scattered else k * (0.02 * k + 2.0)) + 0.02 * k**3
+        if face.data.scattered:
+            return rows * 5.0 * (problem.data.stored / problem.n) ** 2 + 0.02 * k**3
+        flop, copy = (
+            (0.02, 0.5 if face.data.plain else 2.0) if dtype is float else (0.01, 0.5 if face.data.plain else 3.0)
+        )
+        return rows * k * (flop * k + copy) + flop * k**3
+
+    def _product_price(self, face, rows):
+        """The same for one product with it."""
+        problem = self.problem
         if face.data.keeps:
-            return matrix, 5e4 + 0.8 * problem.n * k
-        return matrix, 5e4 + rows * width * (4.0 if sparse else 0.4) + 5 * problem.d
+            return 5e4 + 0.8 * problem.n * face.count
+        per_row = problem.data.stored / problem.n * (4.0 if problem.data.sparse else 0.4)
+        return 5e4 + rows * per_row + 5 * problem.d
+
+    def _single(self, face, rows):
+        """Whether to form it in single precision first, and make up for that with some products."""
+        if not self.trust or face.data.scattered:
+            return False
+        saved = self._matrix_price(face, rows) - self._matrix_price(face, rows, np.float32)
+        return saved > _MAKES_UP * self._product_price(face, rows)
 
     def _direct(self, face, rows):
         """Whether to form the curvature as a matrix: where that is cheaper than some eighty products with it."""
-        matrix, product = self._prices(face, rows)
-        return face.count <= _MOST_DIRECT and self.problem.single and matrix <= 80 * product + 1e6
+        cheap = self._matrix_price(face, rows) <= 80 * self._product_price(face, rows) + 1e6
+        return face.count <= _MOST_DIRECT and self.problem.single and cheap
 
     def _foresee(self, face, z, bent):
-        """Nanoseconds that the steps from here may take: some six matrices, or a hundred products."""
+        """Nanoseconds that the steps from here may take: a matrix and some fifteen products, or a hundred products."""
         problem = self.problem
-        looks = 12 * (0.8 * problem.n * face.count if face.data.keeps else self._prices(face, problem.n)[1])
+        looks = 12 * (0.8 * problem.n * face.count if face.data.keeps else self._product_price(face, problem.n))
         least = looks + self._face_price(face) + self._least
         if least > self.budget:
             return least
         # at zero every row may be bent, whatever it is there
-        rows = np.count_nonzero(self._bend(problem.scores(face.lift(z)))) if (face.map @ z).any() else problem.visits
+        rows = problem.visits
+        if not self._bends_everywhere and (face.map @ z).any():
+            rows = np.count_nonzero(self._bend(problem.scores(face.lift(z))))
         if face.count > rows and not bent.diagonal.any():
             return np.inf  # more coefficients than anything holds: the zeros of the answer are not found yet
-        matrix, product = self._prices(face, rows)
+        product = self._product_price(face, rows)
         if self._direct(face, rows):
-            return least + self.faces * (matrix + 5 * min(matrix, 0.5 * _REUSES * (product + 2.0 * face.count**2)))
+            single = self.faces == 1 and self._single(face, rows)
+            matrix = self._matrix_price(face, rows, np.float32 if single else float)
+            # where there are several faces one of them soon becomes the next, and its factor is of no use any more
+            reuse = (0.25 if self.faces == 1 else 0.5) * _REUSES * (product + 2.0 * face.count**2)
+            return least + self.faces * (matrix + 5 * min(matrix, reuse))
         if rows <= _FEW * problem.visits:
             return least + self.faces * 110 * product
         return np.inf  # many products with most of the rows: as many passes as the epochs would take
@@ -383,7 +424,7 @@ class Finisher:
         With a `factor` of the curvature somewhere near, only a few rounds; None where they do not suffice.
         """
         problem = self.problem
-        product = self._prices(face, free.size)[1]
+        product = self._product_price(face, free.size)
         squares = np.zeros(problem.size)
         squares[problem.feature_slots] = np.tile(problem.data.mean_squares, problem.vectors)
         squares[problem.intercept_slots] = 1.0
