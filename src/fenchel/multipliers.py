@@ -132,7 +132,7 @@ class Multipliers:
         problem = self.problem
         forces, size = np.linalg.norm(self.x), max(np.linalg.norm(self.scores), np.linalg.norm(problem.target))
         self.r = float(forces / size) if forces > 0 and size > 0 else 1.0
-        seen = problem.map_slots.power(2) @ (self.squares**-0.5 / self.unit**2)
+        seen = problem.map_squares @ (self.squares**-0.5 / self.unit**2)
         if seen.size:
             seen = (np.bincount(self.units, seen) / np.bincount(self.units))[self.units]
         self.q = 1.0 / np.maximum(seen, 1e-300)

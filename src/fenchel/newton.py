@@ -229,7 +229,7 @@ class Newton:
         problem = self.problem
         # a feature that the data hardly see takes its curvature from its neighbours
         diagonal = np.diag(self.curvature)
-        seen = problem.map_slots.power(2) @ (1.0 / np.maximum(diagonal, _FLAT * diagonal.mean()))
+        seen = problem.map_squares @ (1.0 / np.maximum(diagonal, _FLAT * diagonal.mean()))
         if seen.size:
             seen = (np.bincount(self.units, seen) / np.maximum(np.bincount(self.units), 1))[self.units]
         self.step = self.pace * self.bet / np.maximum(seen, 1e-300)

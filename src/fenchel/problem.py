@@ -406,6 +406,11 @@ class Problem:
     def _map_size(self):
         return sp.csr_array(abs(self.map).T)
 
+    @_once_per_map
+    def map_squares(self):
+        """The squares of the entries of `map_slots`."""
+        return self.map_slots.power(2)
+
     @functools.cached_property
     def _dual_at_zero(self):
         return self.dual(np.zeros(self.visits), np.zeros(self.d))
