@@ -168,6 +168,29 @@ def test_rows_kept_or_read_give_one_curvature(monkeypatch, sparse):
     np.testing.assert_allclose(matrix @ z, read.product(z, bend, free), atol=1e-9)
 
 
+@pytest.mark.parametrize("wide", [False, True], ids=["kept", "scattered"])
+@pytest.mark.parametrize("sparse", [False, True], ids=["dense", "csr"])
+@pytest.mark.parametrize("penalty", ["weighted l1 + ridge", "sparse groups", "trend", "total variation"])
+def test_the_matrix_and_the_products_are_of_one_curvature(monkeypatch, penalty, sparse, wide):
+    """That of the data and that of the penalty, with its part along the directions of groups."""
+    if wide:
+        monkeypatch.setattr(faces, "_KEPT_ENTRIES", 0)
+        monkeypatch.setattr(faces, "_KEPT", 0.0)
+    problem = make("logistic", penalty, sparse=sparse, share=0.05)
+    state = after(problem, 60)
+    finisher = Finisher(problem)
+    face = finisher._face(state.u == 0)
+    assert face.data.scattered == (sparse and wide)
+    z = face.inside(state.w)
+    bent = finisher._penalty(face.map @ z)
+    own = faces.Curvature(face.map, bent.diagonal, *finisher._across(face, bent))
+    bend = finisher._bend(face.data.scores(z))
+    v = np.random.default_rng(0).standard_normal(face.count)
+    product = face.data.product(v, bend, np.arange(problem.visits)) + own.product(v)
+    for dtype, digits in ((float, 1e-6), (np.float32, 1e-2)):
+        np.testing.assert_allclose(finisher._factored(face, bend, own, dtype)(product), v, atol=digits)
+
+
 @pytest.mark.parametrize("sparse", [False, True], ids=["dense", "csr"])
 @pytest.mark.parametrize("penalty", ["l1", "fused", "graph", "sparse groups"])
 def test_a_smaller_face_is_read_from_the_larger_one(penalty, sparse):

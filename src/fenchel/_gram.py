@@ -17,6 +17,8 @@ def lower_gram(rows, weights, out=None, sign=1.0):
     """
     n, k = rows.shape
     out = np.zeros((k, k), order="F") if out is None else out
+    if not out.flags.f_contiguous:
+        raise ValueError("out is not in Fortran's order; what is added would be lost in a copy")
     if not k:
         return out
     some = np.flatnonzero(weights)

@@ -203,14 +203,14 @@ class _View:
         return whole and np.array_equal(face.columns, face.slots) and bool(np.all(face.signs == 1.0))
 
     def curvature(self, bend, dtype=float):
-        """sum of bend_i (N'z_i)(N'z_i)', as a matrix of which the lower triangle counts."""
+        """sum of bend_i (N'z_i)(N'z_i)', as a matrix in Fortran's order of which the lower triangle counts."""
         from .kernels.newton import reduced_sparse_curvature
 
         problem, k, turn = self.problem, self.face.count, self.face.turn
         if self.scattered:
             out = np.zeros((self.face.inner, self.face.inner))
             reduced_sparse_curvature(*problem.data.arrays, bend, *self._lookup(), self.ones, out)
-            return out if turn is None else turn.T @ out @ turn
+            return (out if turn is None else turn.T @ out @ turn).T  # it is symmetric
         out = _room(self.rooms, "curvature", (k, k), dtype).T
         if self.kept is not None:
             return lower_gram(self.kept, bend, out)

@@ -38,6 +38,8 @@ _LIFT = 1e-10  # of the diagonal of the curvature: makes it definite
 _MOST_TURNED = 800  # coefficients up to which zeros that join more than two features are followed
 _REUSES = 12  # rounds of conjugate gradients with the factor of an earlier curvature
 _MAKES_UP = 4.0  # products with the curvature, that a matrix in single precision may cost more
+_ROWS = 2.0  # per coefficient: with fewer, what holds the coefficients may be lost in single precision
+_MENDED = 1e-8  # what may be left of the residual's square: in flat directions little is much
 _MOST_DIRECT = 2000  # coefficients up to which the curvature may be a matrix
 _ROUNDS = 40  # of projections for y
 
@@ -302,7 +304,7 @@ class Finisher:
                 self.factor = (face, solve) if worth else None
                 if dtype is float:
                     return solve(-slope)
-                move = self._conjugate_gradients(face, bend, free, own, slope, goal, solve)
+                move = self._conjugate_gradients(face, bend, free, own, slope, goal, solve, _MENDED)
                 if move is not None:
                     return move
                 self.trust = False
@@ -370,7 +372,7 @@ class Finisher:
 
     def _single(self, face, rows):
         """Whether to form it in single precision first, and make up for that with some products."""
-        if not self.trust or face.data.scattered:
+        if not self.trust or face.data.scattered or rows < _ROWS * face.count:
             return False
         saved = self._matrix_price(face, rows) - self._matrix_price(face, rows, np.float32)
         return saved > _MAKES_UP * self._product_price(face, rows)
@@ -418,8 +420,8 @@ class Finisher:
         """Nanoseconds to find the dual variables of the penalty."""
         return (2 if self.alone else _ROUNDS) * (1e5 + 25.0 * self.problem.d)
 
-    def _conjugate_gradients(self, face, bend, free, own, slope, goal, factor=None):
-        """An inexact Newton direction: the residual is brought down by a factor that falls with the gradient.
+    def _conjugate_gradients(self, face, bend, free, own, slope, goal, factor=None, least=0.01):
+        """An inexact Newton direction: the residual is brought down by `least`, or by more as the gradient falls.
 
         With a `factor` of the curvature somewhere near, only a few rounds; None where they do not suffice.
         """
@@ -442,7 +444,7 @@ class Finisher:
         if not before > 0:
             return move
         self.first_slope = max(self.first_slope, before)
-        stop = max(min(0.01, np.sqrt(before / self.first_slope)) * before, 0.01 * goal)
+        stop = max(min(least, np.sqrt(before / self.first_slope)) * before, 0.01 * goal)
         along = scaled
         for _ in range(250 if factor is None else _REUSES):
             bent = face.data.product(along, bend, free) + own.product(along)
