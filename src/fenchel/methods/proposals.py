@@ -14,6 +14,8 @@ import numpy as np
 from ..accelerated import Accelerated
 from ..accelerated import applies as accelerated_applies
 from ..costs import epoch_nanoseconds
+from ..descent import Descent
+from ..descent import applies as descent_applies
 from ..manifold import Finisher, Point, applies
 from ..multipliers import Multipliers, step_nanoseconds
 from ..multipliers import applies as multipliers_apply
@@ -30,6 +32,10 @@ _FACES = 12  # that an attempt from the structure of an epoch may take, along ed
 _SETTLED = 3e-5  # relative gap from which the structure of a prox is worth a Newton step
 _DEEP = 1e-2  # of that: a goal above it the prox's own steps reach as fast
 _EARLY = 4.0  # epochs that an attempt before all epochs may cost
+_CURVATURE = (
+    10.0,
+    30.0,
+)  # epochs that descent with the squared loss may cost: at first, and where most units seem to matter after an epoch
 _NEWTON = 1e7  # nanoseconds of epochs before Newton's method is tried, which takes about as long at the least
 _STEPS = 1.5  # proximal Newton steps, with a curvature each, that the epochs before the first of them may cost
 
@@ -47,6 +53,7 @@ class Proposals:
         self.few = worthwhile(problem)  # coefficients, for proximal Newton steps
         self.finisher = Finisher(problem) if applies(problem) else None
         self.accelerated = Accelerated(problem) if accelerated_applies(problem) else None
+        self.descent = Descent(problem) if descent_applies(problem) else None
         self.multiplies = multipliers_apply(problem)
         if self.multiplies and np.diff(problem.map.indptr).max(initial=0) > 2:
             self.finisher = None  # zeros that join more than two features make faces on which it is slow
@@ -64,7 +71,7 @@ class Proposals:
         """A point worth a certificate, now and then; `left` are the epochs that it may cost, and at the deadline (by
         the clock of time.perf_counter) an attempt ends with what it has."""
         self.deadline = deadline
-        for attempt in (self.finisher, self.accelerated):
+        for attempt in (self.finisher, self.accelerated, self.descent):
             if attempt is not None:
                 attempt.deadline = deadline
         doubled = state.epoch & (state.epoch - 1) == 0
@@ -74,13 +81,15 @@ class Proposals:
                 return point
         if state.epoch == 0:
             return self._from_nothing(state, tol)
-        if state.epoch < state.newton_due:
+        point = None
+        if state.epoch == 1 and self.descent is not None and self.descent.many(state.u):
+            point = self._descend(state, tol, *_CURVATURE)
+        if point is None and state.epoch < state.newton_due:
             return None
         ways = [self._newton, self._accelerated, self._multipliers]
         if state.newton_tries % 2:  # they take turns at being the first
             ways.reverse()
-        point = None
-        for way in ways:
+        for way in ways if point is None else ():
             point = way(state, tol, left)
             if point is not None:
                 break
@@ -116,7 +125,35 @@ class Proposals:
         return Point(found.w, found.x, found.y, problem.gradient_sum(found.x), np.zeros(problem.d), primal)
 
     def _from_nothing(self, state, tol):
-        """Newton's method from zero, where few features seem to matter and each of them stands in one place of B'w."""
+        """What may find the answer before the first epoch: where few features seem to matter and each of them stands in
+        one place of B'w, Newton's method from zero; with the squared loss, descent on its curvature."""
+        point = self._few_features(state, tol)
+        if point is not None and point.made is not None and point.made.relative_gap <= tol:
+            return point
+        found = self._descend(state, tol, 0.0, _CURVATURE[0])
+        state.newton_passes += found.passes if found is not None else 0.0
+        return found or point
+
+    def _descend(self, state, tol, least, most):
+        """Descent with the squared loss, where it costs so many epochs."""
+        if self.descent is None or not least < self.descent.nanoseconds / self.epoch <= most:
+            return None
+        point = self.descent.run(state.w, tol=tol)
+        if point is None or point.made.relative_gap <= tol or self.finisher is None:
+            return point
+        # where columns are much alike descent is slow at the end, and has long found the zeros
+        finished = self.finisher.run(point.w, point.u, point.y, tol=tol, budget=2 * self.descent.nanoseconds)
+        return self._better(point, finished, self.descent.passes + self.finisher.passes)
+
+    def _better(self, point, finished, passes):
+        """The one of the two with the smaller gap."""
+        if finished is not None:
+            finished.made = finished.made or self.problem.certificate(finished, fresh=False, primal=finished.primal)
+        best = min((p for p in (point, finished) if p is not None), key=lambda p: p.made.relative_gap)
+        best.passes = passes
+        return best
+
+    def _few_features(self, state, tol):
         if self.finisher is None or not (self.finisher.alone and self.problem.single):
             return None
         budget = max(_EARLY * self.epoch, 0.5 * _NEWTON)
@@ -154,11 +191,8 @@ class Proposals:
         # by now the structure of the prox is nearly that of the answer
         sharp = self.accelerated.sharpened(point) or point
         finished = self.finisher.run(sharp.w, sharp.u, sharp.y, tol=tol, budget=epoch * left)
-        if finished is not None:
-            finished.made = finished.made or self.problem.certificate(finished, fresh=False, primal=finished.primal)
-        best = min((p for p in (point, sharp, finished) if p is not None), key=lambda p: p.made.relative_gap)
-        best.passes = self.accelerated.passes + self.finisher.passes
-        return best
+        best = min(point, sharp, key=lambda p: p.made.relative_gap)
+        return self._better(best, finished, self.accelerated.passes + self.finisher.passes)
 
     def _multipliers(self, state, tol, left):
         if not self.multiplies:
