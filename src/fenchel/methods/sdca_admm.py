@@ -151,8 +151,9 @@ class SDCAADMM:
         Try Newton's method from the iterate after some epochs, and again after twice as many, where loss and penalty
         allow it: proximal (:mod:`fenchel.newton`) where there are few coefficients, otherwise on the structure that
         the iterate shows (:mod:`fenchel.manifold`), and in turns where one of them was tried in vain; along edges
-        after accelerated gradients (:mod:`fenchel.accelerated`); where nothing else applies or helps, with the method
-        of multipliers (:mod:`fenchel.multipliers`). The default preset does.
+        after accelerated gradients (:mod:`fenchel.accelerated`); with the squared loss after descent on its curvature
+        (:mod:`fenchel.descent`); where nothing else applies or helps, with the method of multipliers
+        (:mod:`fenchel.multipliers`). The default preset does.
     rest : bool
         Visit rows whose dual variable does not move (the ones on the safe side of a margin, say) less often. Only rows
         updated one after another can rest, with a smooth loss. The default preset does.
