@@ -149,8 +149,7 @@ class Descent:
         bend = np.empty(starts.size - 1)
         bounds_of_units(H, starts, bend)
         space = np.empty((2, int(np.diff(starts).max(initial=1))))
-        scores = self._scores(w)
-        best, point = None, self._look(w, scores, u)
+        best, point = None, self._look(w, self._scores(w), u)
         for _ in range(_MODELS):
             slope = point.zx[problem.feature_slots][self.feature] / (problem.n * self.entry) + ridge * u
             scale = max(weight.max(initial=0.0), 1e-3 * np.abs(slope).max(initial=0.0), 1e-300)
@@ -164,7 +163,7 @@ class Descent:
                 break
             point.made = problem.certificate(point, fresh=False, primal=point.primal)
             gap = np.inf if best is None else best.made.relative_gap
-            if point.made.relative_gap < gap:
+            if best is None or point.made.relative_gap < gap:
                 best = point
             if best.made.relative_gap <= tol or not point.made.relative_gap <= _GAINS * gap or self.slow:
                 break
