@@ -33,7 +33,8 @@ def epoch_nanoseconds(problem, blocks: int | None = None) -> float:
 
 
 def block_size(problem, threads: int = 1) -> int:
-    """Rows that cost some times as much as one step of the penalty, within 12 and 200.
+    """Rows that cost some times as much as one step of the penalty, within 12 and 200 (or as many bytes, if they are
+    dense and in single precision: 400).
 
     Along edges the penalty's steps carry news from feature to feature, so that there they must be many: once, and
     at least 40 blocks. Elsewhere 12 times, and 10 blocks. Threads wait during these steps. Where a step costs
@@ -44,4 +45,5 @@ def block_size(problem, threads: int = 1) -> int:
     edges = np.any(np.diff(problem.map.indptr) > 1)
     rows = (1 if edges else 12) * threads * cost
     blocks = min(max(16_000 / cost, 4), 40 if edges else 10)
-    return int(min(np.clip(rows, 12, max(200, cost / 2)), np.ceil(problem.visits / blocks)))
+    most = 400 if problem.data.dtype == np.float32 and not problem.data.sparse else 200
+    return int(min(np.clip(rows, 12, max(most, cost / 2)), np.ceil(problem.visits / blocks)))
