@@ -201,9 +201,10 @@ def _times(rows):
     if not priced:
         return text
     return text + (
-        " What the grid gains there is mostly Newton's method: it is tried where the epochs that seem to be left cost "
-        "more, so that dear epochs bring it forward, and a step of it counts as a pass or two whatever it costs. The "
-        "column before the last has the best of the grid where the price of an epoch is the default's on both sides: "
+        " What the grid gains there is not rho or the block size but certificates and Newton's method: both are spaced "
+        "by what an epoch costs, so that dear epochs bring them forward, and a Newton step counts as a pass or two "
+        "whatever it costs. The column before the last has the best of the grid where the price of an epoch is the "
+        "default's on both sides: "
         f"{sum(ratio <= GOAL for ratio in priced)} of the {len(priced)} are within the goal then."
     )
 
