@@ -211,9 +211,10 @@ class SDCAADMM:
 
     def start(self, problem: Problem, rng: np.random.Generator, warm: dict | None = None) -> State:
         """Prepare everything that stays fixed, and the state (zero, or a warm start's)."""
-        self.problem = problem
+        self.problem, self.psi = problem, None
         self._prepare_rows(problem)
-        self._prepare_penalty(problem)
+        if self.preset != "default" or self.eta_b is not None:
+            self._prepare_penalty(problem)  # otherwise before the first epoch, if there is one
         self.proposals = Proposals(problem, self.blocks) if self.newton else None
         if warm is None:
             zeros = np.zeros
@@ -384,6 +385,8 @@ class SDCAADMM:
         """Visit K blocks."""
         teams, interrupts_held, kernel = _kernels()
         problem = self.problem
+        if self.psi is None:
+            self._prepare_penalty(problem)
         eta = self.eta * state.caution if state.caution > 1 else self.eta
         visits, bounds = self._needed(state)
         moved, fresh = 0.0, True
