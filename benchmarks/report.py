@@ -200,7 +200,7 @@ def breakdown(results):
     yield (
         "On the artificial problems every group is kept, so that only rows can be left out. What the targets leave is "
         "some twenty pairs, of which the floor takes a sixth (5120 rows) or half (512). An accelerated method with a "
-        "free prox would need six to eight times as many. Our epochs cost one and a half pairs, and the best constant "
+        "free prox would need six to eight times as many. Our epochs cost about one pair, and the best constant "
         "rho and block size of a grid ([tuning](tuning.md)) save a fifth of them at the most. A Newton step there has "
         "1024 unknowns: its curvature on the free rows and one factor take some fifty milliseconds at 5120 rows, and "
         "conjugate gradients, which are used instead, some hundred products with these rows in all. The peers with "
@@ -218,8 +218,8 @@ def breakdown(results):
     yield (
         "Where few features are kept, adelie's whole run takes as long as some six reads of the data; here the "
         "squares of the columns and three gradients are four reads, and Newton's steps on the features kept "
-        "come on top. With the squared loss and all groups kept, the curvature as a matrix, which Newton's method "
-        "would need, takes longer than adelie's whole run, and epochs gain a constant factor each."
+        "come on top. With the squared loss and all groups kept, the curvature as a matrix, even in single precision, "
+        "takes as long as adelie's whole run; what comes after it is short."
     )
     yield ""
 
