@@ -297,14 +297,25 @@ def test_a_matrix_in_single_precision_leads_to_the_same_digits(monkeypatch, pena
     assert problem.certificate(single, fresh=True).relative_gap <= 1e-12
 
 
-def test_where_single_precision_fails_there_is_double(monkeypatch):
-    rng = np.random.default_rng(0)
-    X = rng.standard_normal((400, 40))
-    X[:, 20:] = X[:, :20] + 1e-5 * rng.standard_normal((400, 20))  # columns that are nearly the same
-    y = X[:, :5].sum(axis=1) + rng.standard_normal(400)
-    problem = fl.Problem(X, y, loss="squared", penalty=fl.Ridge(), alpha=1e-10)
+@pytest.mark.parametrize("fails", ["the factor", "the rounds"])
+def test_where_single_precision_fails_there_is_double(monkeypatch, fails):
+    problem = make("squared", "sparse groups")
+    state = after(problem, 30)
     monkeypatch.setattr(manifold, "_MAKES_UP", -1.0)
-    state = after(problem, 5)
+    definite, rounds = manifold.definite, Finisher._conjugate_gradients
+
+    def no_factor(matrix):
+        if matrix.dtype == np.float32:
+            raise np.linalg.LinAlgError
+        return definite(matrix)
+
+    def too_few(self, *args):
+        return None if args[-1] == manifold._MENDED else rounds(self, *args)
+
+    if fails == "the factor":
+        monkeypatch.setattr(manifold, "definite", no_factor)
+    else:
+        monkeypatch.setattr(Finisher, "_conjugate_gradients", too_few)
     finisher = Finisher(problem)
     point = finisher.run(state.w, state.u, state.y, tol=1e-9)
     assert not finisher.trust
