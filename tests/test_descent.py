@@ -122,6 +122,35 @@ def test_the_second_look_after_an_epoch(monkeypatch):
     assert fl.solve(few, tol=1e-9).status is fl.Status.CONVERGED
 
 
+@pytest.mark.parametrize("band", [(0.0, np.inf), (np.inf, np.inf)], ids=["after an epoch", "at once"])
+def test_resumed_around_the_attempt(monkeypatch, band):
+    """One attempt, which gives up early and takes so many passes that a run may end with it, and then epochs alone."""
+    run, made = Descent.run, []
+
+    def dear(self, w, *, tol):
+        made.append(self)
+        point = run(self, w, tol=tol)
+        self.passes = point.passes = 9.0
+        return point
+
+    monkeypatch.setattr(proposals, "_CURVATURE", band)
+    monkeypatch.setattr(proposals.Finisher, "run", lambda self, *args, **options: setattr(self, "passes", 0.0))
+    for way in ("_newton", "_multipliers"):
+        monkeypatch.setattr(proposals.Proposals, way, lambda *args: None)
+    monkeypatch.setattr(Descent, "_rows", 30.0)
+    monkeypatch.setattr(Descent, "run", dear)
+    problem = make(PENALTIES["ridge"], n=400)
+    whole = fl.solve(problem, tol=1e-12, max_epochs=200)
+    assert whole.epochs > 20
+    assert len(made) == 1
+    for stop in range(8, 16):  # shorter runs try nothing
+        part = fl.solve(problem, tol=1e-12, max_epochs=stop)
+        assert part.status is fl.Status.EPOCH_LIMIT
+        resumed = fl.solve(problem, tol=1e-12, max_epochs=200 - part.epochs, warm_start=part)
+        assert resumed.epochs == whole.epochs, stop
+        assert np.array_equal(resumed.state["w"], whole.state["w"]), stop
+
+
 def test_slow_descent_is_given_up(monkeypatch):
     """The point is a true one all the same, and the epochs go on from it."""
     monkeypatch.setattr(Descent, "_rows", 3.0)

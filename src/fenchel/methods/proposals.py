@@ -82,7 +82,8 @@ class Proposals:
         if state.epoch == 0:
             return self._from_nothing(state, tol)
         point = None
-        if state.epoch == 1 and self.descent is not None and self.descent.many(state.u):
+        # an attempt at epoch 1 leaves a due epoch below 4: a run that is resumed there does not try again
+        if state.epoch == 1 and state.newton_due > 3 and self.descent is not None and self.descent.many(state.u):
             point = self._descend(state, tol, *_CURVATURE)
         if point is None and state.epoch < state.newton_due:
             return None
@@ -131,8 +132,10 @@ class Proposals:
         if point is not None and point.made is not None and point.made.relative_gap <= tol:
             return point
         found = self._descend(state, tol, 0.0, _CURVATURE[0])
-        state.newton_passes += found.passes if found is not None else 0.0
-        return found or point
+        if found is None:
+            return point
+        state.newton_passes += found.passes
+        return self._better(found, point, found.passes)
 
     def _descend(self, state, tol, least, most):
         """Descent with the squared loss, where it costs so many epochs."""
@@ -145,13 +148,14 @@ class Proposals:
         finished = self.finisher.run(point.w, point.u, point.y, tol=tol, budget=2 * self.descent.nanoseconds)
         return self._better(point, finished, self.descent.passes + self.finisher.passes)
 
-    def _better(self, point, finished, passes):
-        """The one of the two with the smaller gap."""
-        if finished is not None:
-            finished.made = finished.made or self.problem.certificate(finished, fresh=False, primal=finished.primal)
-        best = min((p for p in (point, finished) if p is not None), key=lambda p: p.made.relative_gap)
-        best.passes = passes
-        return best
+    def _better(self, point, other, passes):
+        """The one of the two with the smaller gap; the other may be missing, or without its certificate."""
+        if other is not None:
+            other.made = other.made or self.problem.certificate(other, fresh=False, primal=other.primal)
+            if other.made.relative_gap < point.made.relative_gap:
+                point = other
+        point.passes = passes
+        return point
 
     def _few_features(self, state, tol):
         if self.finisher is None or not (self.finisher.alone and self.problem.single):
