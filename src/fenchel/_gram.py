@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from scipy.linalg.blas import dsyrk, ssyrk
 
-_ENTRIES = 1 << 18  # numbers weighted at a time: they stay in the cache for the product
+_ENTRIES = 1 << 17  # numbers weighted at a time: they stay in the cache for the product
 
 
 def lower_gram(rows, weights, out=None, sign=1.0):

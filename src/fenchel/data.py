@@ -10,6 +10,7 @@ import numpy as np
 import scipy.sparse as sp
 
 _CHUNK = 1 << 18  # entries looked at together, so that temporaries stay small
+_MANY = 1 << 20  # entries that are worth the loading of compiled code
 
 
 class Rows:
@@ -56,7 +57,14 @@ class Rows:
     def _mean_squares(self) -> np.ndarray:
         """Mean of the square of each column, without a copy of X."""
         total = np.zeros(self.p)
-        if self.sparse:
+        if self.stored > _MANY:
+            from .kernels import rows
+
+            if self.sparse:
+                rows.sparse_column_squares(*self.arrays[:2], total)
+            else:
+                rows.dense_column_squares(self.arrays[0], total)
+        elif self.sparse:
             data, indices, _ = self.arrays
             for first in range(0, data.size, _CHUNK):
                 part = data[first : first + _CHUNK].astype(float)

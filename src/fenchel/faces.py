@@ -17,6 +17,7 @@ from ._gram import lower_gram
 
 DENSE = 1 << 18  # entries up to which B'N is a plain array
 _SINGLE = 1e-6  # what is added to a diagonal of ones before it is factored in single precision
+_SPARE = 1.25  # of what is needed now: the next face may be somewhat larger
 _LEAN = 1e-10  # how far a unit that was set free is thought to be from zero
 _KEPT, _KEPT_ENTRIES = 0.1, 1 << 22  # numbers that may be kept beside the data: a share of it, and some at any rate
 
@@ -84,13 +85,11 @@ class Face:
 
 
 def _room(rooms, use, shape, dtype=float):
-    """Zeros in memory that was used before."""
+    """Memory that may have been used before."""
     size = math.prod(shape)
     if use not in rooms or rooms[use].size < size:
-        rooms[use] = np.empty(size)
-    out = rooms[use].view(dtype)[:size].reshape(shape)
-    out.fill(0.0)
-    return out
+        rooms[use] = np.empty(math.ceil(_SPARE * size))  # memory that is not touched costs nothing
+    return rooms[use].view(dtype)[:size].reshape(shape)
 
 
 def definite(matrix):
@@ -159,7 +158,7 @@ class _View:
         return rows[: n * self.stride].reshape(n, -1)[:, : face.inner]
 
     def _reduced(self, first, out):
-        """As many rows as `out` has, which is zero."""
+        """As many rows as `out` has."""
         from .kernels.newton import reduce_dense, reduce_sparse
 
         problem, face = self.problem, self.face
@@ -212,6 +211,7 @@ class _View:
             reduced_sparse_curvature(*problem.data.arrays, bend, *self._lookup(), self.ones, out)
             return (out if turn is None else turn.T @ out @ turn).T  # it is symmetric
         out = _room(self.rooms, "curvature", (k, k), dtype).T
+        out.fill(0.0)
         if self.kept is not None:
             return lower_gram(self.kept, bend, out)
         if self.plain:

@@ -18,6 +18,7 @@ import numpy as np
 from scipy.special import expit, xlogy
 
 _TINY = 1e-12  # rounding slack, relative to the size of a domain
+_DIFFERENCE = 1e-5  # in the scores, for a second derivative that nobody told
 
 
 class Loss:
@@ -50,6 +51,13 @@ class Loss:
     def gradient(self, score, target):
         """A (sub)gradient in u, elementwise."""
         raise TypeError(f"{type(self).__name__} must define gradient(score, target)")
+
+    def curvature(self, score, target):
+        """The second derivative in u, elementwise; by differences where a loss does not define it. Newton's steps take
+        it, so that it need not be exact."""
+        score = np.asarray(score, dtype=float)
+        h = _DIFFERENCE * np.maximum(np.abs(score), 1.0)
+        return np.maximum(self.gradient(score + h, target) - self.gradient(score - h, target), 0.0) / (2 * h)
 
     def conjugate(self, dual, target):
         """f*(x; t), elementwise; infinite outside the domain."""
@@ -191,6 +199,10 @@ class SmoothedHinge(_Margin):
         short = np.clip((1.0 - np.asarray(score) * target) / self.smoothing, 0.0, 1.0)
         return -np.asarray(target) * short
 
+    def curvature(self, score, target):
+        short = 1.0 - np.asarray(score) * target
+        return np.where((short > 0) & (short < self.smoothing), 1.0 / self.smoothing, 0.0)
+
 
 class Hinge(_Margin):
     r"""The support vector machine's loss, :math:`\max(0, 1 - t u)`.
@@ -225,6 +237,9 @@ class SquaredHinge(_Margin):
     def gradient(self, score, target):
         return -2.0 * np.asarray(target) * np.maximum(1.0 - np.asarray(score) * target, 0.0)
 
+    def curvature(self, score, target):
+        return np.where(np.asarray(score) * target < 1, 2.0, 0.0)
+
 
 class Logistic(Loss):
     r"""Logistic loss, :math:`\log(1 + e^{-t u})`.
@@ -245,6 +260,10 @@ class Logistic(Loss):
 
     def gradient(self, score, target):
         return -np.asarray(target) * expit(-np.asarray(score) * target)
+
+    def curvature(self, score, target):
+        chance = expit(-np.abs(score))  # the smaller of the two: nothing cancels
+        return chance * (1.0 - chance)
 
     def domain(self, target):
         target = np.asarray(target, dtype=float)
@@ -295,6 +314,9 @@ class Squared(_Tube):
     def gradient(self, score, target):
         return np.asarray(score) - target
 
+    def curvature(self, score, target):
+        return np.ones(np.broadcast_shapes(np.shape(score), np.shape(target)))
+
 
 class Huber(_Tube):
     r"""Huber's loss: quadratic up to `delta`, linear beyond.
@@ -325,6 +347,9 @@ class Huber(_Tube):
 
     def gradient(self, score, target):
         return np.clip(np.asarray(score) - target, -self.delta, self.delta)
+
+    def curvature(self, score, target):
+        return np.where(np.abs(np.asarray(score) - target) < self.delta, 1.0, 0.0)
 
 
 class Quantile(_Tube):
@@ -401,6 +426,10 @@ class Poisson(Loss):
     def gradient(self, score, target):
         with np.errstate(over="ignore"):
             return np.exp(np.asarray(score, dtype=float)) - target
+
+    def curvature(self, score, target):
+        with np.errstate(over="ignore"):
+            return np.exp(np.asarray(score, dtype=float)) + 0.0 * np.asarray(target)
 
     def domain(self, target):
         target = np.asarray(target, dtype=float)

@@ -33,7 +33,6 @@ _GRACE = 2e7  # nanoseconds that an attempt may take beyond its budget
 _LAST, _LEAST = 0.1, 1e-9  # of tol, and at any rate: relative gain of a step that is the last one on a face
 _BALANCE, _EXTRA = 0.02, 2  # of tol: the slope that the end may have, relatively, and steps for that alone
 _WORST = 0.01  # of the largest violation, what else is set free with it
-_DIFFERENCE = 1e-5  # in the scores, for the second derivative of the loss
 _LIFT = 1e-10  # of the diagonal of the curvature: makes it definite
 _MOST_TURNED = 800  # coefficients up to which zeros that join more than two features are followed
 _REUSES = 12  # rounds of conjugate gradients with the factor of an earlier curvature
@@ -342,10 +341,8 @@ class Finisher:
 
     def _bend(self, scores):
         """The second derivative of the loss, divided by n, for every visit."""
-        problem, h = self.problem, _DIFFERENCE
-        slope = problem.loss.gradient
-        bend = (slope(scores + h, problem.target) - slope(scores - h, problem.target)) / (2 * h * problem.n)
-        return np.maximum(problem._weights() * bend, 0.0)
+        problem = self.problem
+        return problem._weights() / problem.n * problem.loss.curvature(scores, problem.target)
 
     @functools.cached_property
     def _bends_everywhere(self):

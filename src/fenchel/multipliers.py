@@ -35,7 +35,6 @@ _NEAR = 1e-3  # S in the first round, in units of the loss's curvature
 _LEAST = 0.05  # of the mean square of a typical column, what a column counts for at the least
 _LIFT = 1e-13  # of the curvature's diagonal: makes it definite
 _DIFFERENCE = 1e-6  # for the slope of a dual step
-_SCORE_DIFFERENCE = 1e-5  # for the second derivative of a loss
 _FLAT = 0.1  # of the first slope, where a line search may end
 
 
@@ -224,14 +223,12 @@ class Multipliers:
 
     def _rows(self, scores, *, bend=False):
         """x at these scores, and how fast it grows with them if asked for."""
-        problem, target = self.problem, self.problem.target
+        problem = self.problem
         if not problem.loss.kinked:
             x = problem._gradient(scores)
             if not bend:
                 return x
-            h = _SCORE_DIFFERENCE * np.maximum(np.abs(scores), 1.0)
-            rise = problem.loss.gradient(scores + h, target) - problem.loss.gradient(scores - h, target)
-            return x, np.maximum(self.weights * rise / (2 * h), 0.0)
+            return x, self.weights * problem.loss.curvature(scores, problem.target)
         at = self.r * scores + self.x
         x = self._dual_step(at)
         if not bend:

@@ -37,7 +37,6 @@ _HOPE = 100.0  # times the gap that is allowed: from there a better dual bound i
 _STALE = 0.1  # share of the gradient's change that H may miss
 _WORTH, _SMALL, _MOST = 3.0, 6e6, 2000  # epochs and nanoseconds that a step may cost, and coefficients
 _SAME = 0.05  # relative change of a row's curvature that H may leave out
-_DIFFERENCE = 1e-4  # in the scores, for the second derivative of the loss
 _LEAST = 1e-3  # of the mean curvature of a row: every row counts for that much, so that steps are bounded
 _FLAT = 0.1  # of the mean curvature of a feature: none has less where steps of ADMM are chosen
 _LIFT = 1e-9  # of the diagonal of H: makes it definite
@@ -175,8 +174,7 @@ class Newton:
     def _refresh(self, scores) -> float:
         """H where the scores are these, up to rows whose curvature has hardly changed; the share of rows looked at."""
         problem = self.problem
-        slope, h = problem.loss.gradient, _DIFFERENCE
-        bend = (slope(scores + h, problem.target) - slope(scores - h, problem.target)) / (2 * h * problem.n)
+        bend = problem.loss.curvature(scores, problem.target) / problem.n
         mean = float(np.mean(bend))
         bend = problem._weights() * np.maximum(bend, max(_LEAST * mean, 1e-5 * problem.loss.smoothness / problem.n))
         if self.curvature is None:

@@ -120,6 +120,7 @@ def reduce_dense(X, first, feature, column, side, out):
     """out[r] = N'z for the dense rows from `first` on; feature j stands in column[j] with the sign side[j]."""
     for r in range(out.shape[0]):
         row, line = X[first + r], out[r]
+        line[:] = 0.0
         for j in range(feature.size):
             line[column[j]] += side[j] * row[feature[j]]
 
@@ -141,6 +142,7 @@ def reduce_sparse(data, indices, indptr, first, column, side, out):
     """The same for CSR rows; column[j] is negative where feature j plays no part."""
     for r in range(out.shape[0]):
         line = out[r]
+        line[:] = 0.0
         for k in range(indptr[first + r], indptr[first + r + 1]):
             j = indices[k]
             if column[j] >= 0:

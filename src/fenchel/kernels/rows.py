@@ -308,11 +308,20 @@ def locate(i, layout):
     return row, start
 
 
-@njit(cache=True, nogil=True, **LEAN)
+@njit(cache=True, nogil=True, **KERNEL)
 def scores(rows, layout, w, out):
     """out[i] = row . w + intercept for every visit: the product with X."""
-    slot = layout[3]
-    for i in range(out.size):
+    outputs, _stride, offset, slot = layout
+    p, done = four_width(rows), 0
+    if p > 0 and outputs == 1 and offset.size == 0:
+        which, done = np.empty(4, dtype=np.int64), out.size // 4 * 4
+        for begin in range(0, done, 4):
+            for a in range(4):
+                which[a] = begin + a
+            four_products(rows, which, 0, w[:p], out[begin : begin + 4])
+            for a in range(4):
+                out[begin + a] += w[slot]
+    for i in range(done, out.size):
         row, start = locate(i, layout)
         out[i] = row_dot(rows, row, w, start) + w[start + slot]
 
@@ -343,6 +352,33 @@ def combine(rows, layout, x, out):
             row, start = locate(i, layout)
             row_add(rows, row, x[i], out, start)
             out[start + slot] += x[i]
+
+
+@njit(cache=True, nogil=True, **LEAN)
+def dense_column_squares(X, out):
+    """out += the sum of squares of every column."""
+    done = X.shape[0] // 4 * 4
+    for i in range(0, done, 4):
+        _add_squares(X[i], X[i + 1], X[i + 2], X[i + 3], out)
+    for i in range(done, X.shape[0]):
+        row = X[i]
+        for j in range(out.size):
+            out[j] += float(row[j]) * float(row[j])
+
+
+@njit(cache=True, **LEAN)
+def _add_squares(r0, r1, r2, r3, out):
+    for j in range(out.size):
+        a, b, c, d = float(r0[j]), float(r1[j]), float(r2[j]), float(r3[j])
+        out[j] += a * a + b * b + c * c + d * d
+
+
+@njit(cache=True, nogil=True, **LEAN)
+def sparse_column_squares(data, indices, out):
+    """The same for CSR data."""
+    for k in range(data.size):
+        value = float(data[k])
+        out[np.uint64(indices[k])] += value * value
 
 
 @njit(cache=True, nogil=True, **LEAN)
