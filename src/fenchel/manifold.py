@@ -32,6 +32,7 @@ _STEP, _FACE = 5e5, 1e6  # nanoseconds, at the least
 _GRACE = 2e7  # nanoseconds that an attempt may take beyond its budget
 _LAST, _LEAST = 0.1, 1e-9  # of tol, and at any rate: relative gain of a step that is the last one on a face
 _BALANCE, _EXTRA = 0.02, 2  # of tol: the slope that the end may have, relatively, and steps for that alone
+_NEARLY = 1e5  # times that: one step more will do, if it is made that well
 _WORST = 0.01  # of the largest violation, what else is set free with it
 _LIFT = 1e-10  # of the diagonal of the curvature: makes it definite
 _MOST_TURNED = 800  # coefficients up to which zeros that join more than two features are followed
@@ -177,14 +178,16 @@ class Finisher:
                 break
             if (self.rough and self.spent > self.budget + _GRACE) or self._late():
                 break
+            # what is left of the slope may cost the objective nothing and the proof a lot
+            far = np.linalg.norm(slope) / max(self.balance * np.linalg.norm(pull), 1e-300)
+            if far <= 1.0:
+                break
             goal = self.goal * abs(value) if self.rough else 0.0
-            move = self._direction(face, scores, bent, slope, goal)
+            move = self._direction(face, scores, bent, slope, goal, far)
             gain = -float(slope @ move)
             if not gain > self.goal * abs(value):
-                # what is left of the slope may cost the objective nothing and the proof a lot
                 extra += 1
-                balanced = np.linalg.norm(slope) <= self.balance * np.linalg.norm(pull)
-                if self.rough or balanced or extra > _EXTRA:
+                if self.rough or extra > _EXTRA:
                     break
             taken = self._search(face, z, move, scores, value, gain)
             if taken is None:
@@ -275,8 +278,8 @@ class Finisher:
 
     # -- one step -----------------------------------------------------------------------------------
 
-    def _direction(self, face, scores, bent, slope, goal):
-        """The Newton direction in z."""
+    def _direction(self, face, scores, bent, slope, goal, far=np.inf):
+        """The Newton direction in z; the slope is `far` times what it may be in the end."""
         problem = self.problem
         bend = self._bend(scores)
         free = np.flatnonzero(bend)
@@ -285,7 +288,8 @@ class Finisher:
         self.spent += _STEP + 2 * product + 200 * problem.d + 20 * face.count**2
         if self._direct(face, free.size):
             if self.factor is not None and self.factor[0] is face:
-                move = self._conjugate_gradients(face, bend, free, own, slope, goal, self.factor[1])
+                least = max(0.1 / far**2, _MENDED) if far < _NEARLY else 0.01
+                move = self._conjugate_gradients(face, bend, free, own, slope, goal, self.factor[1], least)
                 if move is not None:
                     return move
             single = self._single(face, free.size)
