@@ -207,6 +207,24 @@ def test_the_place_is_right_beyond_the_first_chunk(monkeypatch):
         np.testing.assert_allclose(Rows(data).mean_squares, [1, 1, (19 + 16) / 20])
 
 
+@pytest.mark.parametrize("dtype", [float, np.float32])
+@pytest.mark.parametrize("n", [40, 43])
+def test_mean_squares_of_much_data_are_those_of_little(monkeypatch, n, dtype):
+    """Much data is read by compiled code, four dense rows at a time."""
+    full = sp.random_array((n, 7), density=0.6, rng=np.random.default_rng(n), format="csr", dtype=dtype)
+    expected = np.mean(full.toarray().astype(float) ** 2, axis=0)
+    for many in (0, 1 << 20):
+        monkeypatch.setattr("fenchel.data._MANY", many)
+        for data in (full, full.toarray()):
+            np.testing.assert_allclose(Rows(data).mean_squares, expected, rtol=1e-14)
+    bad = full.toarray()
+    bad[n - 1, 6] = np.inf
+    monkeypatch.setattr("fenchel.data._MANY", 0)
+    for data in (bad, sp.csr_array(bad)):
+        with pytest.raises(ValueError, match=rf"X\[{n - 1}, 6\] is inf"):
+            Rows(data)
+
+
 def test_csr_that_points_outside_is_refused():
     """scipy does not look at the indices of a matrix put together by hand; a kernel would write past the end."""
     for indices, indptr in (([0, 3], [0, 1, 2]), ([0, -1], [0, 1, 2])):

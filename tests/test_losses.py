@@ -437,6 +437,10 @@ WRONG = {
         wrong(Python, _weighted_step=lambda self, v, C, t, s: self.dual_step(v, C, t)),
         "weight 0 has dual variable 0",
     ),
+    "curvature of another loss": (
+        wrong(Python, curvature=lambda self, u, t: np.ones_like(u)),
+        "the curvature is the slope of the gradient",
+    ),
     "smoothness too small": (wrong(Python, smoothness=0.9), "Lipschitz with the smoothness"),
     "targets refused": (
         wrong(Python, check_targets=lambda self, y: fl.Poisson().check_targets(y)),

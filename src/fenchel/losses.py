@@ -262,7 +262,7 @@ class Logistic(Loss):
         return -np.asarray(target) * expit(-np.asarray(score) * target)
 
     def curvature(self, score, target):
-        chance = expit(-np.abs(score))  # the smaller of the two: nothing cancels
+        chance = expit(-np.abs(np.asarray(score) * target))  # the smaller of the two: nothing cancels
         return chance * (1.0 - chance)
 
     def domain(self, target):

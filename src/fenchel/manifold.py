@@ -288,7 +288,7 @@ class Finisher:
         self.spent += _STEP + 2 * product + 200 * problem.d + 20 * face.count**2
         if self._direct(face, free.size):
             if self.factor is not None and self.factor[0] is face:
-                least = max(0.1 / far**2, _MENDED) if far < _NEARLY else 0.01
+                least = max(0.1 / far**2, _MENDED) if far < _NEARLY and not self.rough else 0.01
                 move = self._conjugate_gradients(face, bend, free, own, slope, goal, self.factor[1], least)
                 if move is not None:
                     return move
@@ -349,7 +349,7 @@ class Finisher:
         return problem._weights() / problem.n * problem.loss.curvature(scores, problem.target)
 
     @functools.cached_property
-    def _bends_everywhere(self):
+    def bends_everywhere(self):
         """Whether the loss has no flat parts, as far as three looks tell."""
         return all(np.all(self._bend(np.full(self.problem.visits, score)) > 0) for score in (-10.0, 0.0, 10.0))
 
@@ -392,7 +392,7 @@ class Finisher:
             return least
         # at zero every row may be bent, whatever it is there
         rows = problem.visits
-        if not self._bends_everywhere and (face.map @ z).any():
+        if not self.bends_everywhere and (face.map @ z).any():
             rows = np.count_nonzero(self._bend(problem.scores(face.lift(z))))
         if face.count > rows and not bent.diagonal.any():
             return np.inf  # more coefficients than anything holds: the zeros of the answer are not found yet

@@ -21,6 +21,7 @@ from .result import History, Record, Result, Snapshot, Status
 _ZERO = 1e-10  # relative to the objective at w = 0, what counts as zero
 _GOOD = 1e-2  # relative gap of a proposal that is taken before the iterate's own is known
 _HANDFUL = 8  # passes that an attempt between epochs may well cost: where fewer are allowed in all there is none
+_CLOSE = 1.5  # times tol: a guess at the gap that calls for a certificate
 _SHARE = 0.07  # of the run for certificates on schedule; the last ones come on top
 
 
@@ -174,7 +175,7 @@ class _Run:
                 self.method.epoch(state)
                 self.work += time.perf_counter() - began
                 late = out_of_time()
-                on_schedule = state.epoch >= state.due
+                on_schedule = state.epoch >= state.due or self._seems_close()
                 if on_schedule or _spent(state) >= last or late:
                     status = self._certify(show, on_schedule)
                 if on_schedule:
@@ -241,7 +242,9 @@ class _Run:
             return spacing
         spacing = math.ceil(spacing / getattr(self.state, "share", 1.0))  # epochs in which rows rest are short
         left = self.method.epochs_left(self.state, self.tol)
-        return int(np.clip(math.ceil(0.7 * left), math.ceil(0.15 * spacing), max(spacing, self.state.epoch // 12)))
+        # no sooner than after what two certificates cost, unless the goal is surely reached by then
+        least = min(math.ceil(0.15 * spacing), math.ceil(1.5 * left) + 1)
+        return int(np.clip(math.ceil(0.7 * left), least, max(spacing, self.state.epoch // 12)))
 
     def _ask(self, show):
         """Certify a point that the method proposes; take it as the new state where it is worth more than the old."""
@@ -283,6 +286,11 @@ class _Run:
         if not self.best.certified:
             return False
         return self.best.gap <= self.tol * max(abs(self.best.primal), _ZERO * abs(self.at_zero), 1e-300)
+
+    def _seems_close(self):
+        """Whether the goal may be reached before the first certificate is due."""
+        guess = getattr(self.state, "guess", np.inf)
+        return guess <= _CLOSE * self.tol and self.check_every is None and self.state.gap == np.inf
 
     def _stalled(self):
         """The gap has been at the level of rounding, without progress, for 12 certificates."""

@@ -40,7 +40,7 @@ def _require(ok, subject, law, vectors=None, **numbers):
 
 
 def check_loss(loss: Loss, targets=None, rng=0) -> None:
-    r"""Prove a loss: value, gradient, conjugate, domain, dual step, smoothness, targets.
+    r"""Prove a loss: value, gradient, curvature, conjugate, domain, dual step, smoothness, targets.
 
     Parameters
     ----------
@@ -66,6 +66,7 @@ def check_loss(loss: Loss, targets=None, rng=0) -> None:
         f = _Elementwise(loss)
         scores = _scores(targets, rng)
         _check_gradient(f, scores, targets)
+        _check_curvature(f, scores, targets)
         low, high = _check_domain(f, targets)
         duals = _inside(low, high, rng)
         _check_conjugate(f, scores, duals, low, high, targets)
@@ -170,6 +171,21 @@ def _check_gradient(f, scores, targets):
             change=change,
             bound=bound,
         )
+
+
+def _check_curvature(f, scores, targets):
+    if f.loss.kinked:  # nobody asks for it
+        return
+    bend, slope = f.curvature(scores, targets), f.gradient(scores, targets)
+    step = 1e-6 * (1 + np.abs(scores))
+    right = (f.gradient(scores + step, targets) - slope) / step
+    left = (slope - f.gradient(scores - step, targets)) / step
+    rounding = 1e-13 * (1 + np.abs(slope)) / step
+    # where the slopes to both sides differ there may be a kink of the gradient
+    known = np.isfinite(left) & np.isfinite(right) & (np.abs(right - left) <= 0.01 * np.maximum(left, right) + rounding)
+    ok = (bend >= 0) & (~known | (np.abs(bend - (left + right) / 2) <= 0.01 * bend + 2 * rounding))
+    law = "the curvature is the slope of the gradient"
+    _require(ok, f.loss, law, score=scores, target=targets, left=left, curvature=bend, right=right)
 
 
 def _check_domain(f, targets):

@@ -363,13 +363,14 @@ def dense_column_squares(X, out):
     for i in range(done, X.shape[0]):
         row = X[i]
         for j in range(out.size):
-            out[j] += float(row[j]) * float(row[j])
+            value = np.float64(row[j])  # float() would leave single precision what it is
+            out[j] += value * value
 
 
 @njit(cache=True, **LEAN)
 def _add_squares(r0, r1, r2, r3, out):
     for j in range(out.size):
-        a, b, c, d = float(r0[j]), float(r1[j]), float(r2[j]), float(r3[j])
+        a, b, c, d = np.float64(r0[j]), np.float64(r1[j]), np.float64(r2[j]), np.float64(r3[j])
         out[j] += a * a + b * b + c * c + d * d
 
 
@@ -377,7 +378,7 @@ def _add_squares(r0, r1, r2, r3, out):
 def sparse_column_squares(data, indices, out):
     """The same for CSR data."""
     for k in range(data.size):
-        value = float(data[k])
+        value = np.float64(data[k])
         out[np.uint64(indices[k])] += value * value
 
 

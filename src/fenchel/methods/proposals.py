@@ -28,6 +28,7 @@ _PATIENCE = 4.0  # times the epochs so far, what an attempt other than on a face
 _FEWEST_STEPS, _MOST_STEPS = 30, 400  # of the method of multipliers, in an attempt
 _FEWEST, _MOST = 8, 20  # proximal Newton steps in an attempt
 _OVERHEAD = 5e5  # nanoseconds of such a step, however small the problem is
+_SAME = 0.01  # change of the number of active coordinates per epoch, where structure is settled
 _FACES = 12  # that an attempt from the structure of an epoch may take, along edges
 _SETTLED = 3e-5  # relative gap from which the structure of a prox is worth a Newton step
 _DEEP = 1e-2  # of that: a goal above it the prox's own steps reach as fast
@@ -58,6 +59,15 @@ class Proposals:
         if self.multiplies and np.diff(problem.map.indptr).max(initial=0) > 2:
             self.finisher = None  # zeros that join more than two features make faces on which it is slow
 
+    def _settled(self, state):
+        """Whether u has nearly as many zeros as at the last look, and little else can change: the loss has no flat
+        parts, and there are no edges."""
+        before, epochs = state.active, state.epoch - state.looked
+        state.active, state.looked = int(np.count_nonzero(state.u)), state.epoch
+        if self.finisher is None or self.accelerated is not None or not self.finisher.bends_everywhere:
+            return False
+        return abs(state.active - before) <= _SAME * epochs * state.active
+
     @functools.cached_property
     def multipliers(self):
         return Multipliers(self.problem)
@@ -67,9 +77,10 @@ class Proposals:
         wait = _STEPS * sum(newton_nanoseconds(self.problem)) if self.few else _NEWTON
         return int(np.clip(wait / self.epoch, 4, 64))
 
-    def make(self, state, tol: float, left: float, deadline: float = math.inf) -> Point | None:
-        """A point worth a certificate, now and then; `left` are the epochs that it may cost, and at the deadline (by
-        the clock of time.perf_counter) an attempt ends with what it has."""
+    def make(self, state, tol: float, left, deadline: float = math.inf) -> Point | None:
+        """A point worth a certificate, now and then. `left` tells the epochs that it may cost, from state, tol and
+        whether the structure is settled; at the deadline (by the clock of time.perf_counter) an attempt ends with what
+        it has."""
         self.deadline = deadline
         for attempt in (self.finisher, self.accelerated, self.descent):
             if attempt is not None:
@@ -87,6 +98,7 @@ class Proposals:
             point = self._descend(state, tol, *_CURVATURE)
         if point is None and state.epoch < state.newton_due:
             return None
+        left = left(state, tol, self._settled(state))
         ways = [self._newton, self._accelerated, self._multipliers]
         if state.newton_tries % 2:  # they take turns at being the first
             ways.reverse()

@@ -57,6 +57,7 @@ _NOTHING_HELD = contextlib.nullcontext()
 _RESTLESS = 5  # epochs before any row is rested
 _LONGEST_REST = 3  # power of two of the epochs
 _COUPLED = 0.75  # weight of the moves of Z x and B y when rho is balanced
+_FORESIGHT = 4.0  # times the epochs so far, what a guess may foresee
 _EARLY = 5.0  # over the epoch: the weight of the sizes beside the moves, at most a half
 _WIDE = 256  # columns from which dense rows are visited by fours
 _ARRAYS = ("x", "y", "w", "zx", "by", "u", "idle")
@@ -64,7 +65,8 @@ _AVERAGED = ("x", "y", "w", "zx", "by")
 
 
 _NUMBERS = ("rho", "epoch", "caution", "reach_w", "reach_x", "summed", "restart_gap", "newton_passes", "newton_due",
-            "newton_tries", "gap", "gap_epoch", "rate", "due", "rested", "share")  # fmt: skip
+            "newton_tries", "gap", "gap_epoch", "rate", "due", "rested", "share", "guess",
+            "active", "looked")  # fmt: skip
 _PAID = 0.1  # of the gap, what an attempt must leave at the most to count as a good one
 
 
@@ -94,6 +96,9 @@ class State:
     gap_epoch: int = 0
     due: int = 0  # epoch of the next certificate
     rate: float = 1e-3  # at which its logarithm fell, per epoch
+    guess: float = np.inf  # at the relative gap: how far the last epoch went, see _guess
+    active: int = 0  # coordinates of B'w that were not zero when an attempt was last thought of
+    looked: int = 0  # epoch of that
     rested: float = 0.0  # passes that were saved by rows at rest
     share: float = 1.0  # of the rows, visited in the last epoch
     idle: np.ndarray | None = None  # visits in a row that changed nothing, up to 255
@@ -238,7 +243,8 @@ class SDCAADMM:
             # a neighbour's answer has structure to begin with
             state.newton_passes, state.newton_due, state.newton_tries = 0.0, 1, 0
             state.rested, state.share, state.idle[:] = 0.0, 1.0, 0
-            state.gap, state.gap_epoch, state.rate, state.due = np.inf, 0, 1e-3, 0
+            state.gap, state.gap_epoch, state.rate, state.due, state.guess = np.inf, 0, 1e-3, 0, np.inf
+            state.active = state.looked = 0
         if self.rho is not None:
             state.rho = float(self.rho)
         return state
@@ -411,6 +417,7 @@ class SDCAADMM:
         if not math.isfinite(moved):
             self._restart(state)
             return
+        state.guess = _guess(moved, *found[1:])
         if self.adapts:
             state.rho *= self._balance(state, moved, *found[1:])
         if self.averages:
@@ -438,14 +445,21 @@ class SDCAADMM:
         """A point that something faster than epochs finds from here, now and then; otherwise None."""
         if self.proposals is None:
             return None
-        return self.proposals.make(state, tol, self._left(state, tol), self.deadline)
+        return self.proposals.make(state, tol, self._left, self.deadline)
 
-    def _left(self, state, tol):
+    def _left(self, state, tol, settled):
         """Epochs that Newton's method may cost: somewhat more than seem to be left, for it has a way of arriving, and
-        some share of those made at any rate; as many as were made where nobody knows."""
-        if not state.gap < 1.0:
+        some share of those made at any rate.
+
+        Before the first certificate, as many as were made; more by a guess, where the structure seems to be settled.
+        """
+        if state.gap < 1.0:
+            return max(0.4 * state.epoch, HASTE * self.epochs_left(state, tol))
+        if not (settled and state.guess < 1.0 and tol > 0):
             return float(state.epoch)
-        return max(0.4 * state.epoch, HASTE * self.epochs_left(state, tol))
+        rate = math.log(1 / state.guess) / state.epoch
+        left = HASTE * math.log(max(state.guess / tol, 1.0)) / rate
+        return min(max(state.epoch, left), _FORESIGHT * state.epoch)
 
     def epochs_left(self, state: State, tol: float) -> float:
         """Epochs until the goal is reached, at the rate of the last certificates; many if it is not known.
@@ -520,6 +534,16 @@ class SDCAADMM:
         state.mean, state.summed, state.restart_gap = {}, 0, np.inf
         state.caution *= 2.0
         state.rho = float(self.rho or self._first_rho())
+
+
+def _guess(moved, primal, dual, size_w, size_x):
+    """A guess at the relative gap, for nothing: the larger of the relative moves of w and x over an epoch.
+
+    Measured on the benchmark's problems, the gap is 0.05 to 6 times as large as long as it exceeds 1e-3.
+    """
+    if not (size_w > 0 and size_x > 0):
+        return math.inf
+    return math.sqrt(max(primal / size_w, (moved + _COUPLED * dual) / size_x))
 
 
 @functools.cache
