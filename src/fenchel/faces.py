@@ -241,7 +241,9 @@ class Curvature:
     def __init__(self, C, D, A, S):
         self.C, self.D, self.A, self.S = C, D, A, S
         self.alone = None
-        if sp.issparse(C):
+        if not D.any():  # a norm of numbers one by one is straight where it is not kinked
+            self.alone = np.zeros(C.shape[1])
+        elif sp.issparse(C):
             if np.all(np.diff(C.indptr) <= 1):  # no unit couples two entries of z: C' D C is diagonal
                 self.alone = np.bincount(C.indices, C.data**2 * D[np.diff(C.indptr) > 0], C.shape[1])
             else:

@@ -372,7 +372,10 @@ class Gram:
         """
         ground = np.where(self.diagonal == 0, 1.0, 0.0)
         for part, vectors in self._blind_parts:
-            _, _, pivot = qr(vectors, mode="economic", pivoting=True)
+            if len(vectors) == 1:  # there may be thousands of these
+                pivot = [np.argmax(np.abs(vectors[0]))]
+            else:
+                _, _, pivot = qr(vectors, mode="economic", pivoting=True)
             ground[part[pivot[: len(vectors)]]] = self.diagonal.max()
         gram = self._gram + sp.diags_array(ground)
         if self.direct:

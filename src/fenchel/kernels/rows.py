@@ -308,20 +308,11 @@ def locate(i, layout):
     return row, start
 
 
-@njit(cache=True, nogil=True, **KERNEL)
+@njit(cache=True, nogil=True, **LEAN)
 def scores(rows, layout, w, out):
     """out[i] = row . w + intercept for every visit: the product with X."""
-    outputs, _stride, offset, slot = layout
-    p, done = four_width(rows), 0
-    if p > 0 and outputs == 1 and offset.size == 0:
-        which, done = np.empty(4, dtype=np.int64), out.size // 4 * 4
-        for begin in range(0, done, 4):
-            for a in range(4):
-                which[a] = begin + a
-            four_products(rows, which, 0, w[:p], out[begin : begin + 4])
-            for a in range(4):
-                out[begin + a] += w[slot]
-    for i in range(done, out.size):
+    slot = layout[3]
+    for i in range(out.size):
         row, start = locate(i, layout)
         out[i] = row_dot(rows, row, w, start) + w[start + slot]
 
