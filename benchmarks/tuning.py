@@ -11,10 +11,7 @@ default ended with, and a given block size; all else is as in the default, the s
 knows more and is tried at other times than a user's run tries it.) A run of the grid is cut off where it cannot be the
 best any more, so that what is found is the best of the grid or, where nothing beats the default, that fact. Where a
 ratio exceeds the goal, more runs tell why: the best block size with rho adapting, the best rho with the default's block
-size, and the processor's time of the default over that of the grid's best (a pass with small blocks is a dear one). And
-once more the grid, where Newton's method and certificates are priced by the epochs of the default: otherwise dear
-epochs make Newton's method look cheap, it is tried earlier, and the few passes it takes are counted like those of
-epochs.
+size, and the processor's time of the default over that of the grid's best (a pass with small blocks is a dear one).
 """
 
 from __future__ import annotations
@@ -25,7 +22,6 @@ for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "
     os.environ.setdefault(variable, "1")
 
 import argparse
-import contextlib
 import csv
 import sys
 import time
@@ -37,9 +33,6 @@ HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))
 
 import fenchel as fl
-from fenchel import solver
-from fenchel.costs import epoch_nanoseconds
-from fenchel.methods import proposals
 from fenchel.methods.sdca_admm import SDCAADMM
 
 GOAL = 1.3
@@ -48,7 +41,7 @@ TOLERANCES = (1e-3, 1e-6, 1e-9)
 FACTORS = 10 ** np.linspace(-2.75, 2.75, 12)  # of rho
 SIZES = (12, 25, 50, 100, 200)  # of blocks
 FIELDS = ("problem", "tol", "passes", "rho", "block", "best_passes", "best_rho", "best_block", "ratio",
-          "best_block_alone", "best_rho_alone", "time_ratio", "priced_passes")  # fmt: skip
+          "best_block_alone", "best_rho_alone", "time_ratio")  # fmt: skip
 
 LISTED = ("artificial-512", "artificial-5120", "artificial-5120-logistic", "a9a-graph", "a9a-graph-logistic",
           "20news-graph", "p53-pathways", "overlapping-groups", "digits-fused", "digits-tv", "fused-lasso", "images-tv",
@@ -123,8 +116,6 @@ def compare(problem, tol, *, most=MOST, factors=FACTORS, sizes=SIZES, **same):
         best["best_rho_alone"] = run(problem, tol, most, rho=best["best_rho"], block_size=block, **same)[1]
         chosen = {"rho": best["best_rho"], "block_size": best["best_block"]}
         best["time_ratio"] = seconds(problem, tol, **same) / seconds(problem, tol, **chosen, **same)
-        with priced_alike():
-            best["priced_passes"] = grid(problem, tol, passes, rho, block, most, factors, sizes, same)["best_passes"]
     return best
 
 
@@ -141,19 +132,6 @@ def grid(problem, tol, passes, rho, block, most, factors, sizes, same):
             if found is not None:
                 best = {"best_passes": found, "best_rho": factor * rho, "best_block": size}
     return best
-
-
-@contextlib.contextmanager
-def priced_alike():
-    """An epoch is thought to cost what it does with the default's blocks, whatever the blocks are."""
-    users = (proposals, solver)
-    for user in users:
-        user.epoch_nanoseconds = lambda problem, blocks=None: epoch_nanoseconds(problem)
-    try:
-        yield
-    finally:
-        for user in users:
-            user.epoch_nanoseconds = epoch_nanoseconds
 
 
 def seconds(problem, tol, **options):
@@ -185,7 +163,7 @@ def line(row):
     text += f"   ratio {row['ratio']:.2f}"
     if row["ratio"] > GOAL:
         text += f"   (its block, our rho: {row['best_block_alone']}; its rho, our block: {row['best_rho_alone']}; "
-        text += f"ratio of times {row['time_ratio']:.2f}; priced alike: {row['priced_passes']})"
+        text += f"ratio of times {row['time_ratio']:.2f})"
     return text
 
 
@@ -196,17 +174,7 @@ def _times(rows):
         return ""
     faster = sum(ratio < 1 for ratio in times)
     worst = f"in none does it take more than {max(times):.2f} times as long"
-    priced = [row["passes"] / row["priced_passes"] for row in rows if row["priced_passes"] is not None]
-    text = f" So it is in {faster} of these {len(times)} cases, and {worst}."
-    if not priced:
-        return text
-    return text + (
-        " What the grid gains there is not rho or the block size but certificates and Newton's method: both are spaced "
-        "by what an epoch costs, so that dear epochs bring them forward, and a Newton step counts as a pass or two "
-        "whatever it costs. The column before the last has the best of the grid where the price of an epoch is the "
-        "default's on both sides: "
-        f"{sum(ratio <= GOAL for ratio in priced)} of the {len(priced)} are within the goal then."
-    )
+    return f" So it is in {faster} of these {len(times)} cases, and {worst}."
 
 
 def page(rows):
@@ -219,9 +187,10 @@ def page(rows):
         "Passes over the data until the relative gap is proven to be below 1e-3, 1e-6 and 1e-9: the default, where "
         "nothing is set, against the best of 60 runs with a constant rho (12 values around the one that the default "
         "ended with, half a decade apart) and a given block size (12, 25, 50, 100, 200). All else is the same on both "
-        "sides: the spacing of certificates, rows at rest, Newton's method. The best of 60 is a hard opponent: part of "
-        "what it gains is luck, with the epoch at which Newton's method is tried for instance. The page is generated "
-        "by `python benchmarks/tuning.py --page docs/tuning.md`."
+        "sides: rows at rest, Newton's method, and the epochs at which certificates are made and Newton's method is "
+        "tried (both go by the price of an epoch with the default's blocks, whatever the blocks are). The best of 60 "
+        "is a hard opponent: part of what it gains is luck. The page is generated by `python benchmarks/tuning.py "
+        "--page docs/tuning.md`."
     )
     yield ""
     yield (
@@ -233,19 +202,18 @@ def page(rows):
     )
     yield ""
     head = ("problem", "gap", "passes", "block", "best of the grid", "its rho, in ours", "its block", "ratio",
-            "priced alike", "of times")  # fmt: skip
+            "of times")  # fmt: skip
     yield f"| {' | '.join(head)} |"
     yield "|---" * len(head) + "|"
     for row in rows:
         start = f"| {row['problem']} | {row['tol']:.0e} | {row['passes']} | {row['block']} |"
         if row["best_rho"] is None:
-            yield f"{start} none is better | | | 1 | | |"
+            yield f"{start} none is better | | | 1 | |"
             continue
         ratio = f"{row['ratio']:.2f}" if row["ratio"] <= GOAL else f"**{row['ratio']:.2f}**"
         pace = f"{row['best_rho'] / row['rho']:.2g}"
         times = "" if row["time_ratio"] is None else f"{row['time_ratio']:.2f}"
-        priced = "" if row["priced_passes"] is None else f"{row['priced_passes']}"
-        yield f"{start} {row['best_passes']} | {pace} | {row['best_block']} | {ratio} | {priced} | {times} |"
+        yield f"{start} {row['best_passes']} | {pace} | {row['best_block']} | {ratio} | {times} |"
 
 
 def read(file):
@@ -253,7 +221,7 @@ def read(file):
     with file.open(newline="", encoding="utf-8") as lines:
         for row in csv.DictReader(lines):
             numbers = {key: float(value) if value else None for key, value in row.items() if key != "problem"}
-            counts = ("passes", "block", "best_passes", "best_block", "priced_passes")
+            counts = ("passes", "block", "best_passes", "best_block")
             whole = {key: int(numbers[key]) for key in counts if numbers[key]}
             yield numbers | whole | {"problem": row["problem"]}
 

@@ -29,6 +29,7 @@ from .result import History, Record, Result, Status
 _TURNS, _STEPS = 12, 15  # faces, and steps on each
 _FEW = 0.5  # of the rows, what conjugate gradients may have to read
 _STEP, _FACE = 5e5, 1e6  # nanoseconds, at the least
+_CHEAPER = 0.9  # of a price that was too high: to find out whether it has fallen further costs time, too
 _GRACE = 2e7  # nanoseconds that an attempt may take beyond its budget
 _LAST, _LEAST = 0.1, 1e-9  # of tol, and at any rate: relative gain of a step that is the last one on a face
 _BALANCE, _EXTRA = 0.02, 2  # of tol: the slope that the end may have, relatively, and steps for that alone
@@ -100,6 +101,7 @@ class Finisher:
         single = problem.map.nnz == problem.d == np.count_nonzero(problem.gram.diagonal)
         self.alone = single and problem.gram.is_diagonal
         self.deadline = math.inf  # by the clock of time.perf_counter
+        self.refused = 0.0  # nanoseconds, the price that was last too high
         self.rooms = {}  # memory by its use: fresh memory costs more than the numbers that are written there
         entries = problem.map_slots
         self.entries = np.repeat(np.arange(problem.d), np.diff(entries.indptr)), entries.indices, entries.data
@@ -123,7 +125,8 @@ class Finisher:
         self.factor = None  # of the curvature on a face, for the steps after it
         self.trust = True  # in single precision
         self.goal, self.passes, self.first_slope = max((0.01 * tol) ** 2, 1e-28), 0.0, 0.0
-        if self._least > budget or _ROUNDS * self.problem.gram.solve_nanoseconds > budget:
+        least = max(self._least, _ROUNDS * self.problem.gram.solve_nanoseconds, _CHEAPER * self.refused)
+        if least > budget:
             return None
         self.passes = 1.0
         face = self._face(u == 0)
@@ -159,7 +162,9 @@ class Finisher:
         z = face.inside(w)
         if self.fresh:  # before anything is made of the rows
             bent = self._penalty(self._leaning(face, face.map @ z))
-            if bent is None or self._foresee(face, z, bent) > self.budget:
+            price = 0.0 if bent is None else self._foresee(face, z, bent)
+            if bent is None or price > self.budget:
+                self.refused = price if price < np.inf else 0.0
                 return None, face
         self.fresh = self.fresh and face.zero.all()  # then the next face is the first that means something
         scores = face.data.scores(z)

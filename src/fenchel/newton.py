@@ -72,6 +72,7 @@ class Newton:
 
     def __init__(self):
         self.problem = self.curvature = None
+        self.made = None  # the last certificate
         self.pace = 1.0  # of ADMM, in units of the curvature that a coordinate sees
         self.passes = 0.0  # over the data, parts of one for H
         self.deadline = math.inf  # by the clock of time.perf_counter
@@ -79,8 +80,9 @@ class Newton:
     def propose(self, problem: Problem, w, y, *, tol: float, steps: int) -> Point:
         """Where the steps lead, for a method that has been to w."""
         state = (result := self.correct(problem, w, y, tol=tol, steps=steps)).state
-        return Point(**{key: state[key] for key in ("w", "x", "y", "zx", "u")}, primal=self.made.primal,
-                     passes=result.epochs, made=self.made)  # fmt: skip
+        primal = problem.primal_at(state["w"]) if self.made is None else self.made.primal
+        return Point(**{key: state[key] for key in ("w", "x", "y", "zx", "u")}, primal=primal, passes=result.epochs,
+                     made=self.made)  # fmt: skip
 
     @np.errstate(over="ignore", invalid="ignore", divide="ignore")
     def correct(self, problem: Problem, w, y, *, tol: float, steps: int = 20, scores=None) -> Result:
@@ -104,7 +106,7 @@ class Newton:
             self.passes += 0.5
             move = at.w - before.w
             late = step == steps or self.unsolved >= _UNSOLVED or time.perf_counter() > self.deadline
-            far = move @ self.curvature @ move > _PROMISING * math.sqrt(tol) * abs(at.primal)
+            far = move @ self.curvature @ move > _PROMISING * math.sqrt(max(tol, 0.0)) * abs(at.primal)
             if far and not late:
                 fresh = self._go_on(before, at)
                 continue

@@ -317,7 +317,7 @@ def _spacing(problem, method) -> int:
     """Epochs between certificates, so that they cost a small share of the run (by a model, not by the clock)."""
     work = problem.data.stored * problem.layout[0]
     sparse = problem.data.sparse
-    epoch = epoch_nanoseconds(problem, method.blocks)
+    epoch = epoch_nanoseconds(problem)
     product = 2 * work if sparse else 0.35 * work
     certificate = 7e5 + product + 45 * problem.visits + 60 * problem.d
     certificate += product  # Z x afresh

@@ -58,31 +58,35 @@ def logistic(n, x, point, curvature, target, weight, params):
         t = target[i]
         b = -t * point[i] / s
         low, high = max(C * (b - 1.0), -700.0), min(C * b, 36.0)
-        if low >= 36.0:
-            z = 36.0
-        elif high <= -700.0:
-            z = -700.0
+        if low >= 36.0 or high <= -700.0:
+            a = 1.0 / (1.0 + math.exp(-min(max(low, -700.0), 36.0)))
         else:
             a = -t * x[i] / s
             z = math.log(a / (1.0 - a)) if 0.0 < a < 1.0 else 0.0
-            z = min(max(z, low), high)
-            for _ in range(100):
+            if not low <= z <= high:
+                z = min(max(z, low), high)
                 a = 1.0 / (1.0 + math.exp(-z))
+            elif not 0.0 < a < 1.0:
+                a = 0.5
+            for _ in range(100):
                 g = z + C * (a - b)
                 if g > 0.0:
                     high = z
                 else:
                     low = z
-                bent = C * a * (1.0 - a)
+                slope = a * (1.0 - a)
+                bent = C * slope
                 rise = 1.0 + bent
                 new = z - 2.0 * g * rise / (2.0 * rise * rise - g * bent * (1.0 - 2.0 * a))
                 if not (low <= new <= high):
                     new = 0.5 * (low + high)
-                change = abs(new - z)
+                change = new - z
                 z = new
-                if change <= 3e-6:
+                if abs(change) <= 1e-4:
+                    a += slope * change * (1.0 + change * (0.5 - a))  # the sigmoid's series
                     break
-        x[i] = -s * t / (1.0 + math.exp(-z))
+                a = 1.0 / (1.0 + math.exp(-z))
+        x[i] = -s * t * a
 
 
 def poisson(n, x, point, curvature, target, weight, params):

@@ -38,6 +38,7 @@ _CURVATURE = (
     30.0,
 )  # epochs that descent with the squared loss may cost: at first, and where most units seem to matter after an epoch
 _NEWTON = 1e7  # nanoseconds of epochs before Newton's method is tried, which takes about as long at the least
+_VISITS = 2e5  # of rows: what comes before it at any rate, unless these are more than 4 epochs
 _STEPS = 1.5  # proximal Newton steps, with a curvature each, that the epochs before the first of them may cost
 
 
@@ -48,8 +49,8 @@ class Proposals:
     from which the method takes those back that paid), the epoch of the next one (`newton_due`).
     """
 
-    def __init__(self, problem: Problem, blocks: int):
-        self.problem, self.epoch = problem, epoch_nanoseconds(problem, blocks)
+    def __init__(self, problem: Problem):
+        self.problem, self.epoch = problem, epoch_nanoseconds(problem)
         self.largest = problem.zero_answer  # with the largest useful alpha, once somebody asked
         self.few = worthwhile(problem)  # coefficients, for proximal Newton steps
         self.finisher = Finisher(problem) if applies(problem) else None
@@ -75,7 +76,8 @@ class Proposals:
     def first_due(self) -> int:
         """The epoch of the first attempt."""
         wait = _STEPS * sum(newton_nanoseconds(self.problem)) if self.few else _NEWTON
-        return int(np.clip(wait / self.epoch, 4, 64))
+        least = 4 if self.descent is not None else min(max(math.ceil(_VISITS / self.problem.visits), 1), 4)
+        return int(np.clip(wait / self.epoch, least, 64))
 
     def make(self, state, tol: float, left, deadline: float = math.inf) -> Point | None:
         """A point worth a certificate, now and then. `left` tells the epochs that it may cost, from state, tol and

@@ -220,7 +220,7 @@ class SDCAADMM:
         self._prepare_rows(problem)
         if self.preset != "default" or self.eta_b is not None:
             self._prepare_penalty(problem)  # otherwise before the first epoch, if there is one
-        self.proposals = Proposals(problem, self.blocks) if self.newton else None
+        self.proposals = Proposals(problem) if self.newton else None
         if warm is None:
             zeros = np.zeros
             rho = self.rho or self._first_rho()
