@@ -34,7 +34,7 @@ from .problem import Certificate, Problem
 from .proximal import CompiledPenalty
 from .result import History, Record, Result, Status
 
-_ACCURACY = 1e-4  # of the model's answer, relative to the length of the step
+_ACCURACY = 1e-5  # of the model's answer, relative to the length of the step
 _PROMISING = 3.0  # times the root of tol: relative gain of a step after which the goal may be reached
 _INSIDE = 0.5  # of the model's error: how far what it foresees of x may be outside the domain of the loss
 _TURNS, _ROUNDS = 16, 25  # of ADMM on one model, and rounds in a turn
