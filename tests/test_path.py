@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import types
 
 import cases
 import numpy as np
@@ -24,18 +25,20 @@ def make(loss="logistic", penalty=None, *, n=120, sparse=False, weighted=False, 
                       **data)  # fmt: skip
 
 
-def several(kind, joint):
+def several(kind, joint, loss="squared", alpha=1.0):
     """Three outputs, or three tasks, with or without a penalty that couples them."""
     rng = np.random.default_rng(3)
     X = rng.standard_normal((90, 5))
     W = np.zeros((3, 5))
     W[:, :2] = rng.standard_normal((3, 2))
     Y = X @ W.T + 0.3 * rng.standard_normal((90, 3))
+    Y = np.where(Y > 0, 1.0, -1.0) if loss == "logistic" else Y
     penalty = fl.GroupL2(np.arange(15).reshape(3, 5).T) if joint else fl.L1()
+    same = {"loss": loss, "penalty": penalty, "alpha": alpha, "fit_intercept": True}
     if kind == "outputs":
-        return fl.Problem(X, Y, loss="squared", penalty=penalty, fit_intercept=True)
+        return fl.Problem(X, Y, **same)
     task = rng.integers(0, 3, 90)
-    return fl.Problem(X, Y[np.arange(90), task], loss="squared", penalty=penalty, fit_intercept=True, task=task)
+    return fl.Problem(X, Y[np.arange(90), task], **same, task=task)
 
 
 def check(problem, answer, *, tol=1e-6):
@@ -297,6 +300,38 @@ def test_newton_steps_from_nothing(loss):
     assert result.relative_gap <= 1e-10
 
 
+@pytest.mark.parametrize("kind", ["one", "outputs", "tasks"])
+def test_newton_proves_by_the_slopes_that_its_model_foresees(kind):
+    """They balance the penalty's dual variables where the true slopes do so to first order only."""
+    if kind == "one":
+        problem = make("logistic", fl.GroupL2(cases.OVERLAP), sparse=True, weighted=True)
+    else:
+        problem = several(kind, True, loss="logistic", alpha=0.05)
+    near = fl.solve(problem, tol=1e-3, newton=False)
+    exact = fl.solve(problem, tol=1e-11)
+    newton = Newton()
+    result = newton.correct(problem, near.state["w"], near.state["y"], tol=0.0, steps=1)
+    state = types.SimpleNamespace(**result.state)
+    low, high = problem._domain()
+    assert np.all((low <= state.x) & (state.x <= high))
+    np.testing.assert_allclose(state.zx, problem.gradient_sum(state.x), rtol=1e-12, atol=1e-12)
+    foreseen = problem.certificate(state)
+    slopes = problem._gradient(problem.scores(state.w))
+    true = problem.certificate(types.SimpleNamespace(w=state.w, y=state.y, x=slopes))
+    assert foreseen.dual <= exact.primal  # a bound
+    assert newton.made.dual == pytest.approx(foreseen.dual, rel=1e-9)
+    assert foreseen.gap < 0.1 * true.gap
+
+
+def test_newton_takes_the_true_slopes_where_the_model_leaves_the_domain():
+    """Rows of a hinge that are flat move all the same in the model, by as much as bounds its steps."""
+    problem = make("smoothed-hinge", fl.GroupL2(cases.OVERLAP), n=300)
+    result = Newton().correct(problem, np.zeros(problem.size), np.zeros(problem.d), tol=1e-9)
+    low, high = problem._domain()
+    assert result.status is fl.Status.CONVERGED
+    assert np.all((low <= result.state["x"]) & (result.state["x"] <= high))
+
+
 def test_curvature_is_that_of_the_loss():
     rng = np.random.default_rng(0)
     for sparse in (False, True):
@@ -349,7 +384,8 @@ def test_small_problems_take_newton_steps():
 
 
 def test_newton_gives_up_where_its_model_is_not_solved(monkeypatch):
-    monkeypatch.setattr("fenchel.newton._ACCURACY", 0.0)
+    for accuracy in ("_ACCURACY", "_FINE"):
+        monkeypatch.setattr(f"fenchel.newton.{accuracy}", 0.0)
     monkeypatch.setattr("fenchel.newton._TURNS", 1)
     problem = make("logistic", fl.GroupL2(cases.OVERLAP), n=300)
     start = np.zeros(problem.size), np.zeros(problem.d)

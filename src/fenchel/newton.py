@@ -34,7 +34,7 @@ from .problem import Certificate, Problem
 from .proximal import CompiledPenalty
 from .result import History, Record, Result, Status
 
-_ACCURACY = 1e-5  # of the model's answer, relative to the length of the step
+_ACCURACY, _FINE = 1e-3, 1e-5  # of the model's answer, relative to the length of the step; where the proof gains by it
 _PROMISING = 3.0  # times the root of tol: relative gain of a step after which the goal may be reached
 _INSIDE = 0.5  # of the model's error: how far what it foresees of x may be outside the domain of the loss
 _TURNS, _ROUNDS = 16, 25  # of ADMM on one model, and rounds in a turn
@@ -184,11 +184,12 @@ class Newton:
         """x, with its Z x, that proves most of what a step reached: the slopes that the model foresaw there, or the
         true ones, where some of the former are far outside the domain of the loss."""
         problem = self.problem
-        foreseen = before.x + problem.n * self.bend * (at.scores - before.scores)
-        x = np.clip(foreseen, *problem._domain())
-        if at.whole and np.linalg.norm(x - foreseen) <= _INSIDE * np.linalg.norm(at.x - foreseen):
-            self.passes += 0.5
-            return types.SimpleNamespace(w=at.w, x=x, y=at.y, zx=problem.gradient_sum(x))
+        if at.whole and not self.flat:
+            foreseen = before.x + problem.n * self.bend * (at.scores - before.scores)
+            x = np.clip(foreseen, *problem._domain())
+            if np.linalg.norm(x - foreseen) <= _INSIDE * np.linalg.norm(at.x - foreseen):
+                self.passes += 0.5
+                return types.SimpleNamespace(w=at.w, x=x, y=at.y, zx=problem.gradient_sum(x))
         return types.SimpleNamespace(w=at.w, x=at.x, y=at.y, zx=self._slope(at))
 
     # -- the data -----------------------------------------------------------------------------------
@@ -216,6 +217,7 @@ class Newton:
         problem = self.problem
         bend = problem.loss.curvature(scores, problem.target) / problem.n
         mean = float(np.mean(bend))
+        self.flat = bool(bend.min(initial=np.inf) < _LEAST * mean)  # then what the model foresees leaves the domain
         bend = problem._weights() * np.maximum(bend, max(_LEAST * mean, 1e-5 * problem.loss.smoothness / problem.n))
         if self.curvature is None:
             self.bend, self.loaded = np.zeros(bend.size), np.zeros((problem.size, problem.size))
@@ -291,7 +293,8 @@ class Newton:
             penalty.check()
             move = v - w
             forces = float(np.sum(y * y / self.step))
-            tol = _ACCURACY * math.sqrt(max(move @ self.curvature @ move, 0.0)) + 1e-11 * math.sqrt(forces)
+            length, rounding = math.sqrt(max(move @ self.curvature @ move, 0.0)), 1e-11 * math.sqrt(forces)
+            tol = (_ACCURACY if self.flat else _FINE) * length + rounding
             if max(info[0], info[1]) <= tol * tol:
                 self.unsolved = 0
                 break
@@ -300,7 +303,8 @@ class Newton:
             else:
                 self._set_pace(info[0] / max(info[1], 1e-100), forces / max(float(np.sum(self.step * u * u)), 1e-100))
         else:
-            self.unsolved += 1
+            solved = max(info[0], info[1]) <= (_ACCURACY * length + rounding) ** 2
+            self.unsolved = 0 if solved else self.unsolved + 1
         return problem.within(problem.snap(v, u)), u, n * y
 
     def _set_pace(self, residuals, sizes):
