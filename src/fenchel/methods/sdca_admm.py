@@ -319,13 +319,7 @@ class SDCAADMM:
         A step along an edge is as short as the longer-scaled of its ends asks for: a nearly empty pixel must
         not slow down its neighbours.
         """
-        squares = np.tile(problem.data.mean_squares, problem.vectors) / units**2
-        pattern = problem.gram.pattern
-        if pattern is not None:
-            degree = np.asarray(pattern.sum(axis=1)).ravel()
-            for _ in range(3):
-                squares = pattern @ squares / degree
-        return squares
+        return problem.gram.evened(np.tile(problem.data.mean_squares, problem.vectors) / units**2, 3)
 
     def _prepare_penalty(self, problem):
         matrix = problem.map_slots
