@@ -512,29 +512,33 @@ class Finisher:
             entry = problem.map.indptr[rest]
             y[rest] = need[problem.map.indices[entry]] / problem.map.data[entry]
             return y
-        matrix = sp.csr_array(problem.map[rest])
-        back, gram = sp.csr_array(matrix.T), Gram(matrix)
+        return self._between(rest, need, y)
+
+    def _between(self, rest, need, y):
+        """y whose coordinates `rest` are in balance and, if there is such a point, inside."""
+        from .kernels.balance import balance, pulled, reflect
 
         # Douglas and Rachford's way between the balance and the ball. If they meet, it ends there; if not, y ends where
         # they are closest, and what keeps them apart shows which units are wrongly held at zero
-        middle, last, mirrored = y[rest], np.inf, y.copy()
+        problem, gram = self.problem, Gram(self.problem.map[rest])
+        B = problem.map.indptr, problem.map.indices, problem.map.data
+        ball = self.compiled.blocks, self.compiled.scale, problem.n, np.empty((2, y.size))
+        middle, balanced, mirrored = y[rest], np.full(rest.size, np.inf), y.copy()
         for _ in range(_ROUNDS):
-            balanced = middle - matrix @ gram.solve(back @ middle - need)
-            y[rest] = balanced
-            inside = self._inside(y)[rest]
-            far = np.abs(inside - balanced).max(initial=0.0)
-            if far <= 1e-13 * np.abs(inside).max(initial=0.0) or np.abs(last - balanced).max() <= 1e-4 * far:
+            v = gram.solve(pulled(B, rest, middle, need))
+            moved, far, size = balance(B, rest, middle, v, balanced, y, *ball)
+            self.compiled.check()
+            if far <= 1e-13 * size or moved <= 1e-4 * far:
                 break
-            mirrored[rest] = 2 * balanced - middle
-            middle, last = middle + self._inside(mirrored)[rest] - balanced, balanced
+            reflect(rest, middle, balanced, mirrored, *ball)
+            self.compiled.check()
         return y
 
     def _inside(self, y):
         """y brought to where the conjugate of the penalty (without its quadratic) is finite."""
-        from .kernels.prox import block_prox
+        from .kernels.balance import bring_inside
 
-        part = y / self.problem.n
-        out = part.copy()
-        block_prox(self.compiled.blocks, out, self.compiled.scale)
+        space = np.empty((2, y.size))
+        bring_inside(y, self.compiled.blocks, self.compiled.scale, self.problem.n, space)
         self.compiled.check()
-        return self.problem.n * (part - out)
+        return space[1]
