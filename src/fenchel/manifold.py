@@ -172,7 +172,7 @@ class Finisher:
             if bent is None:
                 return None, face
             pull = face.data.gradient(problem._gradient(scores)) / problem.n
-            slope = pull + face.map.T @ bent.slope
+            slope = pull + face.back @ bent.slope
             self.passes += 2 * face.data.cost
             if not z.size:
                 break
@@ -246,8 +246,10 @@ class Finisher:
         dead[label[torn]] = True
         dead[label[matrix.indices[start[zero & (counts == 1)]]]] = True
         alive = np.flatnonzero(~dead[label])
-        slots, columns = problem.feature_slots[alive], np.unique(label[alive], return_inverse=True)[1]
-        signs, count = side[alive], int(columns.max(initial=-1)) + 1
+        slots, number = problem.feature_slots[alive], np.zeros(dead.size, dtype=np.int64)
+        number[label[alive]] = 1
+        columns = np.cumsum(number)[label[alive]] - 1
+        signs, count = side[alive], int(number.sum())
         if problem.fit_intercept:
             own = problem.intercept_slots
             slots, columns = np.append(slots, own), np.append(columns, count + np.arange(own.size))
