@@ -231,20 +231,12 @@ class Finisher:
         It is read from a `larger` one that contains it, where that saves time.
         """
         problem = self.problem
-        matrix, counts = problem.map, np.diff(problem.map.indptr)
-        start = matrix.indptr[:-1]
-        pairs = np.flatnonzero(zero & (counts == 2))
-        even = np.abs(matrix.data[start[pairs]]) == np.abs(matrix.data[start[pairs] + 1])
-        others = zero & (counts > 2)  # and what else is neither a zero nor a tie
-        others[pairs[~even]] = True
-        pairs = start[pairs[even]]
-        left, right = matrix.data[pairs], matrix.data[pairs + 1]
-        label, side, torn = tied_features(
-            matrix.indices[pairs], matrix.indices[pairs + 1], -np.sign(left * right), matrix.shape[1]
-        )
+        (lone, feature), (pairs, left, right, between), others, _ = problem.links
+        tied, others = zero[pairs], zero & others
+        label, side, torn = tied_features(left[tied], right[tied], between[tied], problem.map.shape[1])
         dead = np.zeros(label.max(initial=-1) + 1, dtype=bool)
         dead[label[torn]] = True
-        dead[label[matrix.indices[start[zero & (counts == 1)]]]] = True
+        dead[label[feature[zero[lone]]]] = True
         alive = np.flatnonzero(~dead[label])
         slots, number = problem.feature_slots[alive], np.zeros(dead.size, dtype=np.int64)
         number[label[alive]] = 1

@@ -103,6 +103,16 @@ class Matrix(Map):
         return self._values
 
 
+class MadeMap(Map):
+    """A map whose matrix was made, for all who ask for it."""
+
+    def __init__(self, made: sp.csr_array):
+        self.made, self.p = made, made.shape[1]
+
+    def _matrix(self, p):
+        return self.made
+
+
 class Incidence(Map):
     """u_e = weight_e (w_i - w_j) for the edges e = (i, j) of a graph on p features.
 
@@ -350,6 +360,11 @@ class Gram:
                 found.append((part, vectors))
         return found
 
+    @property
+    def blind_count(self) -> int:
+        """The number of null directions that mix several features."""
+        return sum(len(vectors) for _, vectors in self._blind_parts)
+
     @functools.cached_property
     def blind(self) -> sp.csc_array:
         """Orthonormal basis (p, k) of the null directions that mix several features, e.g. constants.
@@ -376,7 +391,7 @@ class Gram:
 
     def project(self, r):
         """The part of r in the range of B."""
-        r = r - self.blind @ (self._blind_rows @ r) if self.blind.shape[1] else r.copy()
+        r = r - self.blind @ (self._blind_rows @ r) if self._blind_parts else r.copy()
         r[self.unseen] = 0.0
         return r
 

@@ -19,7 +19,7 @@ import itertools
 import numpy as np
 import scipy.sparse as sp
 
-from .maps import Copies, Identity, Map, _count, finite_vector, index_array, repeated
+from .maps import Copies, Identity, MadeMap, Map, _count, finite_vector, index_array, repeated
 
 _TINY = 1e-12  # rounding slack of a dual constraint, relative to its radius
 
@@ -212,8 +212,10 @@ class Mapped(Penalty):
         self.part, self.map = part, map
 
     def terms(self, p=None):
-        rows = self.map.matrix(p).shape[0] if p is not None else None
-        return [(scale, leaf, inner @ self.map) for scale, leaf, inner in self.part.terms(rows)]
+        if p is None:
+            return [(scale, leaf, inner @ self.map) for scale, leaf, inner in self.part.terms(None)]
+        map_ = MadeMap(self.map.matrix(p))
+        return [(scale, leaf, inner @ map_) for scale, leaf, inner in self.part.terms(map_.made.shape[0])]
 
     def __repr__(self):
         return f"({self.part!r}) @ {self.map!r}"
@@ -819,7 +821,8 @@ def unit_blocks(penalty: Penalty | None, p: int) -> list[Block]:
                 blocks.append(Block(own, 1.0, 0.0, matrix))
         elif isinstance(leaf, _Groups):
             copies = leaf.copies_map(matrix.shape[0]).matrix(matrix.shape[0])
-            blocks.append(Block(leaf.localised(), scale, 0.0, sp.csr_array(copies @ matrix), (matrix, copies)))
+            copied = copies if type(map_) is Identity else sp.csr_array(copies @ matrix)
+            blocks.append(Block(leaf.localised(), scale, 0.0, copied, (matrix, copies)))
         else:
             _check_size(leaf, matrix)
             blocks.append(Block(leaf.sized(matrix.shape[0]), scale, 0.0, matrix))
@@ -838,7 +841,7 @@ def _check_size(leaf, matrix):
 
 
 def _same(a, b):
-    return (
+    return a is b or (
         a.shape == b.shape
         and a.nnz == b.nnz
         and np.array_equal(a.indptr, b.indptr)
@@ -862,7 +865,7 @@ def _merge_ridge(block, scale, matrix):
     inner, copies = block.before_copies
     if inner is not None and _same(inner, matrix):
         # m copies of every feature, each carrying a share 1/m of the quadratic
-        counts = np.asarray(copies.sum(axis=0)).ravel()
+        counts = np.bincount(copies.indices, minlength=copies.shape[1])
         if np.all(counts == counts[0]) and counts[0] > 0:
             block.ridge += scale / counts[0]
             return True

@@ -256,7 +256,7 @@ class Problem:
         """The unit that every coordinate of B'w belongs to, counted through all blocks, and how many there are."""
         labels, count = [], 0
         for block in self.blocks:
-            own = np.unique(np.asarray(block.function.units(block.d), dtype=np.int64), return_inverse=True)[1]
+            own = _numbered(np.asarray(block.function.units(block.d), dtype=np.int64))
             labels.append(count + own)
             count += int(own.max(initial=-1)) + 1
         return np.concatenate(labels or [_NONE]), count
@@ -455,9 +455,13 @@ class Problem:
     @property
     def constraint_count(self) -> int:
         """Equations that a certificate may have to mend: directions without penalty, and one-sided bounds of zero."""
-        free = self.gram.unseen.size + self.gram.blind.shape[1] + (self.vectors if self.fit_intercept else 0)
         signs = sum(b.bound_violations(sign * np.ones(b.d)).size for b in self.blocks for sign in (1.0, -1.0))
-        return free + signs
+        return self._free_count + signs
+
+    @property
+    def _free_count(self):
+        """Unpenalised directions."""
+        return self.gram.unseen.size + self.gram.blind_count + (self.vectors if self.fit_intercept else 0)
 
     @functools.cached_property
     def fingerprint(self) -> str:
@@ -477,8 +481,7 @@ class Problem:
     @_once_per_map
     def _free(self):
         """Unpenalised directions of w (size, k), and the data along them (visits, k)."""
-        gram = self.gram
-        count = gram.unseen.size + gram.blind.shape[1] + (self.vectors if self.fit_intercept else 0)
+        gram, count = self.gram, self._free_count
         if count > _MOST_FREE:
             raise NoCertificate(f"{count} directions carry no penalty; at most {_MOST_FREE} can be repaired")
         slots = list(self.feature_slots[gram.unseen]) + (list(self.intercept_slots) if self.fit_intercept else [])
@@ -506,6 +509,8 @@ class Problem:
         The move is least squares with every row weighted by its distance to the ends of its domain, so
         that rows at an end stay there.
         """
+        if not (self._free_count or len(zeroed)):
+            return x, zx
         directions, along = self._free
         goal = -(directions.T @ zx)
         scale = np.abs(along).T @ np.abs(x)
@@ -576,18 +581,21 @@ class Problem:
         return bool(once and np.all(np.bincount(self.map.indices, minlength=columns) == 1))
 
     @_once_per_map
-    def _links(self):
-        """What zeros of B'w say of features by themselves: rows with one entry and its feature, rows that join two
-        features by entries of one size with these and the sign between them, and per block whether all rows have one.
-        """
+    def links(self):
+        """What zeros of B'w say of features: rows with one entry, and its feature; rows that join two features by
+        entries of one size, these, and the sign between them; whether a row says anything else; and per block whether
+        all its rows have one entry."""
         counts, start = np.diff(self.map.indptr), self.map.indptr[:-1]
         lone, pairs = np.flatnonzero(counts == 1), np.flatnonzero(counts == 2)
         left, right = self.map.data[start[pairs]], self.map.data[start[pairs] + 1]
         even = np.abs(left) == np.abs(right)
+        others = counts > 1
+        others[pairs[even]] = False
         pairs, first = pairs[even], start[pairs[even]]
         sign = -np.sign(left[even] * right[even])
         alone = [last > first and bool(np.all(counts[first:last] == 1)) for _, first, last in self._parts()]
-        return (lone, self.map.indices[start[lone]]), (pairs, *self.map.indices[[first, first + 1]], sign), alone
+        joined = pairs, self.map.indices[first], self.map.indices[first + 1], sign
+        return (lone, self.map.indices[start[lone]]), joined, others, alone
 
     def _restore(self, w, u):
         """w moved to the ranks of u and, where zero rows of B' join more than two features, to its zeros."""
@@ -616,7 +624,7 @@ class Problem:
     def snap(self, w, u) -> np.ndarray:
         """w with the zeros and ties of u = prox(...) made exact: zero features are 0.0, equal ones equal bits."""
         zero = u == 0
-        (lone, feature), (pairs, left, right, between), alone = self._links
+        (lone, feature), (pairs, left, right, between), _, alone = self.links
         joined = np.flatnonzero(zero[pairs])
         a, b, sign = [left[joined]], [right[joined]], [between[joined]]
         # and the ties that a penalty finds among its own
@@ -677,13 +685,21 @@ class Problem:
         return np.asarray(self._weights() * slope, dtype=float)
 
 
+def _numbered(labels):
+    """Labels numbered from 0 in their order, without gaps."""
+    steps = np.diff(labels)
+    if labels.size and labels[0] == 0 and steps.min(initial=0) >= 0 and steps.max(initial=0) <= 1:
+        return labels
+    return np.unique(labels, return_inverse=True)[1]
+
+
 def _stacked(matrices, columns):
     """Matrices one under the other, each row in order and without duplicates."""
     if not matrices:
         return sp.csr_array((0, columns))
-    lengths = np.concatenate([[0], *(np.diff(matrix.indptr) for matrix in matrices)])
-    entries = (np.concatenate([getattr(matrix, name) for matrix in matrices]) for name in ("data", "indices"))
-    stacked = sp.csr_array((*entries, np.cumsum(lengths)), shape=(lengths.size - 1, columns))
+    data, indices = (np.concatenate([getattr(matrix, name) for matrix in matrices]) for name in ("data", "indices"))
+    ends = np.cumsum(np.concatenate([[0], *(np.diff(matrix.indptr) for matrix in matrices)]), dtype=indices.dtype)
+    stacked = sp.csr_array((data, indices, ends), shape=(ends.size - 1, columns))
     stacked.sum_duplicates()
     return stacked
 
