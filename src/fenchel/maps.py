@@ -585,12 +585,15 @@ def index_array(name, values, p):
 
 
 def repeated(flat, bounds):
-    """The first group (range of `flat` between bounds) that holds a number twice, and that number; or None."""
+    """The first group (range of `flat` between bounds) that holds a number twice, and that number; or None.
+
+    The numbers are not negative.
+    """
     owner = np.repeat(np.arange(len(bounds) - 1), np.diff(bounds))
-    order = np.lexsort((flat, owner))
-    owner, flat = owner[order], flat[order]
-    twice = np.flatnonzero((owner[1:] == owner[:-1]) & (flat[1:] == flat[:-1]))
-    return (int(owner[twice[0]]), flat[twice[0]]) if twice.size else None
+    width = int(flat.max(initial=0)) + 1
+    both = np.sort(owner * width + flat.astype(np.int64))
+    twice = both[1:][both[1:] == both[:-1]]
+    return divmod(int(twice[0]), width) if twice.size else None
 
 
 MAPS = {

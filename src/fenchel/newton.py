@@ -297,7 +297,8 @@ def _inverse(matrix):
 
 
 def dense_curvature(problem, bend, H):
-    """H += sum of bend_i z_i z_i' for dense rows, each pair of different entries in one place only."""
+    """H += sum of bend_i z_i z_i' for dense rows, each pair of different entries in one place only; an intercept that is
+    switched off is left out."""
     outputs, stride, offset, slot = problem.layout
     X, p = problem.data.arrays[0], problem.p
     bend = bend.reshape(problem.n, outputs)
@@ -309,5 +310,6 @@ def dense_curvature(problem, bend, H):
             part = np.maximum(sign * weight, 0.0)
             if part.any():
                 H[start : start + p, start : start + p] += sign * lower_gram(X, part)
-        H[start + slot, start : start + p] += weight @ X
-        H[start + slot, start + slot] += weight.sum()
+        if problem.fit_intercept:
+            H[start + slot, start : start + p] += weight @ X
+            H[start + slot, start + slot] += weight.sum()

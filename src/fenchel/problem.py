@@ -403,13 +403,13 @@ class Problem:
         return best
 
     @_once_per_map
-    def _entries(self):
+    def entries(self):
         """The row and the size of every entry of B'."""
         return np.repeat(np.arange(self.d), np.diff(self.map.indptr)), np.abs(self.map.data)
 
     def _sums_of_sizes(self, y):
         """What the sums B y are made of."""
-        row, size = self._entries
+        row, size = self.entries
         return np.bincount(self.map.indices, size * np.abs(y)[row], self.map.shape[1])
 
     @_once_per_map

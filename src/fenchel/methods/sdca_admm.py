@@ -362,8 +362,9 @@ class SDCAADMM:
 
         c_e = sum_j |B_je| M_j sum_e' |B_je'|, and its largest value on each unit.
         """
-        size = abs(matrix)
-        c = size @ (self.metric * np.asarray(size.sum(axis=0)).ravel())
+        row, size = self.problem.entries
+        across = self.metric * np.bincount(matrix.indices, size, matrix.shape[1])
+        c = np.bincount(row, size * across[matrix.indices], matrix.shape[0])
         if c.size:
             largest = np.zeros(self.units.max() + 1)
             np.maximum.at(largest, self.units, c)
