@@ -21,7 +21,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from .faces import DENSE, Bent, Curvature, Face, definite
-from .maps import Gram
+from .maps import Gram, row_width
 from .problem import Certificate, Problem, tied_features
 from .proximal import CompiledPenalty
 from .result import History, Record, Result, Status
@@ -514,13 +514,14 @@ class Finisher:
 
         # Douglas and Rachford's way between the balance and the ball. If they meet, it ends there; if not, y ends where
         # they are closest, and what keeps them apart shows which units are wrongly held at zero
-        problem, gram = self.problem, Gram(self.problem.map[rest])
-        B = problem.map.indptr, problem.map.indices, problem.map.data
+        problem, matrix = self.problem, self.problem.map[rest]
+        gram, lone = Gram(matrix), row_width(matrix) == 1
+        B = matrix.indptr, matrix.indices.astype(np.uint64), matrix.data
         ball = self.compiled.blocks, self.compiled.scale, problem.n, np.empty((2, y.size))
         middle, balanced, mirrored = y[rest], np.full(rest.size, np.inf), y.copy()
         for _ in range(_ROUNDS):
-            v = gram.solve(pulled(B, rest, middle, need))
-            moved, far, size = balance(B, rest, middle, v, balanced, y, *ball)
+            v = gram.solve(pulled(B, lone, middle, need))
+            moved, far, size = balance(B, lone, rest, middle, v, balanced, y, *ball)
             self.compiled.check()
             if far <= 1e-13 * size or moved <= 1e-4 * far:
                 break

@@ -297,8 +297,10 @@ def _inverse(matrix):
 
 
 def dense_curvature(problem, bend, H):
-    """H += sum of bend_i z_i z_i' for dense rows, each pair of different entries in one place only; an intercept that is
-    switched off is left out."""
+    """H += sum of bend_i z_i z_i' for dense rows, each pair of different entries in one place only.
+
+    An intercept that is switched off is left out.
+    """
     outputs, stride, offset, slot = problem.layout
     X, p = problem.data.arrays[0], problem.p
     bend = bend.reshape(problem.n, outputs)

@@ -5,7 +5,8 @@ Symbols
 =========  ============================================================================
 rest       the coordinates of y that move; the others stay
 middle     what the method iterates on, on `rest`; `balanced` is its point with Zx + By = 0
-B          B' on the features, as CSR: start, column, value
+B          the rows `rest` of B' on the features, as CSR: start, column (unsigned, see rows.py), value
+lone       whether every one of them has one entry
 psi        as in prox.py; y is inside where the conjugate of the penalty (without its quadratic) is finite at y/n
 =========  ============================================================================
 
@@ -21,32 +22,46 @@ from .prox import block_prox
 
 
 @njit(cache=True, nogil=True)
-def pulled(B, rest, middle, need):
+def pulled(B, lone, middle, need):
     """B middle - need."""
+    start, column, value = B
     out = np.zeros(need.size)
-    for k in range(rest.size):
-        for e in range(B[0][rest[k]], B[0][rest[k] + 1]):
-            out[B[1][e]] += B[2][e] * middle[k]
+    for k in range(middle.size):
+        if lone:
+            out[column[k]] += value[k] * middle[k]
+        else:
+            for e in range(start[k], start[k + 1]):
+                out[column[e]] += value[e] * middle[k]
     for j in range(out.size):
         out[j] -= need[j]
     return out
 
 
 @njit(cache=True, nogil=True)
-def balance(B, rest, middle, v, balanced, y, psi, scale, n, space):
+def balance(B, lone, rest, middle, v, balanced, y, psi, scale, n, space):
     """balanced = middle - B'v, also in y. How far it has moved, how far it is outside, and how large it is inside."""
+    start, column, value = B
     moved = far = size = 0.0
     for k in range(rest.size):
         total = 0.0
-        for e in range(B[0][rest[k]], B[0][rest[k] + 1]):
-            total += B[2][e] * v[B[1][e]]
+        if lone:
+            total = value[k] * v[column[k]]
+        else:
+            for e in range(start[k], start[k + 1]):
+                total += value[e] * v[column[e]]
         new = middle[k] - total
-        moved = max(moved, abs(balanced[k] - new))
+        change = abs(balanced[k] - new)
+        if change > moved:  # sooner done than a maximum, which looks out for what is no number
+            moved = change
         balanced[k] = y[rest[k]] = new
     bring_inside(y, psi, scale, n, space)
     for k in range(rest.size):
         inside = space[1, rest[k]]
-        far, size = max(far, abs(inside - balanced[k])), max(size, abs(inside))
+        outside, length = abs(inside - balanced[k]), abs(inside)
+        if outside > far:
+            far = outside
+        if length > size:
+            size = length
     return moved, far, size
 
 
