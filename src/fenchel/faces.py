@@ -92,8 +92,8 @@ class Face:
 def _in_rows(row, column, value, shape):
     """The matrix with these entries, which come row by row."""
     ends = np.concatenate([[0], np.cumsum(np.bincount(row, minlength=shape[0]))])
-    out = sp.csr_array((value.copy(), column, ends), shape=shape)
-    out.sum_duplicates()
+    out = sp.csr_array((value.copy(), column.copy(), ends), shape=shape)
+    out.sum_duplicates()  # in place
     return out
 
 

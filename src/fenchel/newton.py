@@ -87,7 +87,8 @@ class Newton:
         products with the data, as a step needs them, or a pass over it for H.
         """
         self._attach(problem)
-        self.made, self.unsolved = None, 0  # models in a row
+        self.made = None
+        self.unsolved = 0  # models in a row
         clock = time.perf_counter()
         best, answer = Certificate(np.inf, -np.inf, np.inf), w
         history, status, epochs = History(), Status.EPOCH_LIMIT, 0

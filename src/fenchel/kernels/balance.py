@@ -50,18 +50,12 @@ def balance(B, lone, rest, middle, v, balanced, y, psi, scale, n, space):
             for e in range(start[k], start[k + 1]):
                 total += value[e] * v[column[e]]
         new = middle[k] - total
-        change = abs(balanced[k] - new)
-        if change > moved:  # sooner done than a maximum, which looks out for what is no number
-            moved = change
+        moved = max(moved, abs(balanced[k] - new))
         balanced[k] = y[rest[k]] = new
     bring_inside(y, psi, scale, n, space)
     for k in range(rest.size):
         inside = space[1, rest[k]]
-        outside, length = abs(inside - balanced[k]), abs(inside)
-        if outside > far:
-            far = outside
-        if length > size:
-            size = length
+        far, size = max(far, abs(inside - balanced[k])), max(size, abs(inside))
     return moved, far, size
 
 
