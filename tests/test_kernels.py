@@ -10,6 +10,7 @@ from fenchel.kernels.sdca_admm import awake
 from fenchel.maps import runs_of_rows
 from fenchel.methods import sdca_admm
 from fenchel.methods.sdca_admm import _WIDE, SDCAADMM
+from fenchel.newton import _inverse
 
 
 def make(n=70, p=_WIDE + 5, loss="smoothed-hinge", dtype=float, **options):
@@ -166,3 +167,13 @@ def test_rest_saves_passes_and_not_the_answer(loss):
 def test_rest_is_a_yes_or_a_no():
     with pytest.raises(ValueError, match="rest is 'often'; it must be True or False"):
         fl.solve(make(n=20), rest="often")
+
+
+def test_the_inverse_of_a_definite_matrix_has_two_equal_halves():
+    A = np.random.default_rng(0).standard_normal((40, 17))
+    matrix = A.T @ A
+    inverse = _inverse(matrix.copy())
+    assert inverse.flags.c_contiguous and np.array_equal(inverse, inverse.T)
+    np.testing.assert_allclose(inverse @ matrix, np.eye(17), atol=1e-10)
+    indefinite = np.diag([1.0, -2.0, 4.0])
+    np.testing.assert_allclose(_inverse(indefinite), np.diag([1.0, -0.5, 0.25]))

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 import fenchel as fl
 from fenchel import faces, manifold
 from fenchel.manifold import Finisher, applies, correct
+from fenchel.maps import Gram
 from fenchel.methods.sdca_admm import SDCAADMM
 from fenchel.problem import tied_features
 
@@ -343,3 +344,31 @@ def test_saves_most_of_the_epochs():
 def test_newton_is_an_option():
     with pytest.raises(ValueError, match="newton is 'yes'"):
         fl.solve(make(), newton="yes")
+
+
+@pytest.mark.parametrize("penalty", ["overlapping groups", "sparse groups", "fused"])
+def test_rounds_between_the_balance_and_the_ball(penalty):
+    """The kernels against the method written down, on some of the coordinates."""
+    problem = make(penalty=penalty)
+    finisher, rng = Finisher(problem), np.random.default_rng(0)
+    y = problem.n * rng.standard_normal(problem.d)
+    rest = np.flatnonzero(rng.random(problem.d) < 0.8)
+    matrix = problem.map[rest]
+    gram, need = Gram(matrix), 0.1 * (matrix.T @ y[rest])
+    expected, middle, last = y.copy(), y[rest], np.inf
+    for _ in range(manifold._ROUNDS):
+        balanced = middle - matrix @ gram.solve(matrix.T @ middle - need)
+        expected[rest] = balanced
+        inside = finisher._inside(expected)[rest]
+        far = np.abs(inside - balanced).max()
+        if far <= 1e-13 * np.abs(inside).max() or np.abs(last - balanced).max() <= 1e-4 * far:
+            break
+        last = balanced
+        mirrored = y.copy()
+        mirrored[rest] = 2 * balanced - middle
+        middle = middle + finisher._inside(mirrored)[rest] - balanced
+    found = finisher._between(rest, need, y.copy())
+    np.testing.assert_array_equal(np.delete(found, rest), np.delete(y, rest))
+    np.testing.assert_allclose(matrix.T @ found[rest], need, atol=1e-10 * np.abs(y).max())
+    np.testing.assert_allclose(found, expected, rtol=1e-10, atol=1e-10 * np.abs(expected).max())
+    np.testing.assert_allclose(finisher._inside(finisher._inside(y)), finisher._inside(y), rtol=1e-12)

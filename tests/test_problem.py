@@ -167,6 +167,23 @@ def test_another_alpha_shares_the_map_and_its_factor():
     assert problem.with_alpha(0.0).map is not problem.map
 
 
+@pytest.mark.parametrize("penalty_name", list(cases.penalties()))
+def test_what_is_remembered_of_a_map_is_of_that_map(penalty_name):
+    """Points are snapped alike, whatever was snapped before with another alpha; 0 takes the map away, and back."""
+    X, y, _ = cases.data(fl.Squared())
+    penalty, _ = cases.penalties()[penalty_name]
+    moved = fl.Problem(X, y, loss="squared", penalty=penalty, alpha=0.3)
+    rng = np.random.default_rng(0)
+    for alpha in (0.3, 0.0, 0.1):
+        moved, new = moved.with_alpha(alpha), fl.Problem(X, y, loss="squared", penalty=penalty, alpha=alpha)
+        w = rng.standard_normal(new.size)
+        u = np.where(rng.random(new.d) < 0.5, 0.0, new.map_slots @ w)
+        for one, other in zip(moved.snaps(w, u), new.snaps(w, u), strict=True):
+            np.testing.assert_array_equal(one, other)
+        point = types.SimpleNamespace(w=w)
+        assert vars(moved.certificate(point)) == vars(new.certificate(point))
+
+
 # -- alpha_max --------------------------------------------------------------------------------------
 
 

@@ -42,7 +42,7 @@ class Face:
             np.add.at(self.map, (row, column), value)
         else:
             self.triplets = row, column, value
-            self.map = sp.csr_array((value, (row, column)), shape=(problem.d, inner))
+            self.map = _in_rows(row, column, value, (problem.d, inner))
         if others.any():
             self.turn = _null_space(self.map[others])
             self.count = self.turn.shape[1]
@@ -60,6 +60,11 @@ class Face:
         column, sign = np.full(self.size, -1), np.zeros(self.size)
         column[self.slots], sign[self.slots] = self.columns, self.signs
         return column, sign
+
+    @functools.cached_property
+    def back(self):
+        """N'B."""
+        return self.map.T
 
     def lift(self, z):
         """w = N z."""
@@ -82,6 +87,14 @@ class Face:
         """The diagonal of N' diag(d) N."""
         d = np.bincount(self.columns, d[self.slots], self.inner)
         return d if self.turn is None else (self.turn**2).T @ d
+
+
+def _in_rows(row, column, value, shape):
+    """The matrix with these entries, which come row by row."""
+    ends = np.concatenate([[0], np.cumsum(np.bincount(row, minlength=shape[0]))])
+    out = sp.csr_array((value.copy(), column.copy(), ends), shape=shape)
+    out.sum_duplicates()  # in place
+    return out
 
 
 def _room(rooms, use, shape, dtype=float):

@@ -15,7 +15,7 @@ from __future__ import annotations
 import inspect
 
 import numpy as np
-from scipy.special import expit, xlogy
+from scipy.special import xlogy
 
 _TINY = 1e-12  # rounding slack, relative to the size of a domain
 _DIFFERENCE = 1e-5  # in the scores, for a second derivative that nobody told
@@ -256,14 +256,17 @@ class Logistic(Loss):
     attained = False
 
     def value(self, score, target):
-        return np.logaddexp(0.0, -np.asarray(score) * target)
+        margin = np.asarray(score) * target
+        return np.log1p(np.exp(-np.abs(margin))) - np.minimum(margin, 0.0)
 
     def gradient(self, score, target):
-        return -np.asarray(target) * expit(-np.asarray(score) * target)
+        margin = np.asarray(score) * target
+        small = np.exp(-np.abs(margin))
+        return -np.asarray(target) * (np.where(margin > 0, small, 1.0) / (1.0 + small))
 
     def curvature(self, score, target):
-        chance = expit(-np.abs(np.asarray(score) * target))  # the smaller of the two: nothing cancels
-        return chance * (1.0 - chance)
+        small = np.exp(-np.abs(np.asarray(score) * target))
+        return small / (1.0 + small) ** 2
 
     def domain(self, target):
         target = np.asarray(target, dtype=float)
@@ -273,7 +276,10 @@ class Logistic(Loss):
         a = -np.asarray(dual) * np.asarray(target)
         inside = (a >= -_TINY) & (a <= 1 + _TINY)
         a = np.clip(a, 0.0, 1.0)
-        return np.where(inside, xlogy(a, a) + xlogy(1 - a, 1 - a), np.inf)
+        b = 1.0 - a
+        # in place of the logarithm of zero any number will do
+        entropy = a * np.log(np.maximum(a, 1e-300)) + b * np.log(np.maximum(b, 1e-300))
+        return np.where(inside, entropy, np.inf)
 
 
 class _Tube(Loss):

@@ -21,7 +21,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from .faces import DENSE, Bent, Curvature, Face, definite
-from .maps import Gram
+from .maps import Gram, row_width
 from .problem import Certificate, Problem, tied_features
 from .proximal import CompiledPenalty
 from .result import History, Record, Result, Status
@@ -177,7 +177,7 @@ class Finisher:
             if bent is None:
                 return None, face
             pull = face.data.gradient(problem._gradient(scores)) / problem.n
-            slope = pull + face.map.T @ bent.slope
+            slope = pull + face.back @ bent.slope
             self.passes += 2 * face.data.cost
             if not z.size:
                 break
@@ -236,23 +236,17 @@ class Finisher:
         It is read from a `larger` one that contains it, where that saves time.
         """
         problem = self.problem
-        matrix, counts = problem.map, np.diff(problem.map.indptr)
-        start = matrix.indptr[:-1]
-        pairs = np.flatnonzero(zero & (counts == 2))
-        even = np.abs(matrix.data[start[pairs]]) == np.abs(matrix.data[start[pairs] + 1])
-        others = zero & (counts > 2)  # and what else is neither a zero nor a tie
-        others[pairs[~even]] = True
-        pairs = start[pairs[even]]
-        left, right = matrix.data[pairs], matrix.data[pairs + 1]
-        label, side, torn = tied_features(
-            matrix.indices[pairs], matrix.indices[pairs + 1], -np.sign(left * right), matrix.shape[1]
-        )
+        (lone, feature), (pairs, left, right, between), others, _ = problem.links
+        tied, others = zero[pairs], zero & others
+        label, side, torn = tied_features(left[tied], right[tied], between[tied], problem.map.shape[1])
         dead = np.zeros(label.max(initial=-1) + 1, dtype=bool)
         dead[label[torn]] = True
-        dead[label[matrix.indices[start[zero & (counts == 1)]]]] = True
+        dead[label[feature[zero[lone]]]] = True
         alive = np.flatnonzero(~dead[label])
-        slots, columns = problem.feature_slots[alive], np.unique(label[alive], return_inverse=True)[1]
-        signs, count = side[alive], int(columns.max(initial=-1)) + 1
+        slots, number = problem.feature_slots[alive], np.zeros(dead.size, dtype=np.int64)
+        number[label[alive]] = 1
+        columns = np.cumsum(number)[label[alive]] - 1
+        signs, count = side[alive], int(number.sum())
         if problem.fit_intercept:
             own = problem.intercept_slots
             slots, columns = np.append(slots, own), np.append(columns, count + np.arange(own.size))
@@ -517,29 +511,34 @@ class Finisher:
             entry = problem.map.indptr[rest]
             y[rest] = need[problem.map.indices[entry]] / problem.map.data[entry]
             return y
-        matrix = sp.csr_array(problem.map[rest])
-        back, gram = sp.csr_array(matrix.T), Gram(matrix)
+        return self._between(rest, need, y)
+
+    def _between(self, rest, need, y):
+        """y whose coordinates `rest` are in balance and, if there is such a point, inside."""
+        from .kernels.balance import balance, pulled, reflect
 
         # Douglas and Rachford's way between the balance and the ball. If they meet, it ends there; if not, y ends where
         # they are closest, and what keeps them apart shows which units are wrongly held at zero
-        middle, last, mirrored = y[rest], np.inf, y.copy()
+        problem, matrix = self.problem, self.problem.map[rest]
+        gram, lone = Gram(matrix), row_width(matrix) == 1
+        B = matrix.indptr, matrix.indices.astype(np.uint64), matrix.data
+        ball = self.compiled.blocks, self.compiled.scale, problem.n, np.empty((2, y.size))
+        middle, balanced, mirrored = y[rest], np.full(rest.size, np.inf), y.copy()
         for _ in range(_ROUNDS):
-            balanced = middle - matrix @ gram.solve(back @ middle - need)
-            y[rest] = balanced
-            inside = self._inside(y)[rest]
-            far = np.abs(inside - balanced).max(initial=0.0)
-            if far <= 1e-13 * np.abs(inside).max(initial=0.0) or np.abs(last - balanced).max() <= 1e-4 * far:
+            v = gram.solve(pulled(B, lone, middle, need))
+            moved, far, size = balance(B, lone, rest, middle, v, balanced, y, *ball)
+            self.compiled.check()
+            if far <= 1e-13 * size or moved <= 1e-4 * far:
                 break
-            mirrored[rest] = 2 * balanced - middle
-            middle, last = middle + self._inside(mirrored)[rest] - balanced, balanced
+            reflect(rest, middle, balanced, mirrored, *ball)
+            self.compiled.check()
         return y
 
     def _inside(self, y):
         """y brought to where the conjugate of the penalty (without its quadratic) is finite."""
-        from .kernels.prox import block_prox
+        from .kernels.balance import bring_inside
 
-        part = y / self.problem.n
-        out = part.copy()
-        block_prox(self.compiled.blocks, out, self.compiled.scale)
+        space = np.empty((2, y.size))
+        bring_inside(y, self.compiled.blocks, self.compiled.scale, self.problem.n, space)
         self.compiled.check()
-        return self.problem.n * (part - out)
+        return space[1]

@@ -103,6 +103,16 @@ class Matrix(Map):
         return self._values
 
 
+class MadeMap(Map):
+    """A map whose matrix was made, for all who ask for it."""
+
+    def __init__(self, made: sp.csr_array):
+        self.made, self.p = made, made.shape[1]
+
+    def _matrix(self, p):
+        return self.made
+
+
 class Incidence(Map):
     """u_e = weight_e (w_i - w_j) for the edges e = (i, j) of a graph on p features.
 
@@ -261,24 +271,34 @@ class Composed(Map):
 
     def _matrix(self, p):
         inner = self.inner.matrix(p)
+        if type(self.outer) is Identity and self.outer.p in (None, inner.shape[0]) and _is_plain(inner):
+            return inner
         return sp.csr_array(self.outer.matrix(inner.shape[0]) @ inner)
 
     def __repr__(self):
         return f"{self.outer!r} @ {self.inner!r}"
 
 
+def _is_plain(matrix):
+    """Whether a product with the identity would leave it as it is: sums of duplicates made, no zeros."""
+    plain = isinstance(matrix, sp.csr_array) and matrix.dtype == float and matrix.has_canonical_format
+    return plain and bool(matrix.data.all())
+
+
 class Gram:
     """B B' with its solve: diagonal, sparse factor or conjugate gradients; and the null space of B'."""
 
     def __init__(self, matrix: sp.csr_array):
-        self.matrix = sp.csr_array(matrix)
+        self.matrix = matrix = sp.csr_array(matrix)
         self.p = matrix.shape[1]
-        gram = sp.csr_array(self.matrix.T @ self.matrix)
-        self.diagonal = gram.diagonal()
-        gram.eliminate_zeros()
-        self.is_diagonal = gram.nnz == np.count_nonzero(self.diagonal)
-        self._gram = gram
-
+        if np.all(np.diff(matrix.indptr) <= 1):
+            self.diagonal, self.is_diagonal = np.bincount(matrix.indices, matrix.data**2, self.p), True
+        else:
+            self._gram = matrix.T.tocsr() @ matrix
+            self.diagonal = self._gram.diagonal()
+            self._gram.eliminate_zeros()
+            self._gram.sort_indices()
+            self.is_diagonal = self._gram.nnz == np.count_nonzero(self.diagonal)
         self.unseen = np.flatnonzero(self.diagonal == 0)
 
     @property
@@ -292,11 +312,19 @@ class Gram:
         return 0.0 if self.direct else 200 * (3.0 * self._gram.nnz + 15.0 * self.p)
 
     @functools.cached_property
-    def pattern(self):
-        """Which features stand together in a row of B', as ones (each with itself too); None if none do."""
+    def _rows(self):
+        """The row of every entry of B B'."""
+        return np.repeat(np.arange(self.p), np.diff(self._gram.indptr))
+
+    def evened(self, values, rounds):
+        """Every feature's value replaced, so many times, by the mean over it and those it shares a row of B' with."""
         if self.is_diagonal:
-            return None
-        return sp.csr_array(self._gram.astype(bool) + sp.eye_array(self.p, dtype=bool), dtype=float)
+            return values
+        apart = self.diagonal == 0
+        count = np.bincount(self._rows, minlength=self.p) + apart
+        for _ in range(rounds):
+            values = (np.bincount(self._rows, values[self._gram.indices], self.p) + apart * values) / count
+        return values
 
     @functools.cached_property
     def parts(self) -> np.ndarray:
@@ -333,6 +361,11 @@ class Gram:
                 found.append((part, vectors))
         return found
 
+    @property
+    def blind_count(self) -> int:
+        """The number of null directions that mix several features."""
+        return sum(len(vectors) for _, vectors in self._blind_parts)
+
     @functools.cached_property
     def blind(self) -> sp.csc_array:
         """Orthonormal basis (p, k) of the null directions that mix several features, e.g. constants.
@@ -359,7 +392,7 @@ class Gram:
 
     def project(self, r):
         """The part of r in the range of B."""
-        r = r - self.blind @ (self._blind_rows @ r) if self.blind.shape[1] else r.copy()
+        r = r - self.blind @ (self._blind_rows @ r) if self._blind_parts else r.copy()
         r[self.unseen] = 0.0
         return r
 
@@ -377,16 +410,16 @@ class Gram:
             else:
                 _, _, pivot = qr(vectors, mode="economic", pivoting=True)
             ground[part[pivot[: len(vectors)]]] = self.diagonal.max()
-        gram = self._gram + sp.diags_array(ground)
+        gram = self._grounded(ground)
         if self.direct:
             return _sparse_solve(gram)
-        scale = 1.0 / gram.diagonal()
+        rows, scale = gram.T, 1.0 / gram.diagonal()
         precondition = sla.LinearOperator(gram.shape, lambda r: scale * np.ravel(r))
         direct = []
 
         def solve(r):
             if not direct:
-                v, failed = sla.cg(gram, r, rtol=1e-14, maxiter=2000, M=precondition)
+                v, failed = sla.cg(rows, r, rtol=1e-14, maxiter=2000, M=precondition)
                 if not failed:
                     return v
                 # long chains and grids: many iterations, but little fill
@@ -394,6 +427,15 @@ class Gram:
             return direct[0](r)
 
         return solve
+
+    def _grounded(self, ground):
+        """B B' with more on its diagonal."""
+        if self.unseen.size:  # they have no entry there
+            return sp.csc_array(self._gram + sp.diags_array(ground))
+        values = self._gram.data.copy()
+        values[self._gram.indices == self._rows] += ground
+        # rows of a symmetric matrix are its columns
+        return sp.csc_array((values, self._gram.indices, self._gram.indptr), shape=self._gram.shape)
 
     def solve(self, r):
         if self.is_diagonal:
@@ -404,7 +446,7 @@ class Gram:
 def _sparse_solve(gram):
     """The solve of a sparse factor; where rounding has made it singular, of one shifted by as little."""
     try:
-        return sla.splu(sp.csc_array(gram)).solve
+        return sla.splu(gram).solve
     except RuntimeError:
         diagonal = gram.diagonal()
         return sla.splu(sp.csc_array(gram + sp.diags_array(1e-14 * np.where(diagonal > 0, diagonal, 1.0)))).solve
@@ -544,12 +586,15 @@ def index_array(name, values, p):
 
 
 def repeated(flat, bounds):
-    """The first group (range of `flat` between bounds) that holds a number twice, and that number; or None."""
+    """The first group (range of `flat` between bounds) that holds a number twice, and that number; or None.
+
+    The numbers are not negative.
+    """
     owner = np.repeat(np.arange(len(bounds) - 1), np.diff(bounds))
-    order = np.lexsort((flat, owner))
-    owner, flat = owner[order], flat[order]
-    twice = np.flatnonzero((owner[1:] == owner[:-1]) & (flat[1:] == flat[:-1]))
-    return (int(owner[twice[0]]), flat[twice[0]]) if twice.size else None
+    width = int(flat.max(initial=0)) + 1
+    both = np.sort(owner * width + flat.astype(np.int64))
+    twice = both[1:][both[1:] == both[:-1]]
+    return divmod(int(twice[0]), width) if twice.size else None
 
 
 MAPS = {

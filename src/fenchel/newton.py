@@ -72,17 +72,19 @@ class Newton:
 
     def __init__(self):
         self.problem = self.curvature = None
-        self.made = None  # the last certificate
+        self.made = None  # the certificate of the last step
         self.pace = 1.0  # of ADMM, in units of the curvature that a coordinate sees
         self.passes = 0.0  # over the data, parts of one for H
         self.deadline = math.inf  # by the clock of time.perf_counter
 
     def propose(self, problem: Problem, w, y, *, tol: float, steps: int) -> Point:
         """Where the steps lead, for a method that has been to w."""
-        state = (result := self.correct(problem, w, y, tol=tol, steps=steps)).state
-        primal = problem.primal_at(state["w"]) if self.made is None else self.made.primal
-        return Point(**{key: state[key] for key in ("w", "x", "y", "zx", "u")}, primal=primal, passes=result.epochs,
-                     made=self.made)  # fmt: skip
+        result = self.correct(problem, w, y, tol=tol, steps=steps)
+        point = {key: result.state[key] for key in ("w", "x", "y", "zx", "u")}
+        primal = result.history[-1].current if len(result.history) else problem.primal_at(point["w"])
+        # with a quadratic a certificate on the way may have saved the search for the best scaling
+        made = None if any(block.ridge > 0 for block in problem.blocks) else self.made
+        return Point(**point, primal=primal, passes=result.epochs, made=made)
 
     @np.errstate(over="ignore", invalid="ignore", divide="ignore")
     def correct(self, problem: Problem, w, y, *, tol: float, steps: int = 20, scores=None) -> Result:
@@ -92,6 +94,7 @@ class Newton:
         products with the data, as a step needs them, or a pass over it for H.
         """
         self._attach(problem)
+        self.made = None
         self.unsolved = 0  # models in a row
         clock = time.perf_counter()
         best, answer = Certificate(np.inf, -np.inf, np.inf), w
@@ -326,16 +329,21 @@ class Newton:
 
 def _inverse(matrix):
     """Of a definite matrix; of any other, where rounding has made it one."""
+    from .kernels.newton import mirror_upper
+
     factor, failed = scipy.linalg.lapack.dpotrf(matrix, lower=1)
     if failed:
         return np.linalg.inv(matrix)
-    half, _ = scipy.linalg.lapack.dpotri(factor, lower=1)
-    half = np.tril(half)
-    return np.ascontiguousarray(half + np.tril(half, -1).T)
+    inverse = scipy.linalg.lapack.dpotri(factor, lower=1, overwrite_c=1)[0].T
+    mirror_upper(inverse)
+    return inverse
 
 
 def dense_curvature(problem, bend, H):
-    """H += sum of bend_i z_i z_i' for dense rows, each pair of different entries in one place only."""
+    """H += sum of bend_i z_i z_i' for dense rows, each pair of different entries in one place only.
+
+    An intercept that is switched off is left out.
+    """
     outputs, stride, offset, slot = problem.layout
     X, p = problem.data.arrays[0], problem.p
     bend = bend.reshape(problem.n, outputs)
@@ -347,5 +355,6 @@ def dense_curvature(problem, bend, H):
             part = np.maximum(sign * weight, 0.0)
             if part.any():
                 H[start : start + p, start : start + p] += sign * lower_gram(X, part)
-        H[start + slot, start : start + p] += weight @ X
-        H[start + slot, start + slot] += weight.sum()
+        if problem.fit_intercept:
+            H[start + slot, start : start + p] += weight @ X
+            H[start + slot, start + slot] += weight.sum()

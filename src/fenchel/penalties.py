@@ -12,13 +12,14 @@ from __future__ import annotations
 
 import copy
 import dataclasses
+import functools
 import inspect
 import itertools
 
 import numpy as np
 import scipy.sparse as sp
 
-from .maps import Copies, Identity, Map, _count, finite_vector, index_array, repeated
+from .maps import Copies, Identity, MadeMap, Map, _count, finite_vector, index_array, repeated
 
 _TINY = 1e-12  # rounding slack of a dual constraint, relative to its radius
 
@@ -211,8 +212,10 @@ class Mapped(Penalty):
         self.part, self.map = part, map
 
     def terms(self, p=None):
-        rows = self.map.matrix(p).shape[0] if p is not None else None
-        return [(scale, leaf, inner @ self.map) for scale, leaf, inner in self.part.terms(rows)]
+        if p is None:
+            return [(scale, leaf, inner @ self.map) for scale, leaf, inner in self.part.terms(None)]
+        map_ = MadeMap(self.map.matrix(p))
+        return [(scale, leaf, inner @ map_) for scale, leaf, inner in self.part.terms(map_.made.shape[0])]
 
     def __repr__(self):
         return f"({self.part!r}) @ {self.map!r}"
@@ -239,7 +242,17 @@ class Separable(Penalty):
     def units(self, d):
         return np.arange(d)
 
+    @functools.cached_property
+    def _unbounded(self):
+        return not (np.isfinite(self.lower).any() or np.isfinite(self.upper).any())
+
+    @functools.cached_property
+    def _weighs_all(self):
+        return bool(np.all(self.weights > 0))
+
     def value(self, u):
+        if self._unbounded:
+            return float(self.weights @ np.abs(u))
         slack = _TINY * (1 + np.abs(u))
         if np.any(u < self.lower - slack) or np.any(u > self.upper + slack):
             return np.inf
@@ -249,6 +262,8 @@ class Separable(Penalty):
         # the supremum of u y - w|u| over an interval is at 0 (clipped to it) or at an end
         if np.any(self._excess(y) > _TINY):
             return np.inf
+        if self._unbounded:
+            return float(np.sum(0.0 * y))  # what is no number stays none
         zero = np.clip(0.0, self.lower, self.upper)
         best = zero * y - self.weights * np.abs(zero)
         for end in (self.lower, self.upper):
@@ -259,22 +274,32 @@ class Separable(Penalty):
 
     def _excess(self, y):
         """By how much |y| passes the weight on a side without a bound, relative to the scale of y."""
-        over = np.maximum(
-            np.where(np.isinf(self.upper), y - self.weights, -np.inf),
-            np.where(np.isinf(self.lower), -y - self.weights, -np.inf),
-        )
+        if self._unbounded:
+            over = np.abs(y) - self.weights
+        else:
+            over = np.maximum(
+                np.where(np.isinf(self.upper), y - self.weights, -np.inf),
+                np.where(np.isinf(self.lower), -y - self.weights, -np.inf),
+            )
         return over / np.maximum(np.abs(y), self.weights + 1e-300)
 
     def gauge(self, y):
-        over = np.maximum(np.where(np.isinf(self.upper), y, 0.0), np.where(np.isinf(self.lower), -y, 0.0))
-        over = np.maximum(over, 0.0)
+        if self._unbounded:
+            over = np.abs(y)
+        else:
+            over = np.maximum(np.where(np.isinf(self.upper), y, 0.0), np.where(np.isinf(self.lower), -y, 0.0))
+            over = np.maximum(over, 0.0)
+        if self._weighs_all:
+            return float((over / self.weights).max(initial=0.0))
         if np.any(over[self.weights == 0] > 0):
             return np.inf
         ratio = np.divide(over, self.weights, out=np.zeros_like(over), where=self.weights > 0)
         return float(ratio.max(initial=0.0))
 
     def local(self, u):
-        if np.any((u != 0) & ((u <= self.lower) | (u >= self.upper))) or np.any((self.lower > 0) | (self.upper < 0)):
+        if not self._unbounded and (
+            np.any((u != 0) & ((u <= self.lower) | (u >= self.upper))) or np.any((self.lower > 0) | (self.upper < 0))
+        ):
             return None  # held by a bound
         return self.weights * np.sign(u), np.zeros_like(u), np.zeros_like(u)
 
@@ -295,6 +320,8 @@ class Separable(Penalty):
         return Separable(self.weights, np.where(self.lower == 0, 0.0, lower), np.where(self.upper == 0, 0.0, upper))
 
     def bound_violations(self, y):
+        if self._unbounded:
+            return np.zeros(0, dtype=np.int64)
         side = np.where(np.isinf(self.upper), y, 0.0) + np.where(np.isinf(self.lower), -y, 0.0)
         return np.flatnonzero((self.weights == 0) & (side > 0))
 
@@ -794,7 +821,8 @@ def unit_blocks(penalty: Penalty | None, p: int) -> list[Block]:
                 blocks.append(Block(own, 1.0, 0.0, matrix))
         elif isinstance(leaf, _Groups):
             copies = leaf.copies_map(matrix.shape[0]).matrix(matrix.shape[0])
-            blocks.append(Block(leaf.localised(), scale, 0.0, sp.csr_array(copies @ matrix), (matrix, copies)))
+            copied = copies if type(map_) is Identity else sp.csr_array(copies @ matrix)
+            blocks.append(Block(leaf.localised(), scale, 0.0, copied, (matrix, copies)))
         else:
             _check_size(leaf, matrix)
             blocks.append(Block(leaf.sized(matrix.shape[0]), scale, 0.0, matrix))
@@ -813,7 +841,7 @@ def _check_size(leaf, matrix):
 
 
 def _same(a, b):
-    return (
+    return a is b or (
         a.shape == b.shape
         and a.nnz == b.nnz
         and np.array_equal(a.indptr, b.indptr)
@@ -837,7 +865,7 @@ def _merge_ridge(block, scale, matrix):
     inner, copies = block.before_copies
     if inner is not None and _same(inner, matrix):
         # m copies of every feature, each carrying a share 1/m of the quadratic
-        counts = np.asarray(copies.sum(axis=0)).ravel()
+        counts = np.bincount(copies.indices, minlength=copies.shape[1])
         if np.all(counts == counts[0]) and counts[0] > 0:
             block.ridge += scale / counts[0]
             return True
@@ -871,18 +899,22 @@ def _prune(block):
 
 def run_prox(function: Penalty, u, step):
     """The compiled prox of a sized penalty, from Python."""
-    import ctypes
-
     u = np.array(u, dtype=float)
     if function.size() not in (None, len(u)):
         raise ValueError(f"{function!r} acts on {function.size()} coordinates, but there are {len(u)}")
-    step = np.ascontiguousarray(np.broadcast_to(np.asarray(step, dtype=float), u.shape))
-    params, index = function.params, function.index
-    doubles, longs = ctypes.POINTER(ctypes.c_double), ctypes.POINTER(ctypes.c_int64)
-    compiled_prox(function).ctypes(
-        len(u), *(a.ctypes.data_as(doubles) for a in (u, step, params)), index.ctypes.data_as(longs)
-    )
+    step = np.asarray(step, dtype=float)
+    step = np.ascontiguousarray(step if step.shape == u.shape else np.broadcast_to(step, u.shape))
+    arrays = u, step, function.params, function.index
+    _by_address(compiled_prox(function).address)(len(u), *(array.ctypes.data for array in arrays))
     return u
+
+
+@functools.cache
+def _by_address(address):
+    """A prox that takes the addresses of its arrays: to make typed pointers takes longer than most proxes do."""
+    import ctypes
+
+    return ctypes.CFUNCTYPE(None, ctypes.c_int64, *4 * [ctypes.c_void_p])(address)
 
 
 def compiled_prox(function: Penalty):

@@ -140,18 +140,14 @@ class Problem:
     def _set_blocks(self, blocks: list[Block]):
         self.blocks, features = blocks, self.vectors * self.p
         self._of_map: dict = {}  # what follows from the map alone; see `_once_per_map`
-        stacked = (
-            sp.vstack([b.matrix for b in self.blocks], format="csr") if self.blocks else sp.csr_array((0, features))
-        )
-        self.map = sp.csr_array(stacked)  # B' on the features alone
-        self.map.sum_duplicates()
+        self.map = _stacked([b.matrix for b in self.blocks], features)  # B' on the features alone
         self.bounds = np.concatenate([[0], np.cumsum([b.d for b in self.blocks])]).astype(np.int64)
         # B' on w with its intercept slots
         self.map_slots = sp.csr_array(
             (self.map.data.copy(), self.feature_slots[self.map.indices], self.map.indptr.copy()),
             shape=(self.map.shape[0], self.size),
         )
-        self.adjoint = sp.csr_array(self.map_slots.T)
+        self.adjoint = self.map_slots.T.tocsr()
 
     zero_answer = None  # the largest useful alpha with its answer, once it was asked for
 
@@ -246,7 +242,9 @@ class Problem:
         for part in self._chunks():
             weight = self._weights(part)
             values = self.loss.value(scores[part], self.target[part])
-            total += float(np.where(weight > 0, weight * values, 0.0).sum())
+            if self.weight.size:
+                values = np.where(weight > 0, weight * values, 0.0)
+            total += float(np.sum(values))
         return total / self.n
 
     def penalty_value(self, u) -> float:
@@ -258,7 +256,7 @@ class Problem:
         """The unit that every coordinate of B'w belongs to, counted through all blocks, and how many there are."""
         labels, count = [], 0
         for block in self.blocks:
-            own = np.unique(np.asarray(block.function.units(block.d), dtype=np.int64), return_inverse=True)[1]
+            own = _numbered(np.asarray(block.function.units(block.d), dtype=np.int64))
             labels.append(count + own)
             count += int(own.max(initial=-1)) + 1
         return np.concatenate(labels or [_NONE]), count
@@ -300,7 +298,9 @@ class Problem:
                 if np.any(dual[~some] != 0):
                     return np.inf
                 weight, dual, target = weight[some], dual[some], target[some]
-            total += float((weight * self.loss.conjugate(dual / weight, target)).sum())
+                total += float((weight * self.loss.conjugate(dual / weight, target)).sum())
+            else:
+                total += float(np.sum(self.loss.conjugate(dual, target)))
         return total / self.n
 
     def penalty_conjugate(self, y) -> float:
@@ -403,8 +403,23 @@ class Problem:
         return best
 
     @_once_per_map
-    def _map_size(self):
-        return sp.csr_array(abs(self.map).T)
+    def entries(self):
+        """The row and the size of every entry of B'."""
+        return np.repeat(np.arange(self.d), np.diff(self.map.indptr)), np.abs(self.map.data)
+
+    def _sums_of_sizes(self, y):
+        """What the sums B y are made of."""
+        row, size = self.entries
+        return np.bincount(self.map.indices, size * np.abs(y)[row], self.map.shape[1])
+
+    @_once_per_map
+    def _row_sums(self):
+        """What the sums Z x are made of, for an x of length 1; the largest of the features that the penalty connects,
+        since a solve with B B' spreads rounding over them."""
+        scale = np.tile(np.sqrt(self.n * self.data.mean_squares), self.vectors)
+        largest = np.zeros(self.gram.parts.max(initial=0) + 1)
+        np.maximum.at(largest, self.gram.parts, scale)
+        return largest[self.gram.parts]
 
     @_once_per_map
     def map_squares(self):
@@ -420,18 +435,14 @@ class Problem:
 
         `zeroed` are coordinates that were just brought to zero, up to rounding.
         """
-        # rounding is judged against what the sums Z x are made of, which may cancel; the solve spreads it over
-        # features that the penalty connects
-        scale = np.tile(np.sqrt(self.n * self.data.mean_squares) * np.linalg.norm(x), self.vectors)
-        largest = np.zeros(self.gram.parts.max(initial=0) + 1)
-        np.maximum.at(largest, self.gram.parts, scale)
-        scale = largest[self.gram.parts]
+        # rounding is judged against what the sums are made of, which may cancel
+        scale = self._row_sums * np.linalg.norm(x)
         left = (zx + self.adjoint @ y)[self.feature_slots]
         for _ in range(3):
             # B B' may be badly conditioned, but y is not large: a second solve mends the first
             y = y - self.map @ self.gram.solve(left)
             left = (zx + self.adjoint @ y)[self.feature_slots]
-            if np.all(np.abs(left) <= _ROUNDING * (scale + self._map_size @ np.abs(y))):
+            if np.all(np.abs(left) <= _ROUNDING * (scale + self._sums_of_sizes(y))):
                 break
         else:
             raise NoCertificate("the system B B' could not be solved to rounding")
@@ -444,9 +455,13 @@ class Problem:
     @property
     def constraint_count(self) -> int:
         """Equations that a certificate may have to mend: directions without penalty, and one-sided bounds of zero."""
-        free = self.gram.unseen.size + self.gram.blind.shape[1] + (self.vectors if self.fit_intercept else 0)
         signs = sum(b.bound_violations(sign * np.ones(b.d)).size for b in self.blocks for sign in (1.0, -1.0))
-        return free + signs
+        return self._free_count + signs
+
+    @property
+    def _free_count(self):
+        """Unpenalised directions."""
+        return self.gram.unseen.size + self.gram.blind_count + (self.vectors if self.fit_intercept else 0)
 
     @functools.cached_property
     def fingerprint(self) -> str:
@@ -466,8 +481,7 @@ class Problem:
     @_once_per_map
     def _free(self):
         """Unpenalised directions of w (size, k), and the data along them (visits, k)."""
-        gram = self.gram
-        count = gram.unseen.size + gram.blind.shape[1] + (self.vectors if self.fit_intercept else 0)
+        gram, count = self.gram, self._free_count
         if count > _MOST_FREE:
             raise NoCertificate(f"{count} directions carry no penalty; at most {_MOST_FREE} can be repaired")
         slots = list(self.feature_slots[gram.unseen]) + (list(self.intercept_slots) if self.fit_intercept else [])
@@ -495,6 +509,8 @@ class Problem:
         The move is least squares with every row weighted by its distance to the ends of its domain, so
         that rows at an end stay there.
         """
+        if not (self._free_count or len(zeroed)):
+            return x, zx
         directions, along = self._free
         goal = -(directions.T @ zx)
         scale = np.abs(along).T @ np.abs(x)
@@ -548,8 +564,7 @@ class Problem:
 
     def restored(self, w, u):
         """Answers close to w in which that structure is exact beyond zeros and ties."""
-        counts = np.diff(self.map.indptr)
-        if np.all(counts == 1) and np.array_equal(np.sort(self.map.indices), np.arange(self.map.shape[1])):
+        if self._renames:
             # u is w itself: whatever a penalty does to it is exact
             exact = w.copy()
             exact[self.feature_slots[self.map.indices]] = u / self.map.data
@@ -557,6 +572,30 @@ class Problem:
         restored = self._restore(w, u)
         if restored is not w:
             yield self.snap(restored, u)
+
+    @_once_per_map
+    def _renames(self):
+        """Whether B' only reorders and scales the features."""
+        columns = self.map.shape[1]
+        once = self.d == self.map.nnz == columns and np.all(np.diff(self.map.indptr) == 1)
+        return bool(once and np.all(np.bincount(self.map.indices, minlength=columns) == 1))
+
+    @_once_per_map
+    def links(self):
+        """What zeros of B'w say of features: rows with one entry, and its feature; rows that join two features by
+        entries of one size, these, and the sign between them; whether a row says anything else; and per block whether
+        all its rows have one entry."""
+        counts, start = np.diff(self.map.indptr), self.map.indptr[:-1]
+        lone, pairs = np.flatnonzero(counts == 1), np.flatnonzero(counts == 2)
+        left, right = self.map.data[start[pairs]], self.map.data[start[pairs] + 1]
+        even = np.abs(left) == np.abs(right)
+        others = counts > 1
+        others[pairs[even]] = False
+        pairs, first = pairs[even], start[pairs[even]]
+        sign = -np.sign(left[even] * right[even])
+        alone = [last > first and bool(np.all(counts[first:last] == 1)) for _, first, last in self._parts()]
+        joined = pairs, self.map.indices[first], self.map.indices[first + 1], sign
+        return (lone, self.map.indices[start[lone]]), joined, others, alone
 
     def _restore(self, w, u):
         """w moved to the ranks of u and, where zero rows of B' join more than two features, to its zeros."""
@@ -584,32 +623,31 @@ class Problem:
 
     def snap(self, w, u) -> np.ndarray:
         """w with the zeros and ties of u = prox(...) made exact: zero features are 0.0, equal ones equal bits."""
-        zero, counts, start = u == 0, np.diff(self.map.indptr), self.map.indptr[:-1]
-        lone = counts == 1
-        # rows with two entries of one size join two features; so do the ties that a penalty finds among its own
-        pairs = np.flatnonzero(zero & (counts == 2))
-        left, right = self.map.data[start[pairs]], self.map.data[start[pairs] + 1]
-        even = np.abs(left) == np.abs(right)
-        joined = start[pairs[even]]
-        a, b = [self.map.indices[joined]], [self.map.indices[joined + 1]]
-        sign = [-np.sign(left[even] * right[even])]
-        for block, first, last in self._parts():
-            if last > first and lone[first:last].all():
-                i, j, kind = block.function.ties(u[first:last])
-                entry, column = self.map.data[start[first:last]], self.map.indices[start[first:last]]
+        zero = u == 0
+        (lone, feature), (pairs, left, right, between), _, alone = self.links
+        joined = np.flatnonzero(zero[pairs])
+        a, b, sign = [left[joined]], [right[joined]], [between[joined]]
+        # and the ties that a penalty finds among its own
+        for (block, first, last), own in zip(self._parts(), alone, strict=True):
+            i, j, kind = block.function.ties(u[first:last]) if own else (_NONE, _NONE, _NONE)
+            if i.size:
+                entries = slice(self.map.indptr[first], self.map.indptr[last])
+                entry, column = self.map.data[entries], self.map.indices[entries]
                 even = np.abs(entry[i]) == np.abs(entry[j])
                 a.append(column[i[even]])
                 b.append(column[j[even]])
                 sign.append((kind * np.sign(entry[i] * entry[j]))[even])
-        values = w[self.feature_slots]
-        label, side, torn = tied_features(np.concatenate(a), np.concatenate(b), np.concatenate(sign), values.size)
-        total, size = np.bincount(label, side * values), np.bincount(label)
-        tied = size[label] > 1
-        values[tied] = (side * (total / np.maximum(size, 1))[label])[tied]
-        dead = np.zeros(size.size, dtype=bool)
-        dead[label[torn]] = True
-        dead[label[self.map.indices[start[zero & lone]]]] = True
-        values[dead[label]] = 0.0
+        values, gone = w[self.feature_slots], feature[zero[lone]]
+        if joined.size or len(a) > 1:
+            label, side, torn = tied_features(np.concatenate(a), np.concatenate(b), np.concatenate(sign), values.size)
+            total, size = np.bincount(label, side * values), np.bincount(label)
+            tied = size[label] > 1
+            values[tied] = (side * (total / np.maximum(size, 1))[label])[tied]
+            dead = np.zeros(size.size, dtype=bool)
+            dead[label[torn]] = True
+            dead[label[gone]] = True
+            gone = dead[label]
+        values[gone] = 0.0
         w = w.copy()
         w[self.feature_slots] = values
         return w
@@ -645,6 +683,25 @@ class Problem:
         """s_i f'(u_i): the dual variables that belong to these scores."""
         slope = self.loss.gradient(scores, self.target)
         return np.asarray(self._weights() * slope, dtype=float)
+
+
+def _numbered(labels):
+    """Labels numbered from 0 in their order, without gaps."""
+    steps = np.diff(labels)
+    if labels.size and labels[0] == 0 and steps.min(initial=0) >= 0 and steps.max(initial=0) <= 1:
+        return labels
+    return np.unique(labels, return_inverse=True)[1]
+
+
+def _stacked(matrices, columns):
+    """Matrices one under the other, each row in order and without duplicates."""
+    if not matrices:
+        return sp.csr_array((0, columns))
+    data, indices = (np.concatenate([getattr(matrix, name) for matrix in matrices]) for name in ("data", "indices"))
+    ends = np.cumsum(np.concatenate([[0], *(np.diff(matrix.indptr) for matrix in matrices)]), dtype=indices.dtype)
+    stacked = sp.csr_array((data, indices, ends), shape=(ends.size - 1, columns))
+    stacked.sum_duplicates()
+    return stacked
 
 
 def tied_features(a, b, sign, count):

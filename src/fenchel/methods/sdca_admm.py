@@ -319,13 +319,7 @@ class SDCAADMM:
         A step along an edge is as short as the longer-scaled of its ends asks for: a nearly empty pixel must
         not slow down its neighbours.
         """
-        squares = np.tile(problem.data.mean_squares, problem.vectors) / units**2
-        pattern = problem.gram.pattern
-        if pattern is not None:
-            degree = np.asarray(pattern.sum(axis=1)).ravel()
-            for _ in range(3):
-                squares = pattern @ squares / degree
-        return squares
+        return problem.gram.evened(np.tile(problem.data.mean_squares, problem.vectors) / units**2, 3)
 
     def _prepare_penalty(self, problem):
         matrix = problem.map_slots
@@ -368,8 +362,9 @@ class SDCAADMM:
 
         c_e = sum_j |B_je| M_j sum_e' |B_je'|, and its largest value on each unit.
         """
-        size = abs(matrix)
-        c = size @ (self.metric * np.asarray(size.sum(axis=0)).ravel())
+        row, size = self.problem.entries
+        across = self.metric * np.bincount(matrix.indices, size, matrix.shape[1])
+        c = np.bincount(row, size * across[matrix.indices], matrix.shape[0])
         if c.size:
             largest = np.zeros(self.units.max() + 1)
             np.maximum.at(largest, self.units, c)
