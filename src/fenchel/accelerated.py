@@ -16,7 +16,7 @@ import time
 import numpy as np
 
 from .costs import epoch_nanoseconds
-from .lattice import ChainProx, LatticeProx
+from .lattice import ChainProx, LatticeProx, has_directions
 from .manifold import Point
 from .problem import Problem
 from .proximal import CompiledPenalty, StructuredProx
@@ -58,7 +58,7 @@ class Accelerated:
     @functools.cached_property
     def lattice(self):
         """The prox for chains and grids; None elsewhere."""
-        return LatticeProx.make(self.prox)
+        return LatticeProx.make(self.prox) if has_directions(self.problem) else None
 
     @property
     def exact(self):
@@ -126,7 +126,8 @@ class Accelerated:
         for step in range(1, most + 1):
             value = problem.mean_loss(ahead_scores)
             gradient = data.gradient_sum(problem._gradient(ahead_scores)) / problem.n
-            start, before = slope + share * (slope - before), slope  # follows w
+            lead = 0.0 if self.lattice is None else share  # dual variables of few rounds are no guide ahead
+            start, before = slope + lead * (slope - before), slope
             for _ in range(_TRIES):
                 slope = start.copy()
                 new = self._prox(ahead - gradient / curvature, 1 / curvature, slope, moved, info, rounds)
@@ -157,12 +158,12 @@ class Accelerated:
                 now = max(best.made.relative_gap, 1e-300)
                 gained = math.log(max(gap / now, 1.0))
                 # of what was spent, until the goal
-                ahead_of = math.log(max(now / max(tol, 1e-300), 1.0)) / max(gained, 1e-3)
+                rest = math.log(max(now / max(tol, 1e-300), 1.0)) / max(gained, 1e-3)
                 if now <= tol or moved == 0 or late:
                     break
-                if self.spent > budget and (1 + ahead_of) * self.spent > _BEYOND * budget:
+                if self.spent > budget and (1 + rest) * self.spent > _BEYOND * budget:
                     break
-                due = step + math.ceil(min(max(_HOPE * ahead_of * step, _LAST), _LONGEST * step))
+                due = step + math.ceil(min(max(_HOPE * rest * step, _LAST), _LONGEST * step))
                 if data.single and now <= _SINGLE:
                     data = Products(problem)
                     scores, ahead_scores = data.scores(at), data.scores(ahead)

@@ -10,6 +10,13 @@ from .proximal import StructuredProx
 _DIRECTIONS = 4  # that edges may have
 
 
+def has_directions(problem) -> bool:
+    """Whether the edges of a problem have few directions; a look that costs little."""
+    start = problem.map.indptr[:-1][np.diff(problem.map.indptr) == 2]
+    reach = np.abs(problem.map.indices[start + 1] - problem.map.indices[start])
+    return np.count_nonzero(np.bincount(reach)) <= _DIRECTIONS
+
+
 class LatticeProx:
     """The prox of norms of differences along a chain or grid, with an l1 norm beside them; see :meth:`make`."""
 
@@ -23,10 +30,10 @@ class LatticeProx:
         edges = np.flatnonzero(prox._dual_rows)
         if prox.separated or prox.ridge[prox._rows].any() or not all(_is_norm(block.function) for block in kept):
             return None
-        if np.any(np.diff(problem.map_slots.indptr)[edges] != 2):
+        if np.any(np.diff(problem.map_slots.indptr)[edges] != 2) or not has_directions(problem):
             return None
         made = cls(prox, edges)
-        if made.shift.size > _DIRECTIONS or not made._fits():
+        if not made._fits():
             return None
         return ChainProx.of(made) or made
 
