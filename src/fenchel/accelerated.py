@@ -35,7 +35,7 @@ _ROUNDS = 10  # for the dual variables of a certificate
 # directions that seem to share the curvature of the loss: for steps that suit any prox, at most, and features for each
 _STEEPEST, _FLATTEST, _SPREAD = 20.0, 500.0, 4.0
 _GROW, _JUMP, _SHRINK = 1.7, 20.0, 0.97  # of the curvature: where a step was too long (at most), and after every step
-_SINGLE = 3e-6  # relative gap down to which single precision will do
+_SINGLE = 3e-6  # relative gap down to which single precision will do, as long as certificates become better
 _ROOM = 1 << 28  # bytes that the data in single precision may take
 
 
@@ -78,9 +78,9 @@ class Accelerated:
     @functools.cached_property
     def single(self):
         """The data in single precision, for steps that are far from the goal; None where they would gain nothing."""
-        data = self.problem.data
-        if not self.halves or np.any(data.mean_squares * data.n > 1e70):  # numbers that are too large
-            return None
+        data, squares = self.problem.data, self.problem.data.mean_squares
+        if not self.halves or data.n * squares.max() > 1e70 or np.any((squares > 0) & (squares < 1e-60)):
+            return None  # there are numbers too large or too small for it
         return (data.arrays[0].astype(np.float32),)
 
     @property
@@ -152,6 +152,7 @@ class Accelerated:
             at, scores, theta, curvature = new, new_scores, following, _SHRINK * curvature
             late = time.perf_counter() > self.deadline
             if step == due or moved == 0 or late:
+                last = gap if best is None else best.made.relative_gap
                 point = self._certified(at, slope, reached + problem.penalty_value(problem.map_slots @ at))
                 if best is None or point.made.relative_gap < best.made.relative_gap:
                     best = point
@@ -164,7 +165,7 @@ class Accelerated:
                 if self.spent > budget and (1 + rest) * self.spent > _BEYOND * budget:
                     break
                 due = step + math.ceil(min(max(_HOPE * rest * step, _LAST), _LONGEST * step))
-                if data.single and now <= _SINGLE:
+                if data.single and (now <= _SINGLE or now > 0.5 * last):
                     data = Products(problem)
                     scores, ahead_scores = data.scores(at), data.scores(ahead)
                     self.passes += 1.0
