@@ -165,7 +165,10 @@ class Accelerated:
                 if self.spent > budget and (1 + rest) * self.spent > _BEYOND * budget:
                     break
                 due = step + math.ceil(min(max(_HOPE * rest * step, _LAST), _LONGEST * step))
-                if data.single and (now <= _SINGLE or now > 0.5 * last):
+                stuck = now > 0.5 * last
+                if stuck and self.lattice is not None:
+                    rounds = min(2 * rounds, _FINE)
+                if data.single and (now <= _SINGLE or stuck):
                     data = Products(problem)
                     scores, ahead_scores = data.scores(at), data.scores(ahead)
                     self.passes += 1.0
