@@ -100,19 +100,18 @@ class Counted(accelerated.Accelerated):
         super().__init__(problem)
         self.optimum, self.steps = optimum, 0
 
-    def _certified(self, w, scores, u, slope, loss):
+    def _certified(self, w, slope, primal):
         self.steps += 1
-        primal = loss + self.problem.penalty_value(self.problem.map_slots @ w)
-        return Point(w, w, w, w, u, primal, made=Certificate(primal, self.optimum, 0.0))
+        return Point(w, w, w, w, w, primal, made=Certificate(primal, self.optimum, 0.0))
 
 
 def accelerated_steps(problem, answer):
     """Steps from zero to a relative distance of TOL from the optimum."""
     method = Counted(problem, answer.dual)
-    names = ("_FIRST", "_LAST", "_LONGEST", "_INEXACT", "_INNER")
+    names = ("_FIRST", "_LAST", "_LONGEST", "_INEXACT", "_INNER", "_SWIFT")
     usual = {name: getattr(accelerated, name) for name in names}
     # a look after every step
-    vars(accelerated).update(_FIRST=1, _LAST=1, _LONGEST=1e-9, _INEXACT=1e-3, _INNER=2000)
+    vars(accelerated).update(_FIRST=1, _LAST=1, _LONGEST=1e-9, _INEXACT=1e-3, _INNER=2000, _SWIFT=2000)
     try:
         method.run(np.zeros(problem.size), np.zeros(problem.d), tol=TOL, gap=1.0, budget=np.inf)
     finally:

@@ -15,22 +15,28 @@ import time
 
 import numpy as np
 
+from .costs import epoch_nanoseconds
+from .lattice import ChainProx, LatticeProx, has_directions
 from .manifold import Point
 from .problem import Problem
 from .proximal import CompiledPenalty, StructuredProx
 
-_FIRST, _LAST = 10, 5  # steps before the first certificate, and between the last ones
+_FIRST, _LAST = 20, 5  # steps before the first certificate, and between the last ones
 _LONGEST = 1.0  # of the steps so far: without a certificate
-_HOPE = 0.8  # of the steps that seem to be left, likewise
+_HOPE = 0.9  # of the steps that seem to be left, likewise
 _FEWEST = 30  # steps that an attempt must be able to afford
 _INEXACT = 0.02  # of the square of the last move: gap that a prox may leave
 _BEYOND = 3.5  # times the budget, where the goal is in sight
-_INNER = 30  # rounds of a prox: its dual variables go on from step to step, so that more of them gain little
+_INNER, _SWIFT = 30, 100  # rounds of a prox, and of one that is swift: its dual variables go on from step to step
 _FINE, _FINE_STEPS = 400, 10  # rounds and steps for zeros and ties that are to be believed
 _MOST = 10_000  # steps
 _TRIES = 100  # of one step, each shorter than the one before
 _ROUNDS = 10  # for the dual variables of a certificate
-_GROW, _SHRINK = 1.7, 0.97  # of the curvature, where a step was too long, and after every step
+# directions that seem to share the curvature of the loss: for steps that suit any prox, at most, and features for each
+_STEEPEST, _FLATTEST, _SPREAD = 20.0, 500.0, 4.0
+_GROW, _JUMP, _SHRINK = 1.7, 20.0, 0.97  # of the curvature: where a step was too long (at most), and after every step
+_SINGLE = 3e-6  # relative gap down to which single precision will do, as long as certificates become better
+_ROOM = 1 << 28  # bytes that the data in single precision may take
 
 
 def applies(problem: Problem) -> bool:
@@ -50,19 +56,51 @@ class Accelerated:
         return StructuredProx(self.problem)
 
     @functools.cached_property
+    def lattice(self):
+        """The prox for chains and grids; None elsewhere."""
+        return LatticeProx.make(self.prox) if has_directions(self.problem) else None
+
+    @property
+    def exact(self):
+        """Whether the prox has no error, so that its zeros and ties are those of the answer early on."""
+        return isinstance(self.lattice, ChainProx)
+
+    @functools.cached_property
     def penalty(self):
         return CompiledPenalty(self.problem)
+
+    @property
+    def halves(self):
+        """Whether single precision makes the data smaller, and there is room for that."""
+        data = self.problem.data
+        return not data.sparse and data.dtype != np.float32 and data.nbytes // 2 <= _ROOM
+
+    @functools.cached_property
+    def single(self):
+        """The data in single precision, for steps that are far from the goal; None where they would gain nothing."""
+        data, squares = self.problem.data, self.problem.data.mean_squares
+        if not self.halves or data.n * squares.max() > 1e70 or np.any((squares > 0) & (squares < 1e-60)):
+            return None  # there are numbers too large or too small for it
+        return (data.arrays[0].astype(np.float32),)
 
     @property
     def step_nanoseconds(self) -> float:
         """What a step costs, by a model, with some twenty rounds of its prox."""
         problem = self.problem
         work = problem.data.stored * problem.layout[0]
-        products = (2.0 if problem.data.sparse else 0.4) * work
+        products = (2.0 if problem.data.sparse else 0.25 if self.halves else 0.4) * work
         return 3e5 + 2 * products + 60 * problem.visits + 20 * self._round
 
     @property
+    def swift(self):
+        """Whether a step costs less than an epoch, and its prox is nearly exact."""
+        return self.lattice is not None and self.step_nanoseconds < epoch_nanoseconds(self.problem)
+
+    @property
     def _round(self):
+        """Nanoseconds of a round of the prox."""
+        if self.lattice is not None:
+            return self.lattice.round_nanoseconds * self.problem.d
         return 8.0 * self.problem.d + 4.0 * self.problem.map.nnz
 
     def run(self, w, y, *, tol: float, gap: float, budget: float) -> Point | None:
@@ -73,29 +111,35 @@ class Accelerated:
         """
         if budget < _FEWEST * self.step_nanoseconds:
             return None
-        return self._steps(w, y, tol, gap, budget, _MOST, _INNER)
+        rounds, parts = (_INNER, _STEEPEST) if self.lattice is None else (_SWIFT, self._directions)
+        return self._steps(w, y, tol, gap, budget, _MOST, rounds, parts)
 
-    def _steps(self, w, y, tol, gap, budget, most, rounds):
+    def _steps(self, w, y, tol, gap, budget, most, rounds, parts):
         problem = self.problem
         self.spent = self.passes = 0.0
         slope, info = y / problem.n - self.prox.folded * (problem.map_slots @ w), np.zeros(4)
-        at, scores = w.copy(), problem.scores(w)
+        data = Products(problem, self.single if gap > _SINGLE else None)
+        at, scores = w.copy(), data.scores(w)
         ahead, ahead_scores = at, scores
-        curvature = problem.loss.smoothness * self._mean_square() / 20
-        theta, moved, best, due = 1.0, None, None, min(_FIRST, most)
+        curvature = problem.loss.smoothness * self._mean_square() / parts
+        theta, share, before, moved, best, due = 1.0, 0.0, slope, None, None, min(_FIRST, most)
         for step in range(1, most + 1):
             value = problem.mean_loss(ahead_scores)
-            gradient = problem.gradient_sum(problem._gradient(ahead_scores)) / problem.n
+            gradient = data.gradient_sum(problem._gradient(ahead_scores)) / problem.n
+            lead = 0.0 if self.lattice is None else share  # dual variables of few rounds are no guide ahead
+            start, before = slope + lead * (slope - before), slope
             for _ in range(_TRIES):
-                new, u = self._prox(ahead - gradient / curvature, 1 / curvature, slope, moved, info, rounds)
+                slope = start.copy()
+                new = self._prox(ahead - gradient / curvature, 1 / curvature, slope, moved, info, rounds)
                 move = new - ahead
                 square = float(move @ move)
-                new_scores = problem.scores(new)
+                new_scores = data.scores(new)
                 self.passes += 0.5
                 reached = problem.mean_loss(new_scores)
-                if reached <= value + gradient @ move + 0.5 * curvature * square + 1e-12 * abs(value):
+                rise = reached - value - gradient @ move
+                if rise <= 0.5 * curvature * square + 1e-12 * abs(value):
                     break
-                curvature *= _GROW
+                curvature *= min(max(_GROW, 2 * rise / (curvature * square)), _JUMP)
             else:
                 break  # the loss is not what it says, or not finite
             self.passes += 0.5
@@ -108,18 +152,26 @@ class Accelerated:
             at, scores, theta, curvature = new, new_scores, following, _SHRINK * curvature
             late = time.perf_counter() > self.deadline
             if step == due or moved == 0 or late:
-                point = self._certified(at, scores, u, slope, reached)
+                last = gap if best is None else best.made.relative_gap
+                point = self._certified(at, slope, reached + problem.penalty_value(problem.map_slots @ at))
                 if best is None or point.made.relative_gap < best.made.relative_gap:
                     best = point
                 now = max(best.made.relative_gap, 1e-300)
                 gained = math.log(max(gap / now, 1.0))
                 # of what was spent, until the goal
-                share = math.log(max(now / max(tol, 1e-300), 1.0)) / max(gained, 1e-3)
+                rest = math.log(max(now / max(tol, 1e-300), 1.0)) / max(gained, 1e-3)
                 if now <= tol or moved == 0 or late:
                     break
-                if self.spent > budget and (1 + share) * self.spent > _BEYOND * budget:
+                if self.spent > budget and (1 + rest) * self.spent > _BEYOND * budget:
                     break
-                due = step + math.ceil(min(max(_HOPE * share * step, _LAST), _LONGEST * step))
+                due = step + math.ceil(min(max(_HOPE * rest * step, _LAST), _LONGEST * step))
+                stuck = now > 0.5 * last
+                if stuck and self.lattice is not None:
+                    rounds = min(2 * rounds, _FINE)
+                if data.single and (now <= _SINGLE or stuck):
+                    data = Products(problem)
+                    scores, ahead_scores = data.scores(at), data.scores(ahead)
+                    self.passes += 1.0
         if best is not None:
             best.passes = self.passes
         return best
@@ -129,36 +181,48 @@ class Accelerated:
 
         None where numbers are not finite any more.
         """
-        before = self.passes
-        sharp = self._steps(point.w, point.y, 0.0, 1.0, 0.0, _FINE_STEPS, _FINE)
-        self.passes += before
+        passes, spent = self.passes, self.spent
+        sharp = self._steps(point.w, point.y, 0.0, 1.0, 0.0, _FINE_STEPS, _FINE, _STEEPEST)
+        self.passes += passes
+        self.spent += spent
         return sharp
 
     def _prox(self, v, eta, slope, moved, info, most):
-        """The prox at v and its u; `slope` is where it begins, and what it leaves."""
+        """The prox at v; `slope` is where it begins, and what it leaves."""
         from .kernels.prox import structured_prox
 
-        new, u = np.empty_like(v), np.zeros(self.problem.d)
         enough = max(_INEXACT * (1e-4 * float(v @ v) if moved is None else moved), 1e-300)
-        structured_prox(v, eta, slope, new, u, self.prox.solver, (1e-15, enough / (eta * 1e-15), most), info)
+        if self.lattice is not None:
+            return self.lattice(v, eta, slope, (enough, most), info)
+        new, self.u = np.empty_like(v), np.zeros(self.problem.d)
+        structured_prox(v, eta, slope, new, self.u, self.prox.solver, (1e-15, enough / (eta * 1e-15), most), info)
         self.prox.check()
-        return new, u
+        return new
 
-    def _certified(self, w, scores, u, slope, loss):
-        """w with its dual variables and the certificate; zeros and ties of u are made exact."""
+    def _certified(self, w, slope, primal):
+        """w with its dual variables and the certificate; its zeros and ties are made exact unless that costs more than
+        `primal`, the objective up to rounding of the data."""
         problem = self.problem
+        u = self.u if self.lattice is None else self.lattice.structure(slope)
+        exact = problem.snap(w, u)
+        scores, value = self._objective(exact)
+        if value > primal:
+            rough_scores, rough = self._objective(w)
+            if rough < value:
+                exact, scores, value = w, rough_scores, rough
         x = problem._gradient(scores)
         zx = problem.gradient_sum(x)
-        y = self._balanced(zx, problem.n * self.prox.dual(slope, w))
-        snapped = problem.snap(w, u)
-        primal = loss + problem.penalty_value(problem.map_slots @ w)
-        exact = problem.primal_at(snapped)
-        self.passes += 1.0
-        if exact <= primal:
-            w, primal = snapped, exact
-        point = Point(w, x, y, zx, u.copy(), primal)
-        point.made = problem.certificate(point, fresh=False, primal=primal)
+        self.passes += 0.5
+        y = self._balanced(zx, problem.n * self.prox.dual(slope, exact))
+        point = Point(exact, x, y, zx, u, value)
+        point.made = problem.certificate(point, fresh=False, primal=value)
         return point
+
+    def _objective(self, w):
+        """The scores at w, and the objective."""
+        scores = self.problem.scores(w)
+        self.passes += 0.5
+        return scores, self.problem.mean_loss(scores) + self.problem.penalty_value(self.problem.map_slots @ w)
 
     def _balanced(self, zx, y):
         """y with Zx + By = 0, as far inside the ball of the penalty as some rounds between the two bring it
@@ -184,6 +248,33 @@ class Accelerated:
                 break
         return best
 
+    @property
+    def _directions(self):
+        """Directions that seem to share the curvature of the loss; where they are fewer, the first step tells."""
+        return min(max(self.problem.p / _SPREAD, _STEEPEST), _FLATTEST)
+
     def _mean_square(self):
         """Mean square length of a row."""
         return float(self.problem.data.mean_squares.sum()) + float(self.problem.fit_intercept)
+
+
+class Products:
+    """Products with the data, or with its numbers in single precision."""
+
+    def __init__(self, problem: Problem, single=None):
+        self.problem, self.single = problem, single is not None
+        self.arrays = single or problem.data.arrays
+
+    def scores(self, w):
+        from .kernels import rows
+
+        out = np.empty(self.problem.visits)
+        rows.scores(self.arrays, self.problem.layout, w, out)
+        return out
+
+    def gradient_sum(self, x):
+        from .kernels import rows
+
+        out = np.zeros(self.problem.size)
+        rows.combine(self.arrays, self.problem.layout, x, out)
+        return self.problem._mask(out)

@@ -1,8 +1,8 @@
 """The proximal operator of a penalty behind its maps: argmin_w 1/2 |w - v|^2 + step * penalty(w).
 
-A closed form where every feature stands in one simple block; otherwise the dual problem, solved by an
-accelerated proximal gradient method with restarts and stopped by the duality gap. Useful by itself (denoising,
-trend filtering, projections), and the inner step of the methods that need the whole penalty at once.
+A closed form where every feature stands in one simple block, one sweep along chains; otherwise the dual problem,
+solved by an accelerated proximal gradient method with restarts and stopped by the duality gap. Useful by itself
+(denoising, trend filtering, projections), and the inner step of the methods that need the whole penalty at once.
 """
 
 from __future__ import annotations
@@ -226,13 +226,13 @@ def _shrinks(function):
 def _rough_square_norm(matrix, rounds=20):
     """The square of the largest singular value, from below and to some per cent: power iterations."""
     vector = np.random.default_rng(0).standard_normal(matrix.shape[1])
-    value = 0.0
+    value, back = 0.0, sp.csr_array(matrix.T)
     for _ in range(rounds):
         length = np.linalg.norm(vector)
         if length == 0:
             break
         image = matrix @ (vector / length)
-        value, vector = float(image @ image), matrix.T @ image
+        value, vector = float(image @ image), back @ image
     return value
 
 
@@ -264,7 +264,7 @@ class ProxInfo:
     Attributes
     ----------
     gap : duality gap of the answer, relative to the objective
-    iterations : steps of the dual method; 0 for a closed form
+    iterations : steps of the dual method; 0 for a closed form, 1 for a sweep along chains
     converged : whether the gap is at most `tol`
     dual : array, to be passed as `warm_start` to a prox of the same penalty at another point or step
     """
@@ -348,9 +348,15 @@ def prox(v, penalty: Penalty, step: float = 1.0, *, tol: float = 1e-10, max_iter
 def _run(structured, point, slope, tol, max_iter):
     """The prox on the problem's own scale: coefficients, relative gap, steps, and whether it stopped by the gap."""
     from .kernels.prox import structured_prox
+    from .lattice import ChainProx, LatticeProx
 
     problem = structured.problem
     v, info = problem.pack(point), np.zeros(4)
+    chain = LatticeProx.make(structured)
+    if isinstance(chain, ChainProx):
+        w = chain(v, float(problem.n), slope, None, info)
+        chain.structure(slope)
+        return problem.unpack(w)[0], 0.0, 1, True
     w, u = np.empty(problem.size), np.zeros(problem.d)
     steps = 0
     # where a constraint holds only in the limit, making it exact may cost more than the gap left room for

@@ -31,7 +31,11 @@ _OVERHEAD = 5e5  # nanoseconds of such a step, however small the problem is
 _SAME = 0.01  # change of the number of active coordinates per epoch, where structure is settled
 _FACES = 12  # that an attempt from the structure of an epoch may take, along edges
 _SETTLED = 3e-5  # relative gap from which the structure of a prox is worth a Newton step
+_CLEAR = 3e-3  # the same where the prox is exact
+_AGAIN = 2.0  # times what the structure has cost, what may be spent on it
 _DEEP = 1e-2  # of that: a goal above it the prox's own steps reach as fast
+_WARM, _WARMER = 4, 6  # epochs before steps that cost less than an epoch: with an exact prox, and without
+_WORTH = 60.0  # of these steps, that may be made before anything is known
 _EARLY = 4.0  # epochs that an attempt before all epochs may cost
 _CURVATURE = (
     10.0,
@@ -198,18 +202,29 @@ class Proposals:
         return None
 
     def _accelerated(self, state, tol, left):
-        if self.accelerated is None or not state.gap < 1.0:
+        if self.accelerated is None:
             return None
         epoch = state.share * self.epoch
         budget = epoch * min(left / HASTE, _PATIENCE * state.epoch)  # steps that grow slow at the end deserve no haste
-        goal = tol if self.finisher is None or tol > _DEEP * _SETTLED else min(_SETTLED, 0.1 * state.gap)
-        point = self.accelerated.run(state.w, state.y, tol=goal, gap=state.gap, budget=budget)
-        if point is None or not tol < point.made.relative_gap <= _SETTLED or self.finisher is None:
+        if not state.gap < 1.0:
+            if self.few or not self.accelerated.swift or state.epoch < (_WARM if self.accelerated.exact else _WARMER):
+                return None
+            budget = _WORTH * self.accelerated.step_nanoseconds
+        sharp = self.accelerated.exact
+        settled = _CLEAR if sharp else _SETTLED
+        goal = tol
+        if self.finisher is not None and tol <= (1.0 if sharp else _DEEP * _SETTLED):
+            goal = max(tol, min(settled, 0.1 * min(state.gap, 1.0)))
+        point = self.accelerated.run(state.w, state.y, tol=goal, gap=min(state.gap, 1.0), budget=budget)
+        if point is None or not tol < point.made.relative_gap <= settled or self.finisher is None:
             return point
         # by now the structure of the prox is nearly that of the answer
-        sharp = self.accelerated.sharpened(point) or point
-        finished = self.finisher.run(sharp.w, sharp.u, sharp.y, tol=tol, budget=epoch * left)
-        best = min(point, sharp, key=lambda p: p.made.relative_gap)
+        best = fine = point
+        if not sharp:
+            fine = self.accelerated.sharpened(point) or point
+            best = min(point, fine, key=lambda p: p.made.relative_gap)
+        price = max(epoch * left, _AGAIN * self.accelerated.spent)
+        finished = self.finisher.run(fine.w, fine.u, fine.y, tol=tol, budget=price)
         return self._better(best, finished, self.accelerated.passes + self.finisher.passes)
 
     def _multipliers(self, state, tol, left):
