@@ -36,7 +36,7 @@ _ROUNDS = 10  # for the dual variables of a certificate
 _STEEPEST, _FLATTEST, _SPREAD = 20.0, 500.0, 4.0
 _GROW, _JUMP, _SHRINK = 1.7, 20.0, 0.97  # of the curvature: where a step was too long (at most), and after every step
 _SINGLE = 3e-6  # relative gap down to which single precision will do, as long as certificates become better
-_ROOM = 1 << 28  # bytes that the data in single precision may take
+_ROOM = 1 << 25  # bytes that the data in single precision may take
 
 
 def applies(problem: Problem) -> bool:
