@@ -87,10 +87,15 @@ class Accelerated:
     @property
     def step_nanoseconds(self) -> float:
         """What a step costs, by a model, with some twenty rounds of its prox."""
+        return self._bare_step + 20 * self._round
+
+    @property
+    def _bare_step(self):
+        """The same without the prox, which has to be prepared before its price is known."""
         problem = self.problem
         work = problem.data.stored * problem.layout[0]
         products = (2.0 if problem.data.sparse else 0.25 if self.halves else 0.4) * work
-        return 3e5 + 2 * products + 60 * problem.visits + 20 * self._round
+        return 3e5 + 2 * products + 60 * problem.visits
 
     @property
     def swift(self):
@@ -110,7 +115,7 @@ class Accelerated:
 
         They go on beyond the budget, up to some times, if at their pace so far they are there by then.
         """
-        if budget < _FEWEST * self.step_nanoseconds:
+        if budget < _FEWEST * self._bare_step or budget < _FEWEST * self.step_nanoseconds:
             return None
         rounds, parts = (_INNER, _STEEPEST) if self.lattice is None else (_SWIFT, self._directions)
         return self._steps(w, y, tol, gap, budget, _MOST, rounds, parts)
