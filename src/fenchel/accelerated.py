@@ -35,6 +35,7 @@ _ROUNDS = 10  # for the dual variables of a certificate
 # directions that seem to share the curvature of the loss: for steps that suit any prox, at most, and features for each
 _STEEPEST, _FLATTEST, _SPREAD = 20.0, 500.0, 4.0
 _GROW, _JUMP, _SHRINK = 1.7, 20.0, 0.97  # of the curvature: where a step was too long (at most), and after every step
+_ROUNDING = 1e-14  # of the loss
 _SINGLE = 3e-6  # relative gap down to which single precision will do, as long as certificates become better
 _ROOM = 1 << 25  # bytes that the data in single precision may take
 
@@ -86,10 +87,15 @@ class Accelerated:
     @property
     def step_nanoseconds(self) -> float:
         """What a step costs, by a model, with some twenty rounds of its prox."""
+        return self._bare_step + 20 * self._round
+
+    @property
+    def _bare_step(self):
+        """The same without the prox, which has to be prepared before its price is known."""
         problem = self.problem
         work = problem.data.stored * problem.layout[0]
         products = (2.0 if problem.data.sparse else 0.25 if self.halves else 0.4) * work
-        return 3e5 + 2 * products + 60 * problem.visits + 20 * self._round
+        return 3e5 + 2 * products + 60 * problem.visits
 
     @property
     def swift(self):
@@ -109,7 +115,7 @@ class Accelerated:
 
         They go on beyond the budget, up to some times, if at their pace so far they are there by then.
         """
-        if budget < _FEWEST * self.step_nanoseconds:
+        if budget < _FEWEST * self._bare_step or budget < _FEWEST * self.step_nanoseconds:
             return None
         rounds, parts = (_INNER, _STEEPEST) if self.lattice is None else (_SWIFT, self._directions)
         return self._steps(w, y, tol, gap, budget, _MOST, rounds, parts)
@@ -137,7 +143,7 @@ class Accelerated:
                 self.passes += 0.5
                 reached = problem.mean_loss(new_scores)
                 rise = reached - value - gradient @ move
-                if rise <= 0.5 * curvature * square + 1e-12 * abs(value):
+                if rise <= 0.5 * curvature * square + _ROUNDING * abs(value):
                     break
                 curvature *= min(max(_GROW, 2 * rise / (curvature * square)), _JUMP)
             else:
@@ -149,7 +155,9 @@ class Accelerated:
             following = 1.0 if turned else 0.5 * (1 + math.sqrt(1 + 4 * theta * theta))
             share = 0.0 if turned else (theta - 1) / following
             ahead, ahead_scores = new + share * (new - at), new_scores + share * (new_scores - scores)
-            at, scores, theta, curvature = new, new_scores, following, _SHRINK * curvature
+            at, scores, theta = new, new_scores, following
+            if curvature * square > 100 * _ROUNDING * abs(value):  # otherwise the test of the step said nothing
+                curvature *= _SHRINK
             late = time.perf_counter() > self.deadline
             if step == due or moved == 0 or late:
                 last = gap if best is None else best.made.relative_gap
