@@ -292,7 +292,7 @@ class Gram:
         self.matrix = matrix = sp.csr_array(matrix)
         self.p = matrix.shape[1]
         if np.all(np.diff(matrix.indptr) <= 1):
-            self.diagonal, self.is_diagonal = np.bincount(matrix.indices, matrix.data**2, self.p), True
+            self.diagonal, self.is_diagonal = np.bincount(matrix.indices, matrix.data**2, self.p).astype(float), True
         else:
             self._gram = matrix.T.tocsr() @ matrix
             self.diagonal = self._gram.diagonal()
