@@ -329,6 +329,23 @@ def test_a_budget_is_kept():
     assert Finisher(problem).run(state.w, state.u, state.y, tol=1e-6, budget=0.0) is None
 
 
+def test_a_price_that_was_too_high_is_remembered(monkeypatch):
+    """A budget that is hardly larger is refused at once; one that may do is tried."""
+    problem = make()
+    state = fl.solve(problem, tol=1e-3, newton=False).state
+    finisher, looks = Finisher(problem), []
+    made = Finisher._face
+    monkeypatch.setattr(Finisher, "_face", lambda self, *about: looks.append(1) or made(self, *about))
+    first = finisher._least * 1.01
+
+    def run(budget):
+        return finisher.run(state["w"], state["u"], state["y"], tol=1e-9, budget=budget)
+
+    assert run(first) is None and len(looks) == 1 and finisher.refused > first
+    assert run(0.5 * finisher.refused) is None and len(looks) == 1
+    assert run(2.0 * finisher.refused) is not None and len(looks) > 1
+
+
 def test_saves_most_of_the_epochs():
     rng = np.random.default_rng(0)
     X = rng.standard_normal((3000, 300))
