@@ -11,7 +11,8 @@ default ended with, and a given block size; all else is as in the default, the s
 knows more and is tried at other times than a user's run tries it.) A run of the grid is cut off where it cannot be the
 best any more, so that what is found is the best of the grid or, where nothing beats the default, that fact. Where a
 ratio exceeds the goal, more runs tell why: the best block size with rho adapting, the best rho with the default's block
-size, and the processor's time of the default over that of the grid's best (a pass with small blocks is a dear one).
+size, the processor's time of the default over that of the grid's best (a pass with small blocks is a dear one), and the
+ratio with Newton's method switched off on both sides: what rho and the block size alone would gain.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ TOLERANCES = (1e-3, 1e-6, 1e-9)
 FACTORS = 10 ** np.linspace(-2.75, 2.75, 12)  # of rho
 SIZES = (12, 25, 50, 100, 200)  # of blocks
 FIELDS = ("problem", "tol", "passes", "rho", "block", "best_passes", "best_rho", "best_block", "ratio",
-          "best_block_alone", "best_rho_alone", "time_ratio")  # fmt: skip
+          "best_block_alone", "best_rho_alone", "plain_ratio", "time_ratio")  # fmt: skip
 
 LISTED = ("artificial-512", "artificial-5120", "artificial-5120-logistic", "a9a-graph", "a9a-graph-logistic",
           "20news-graph", "p53-pathways", "overlapping-groups", "digits-fused", "digits-tv", "fused-lasso", "images-tv",
@@ -116,6 +117,9 @@ def compare(problem, tol, *, most=MOST, factors=FACTORS, sizes=SIZES, **same):
         best["best_rho_alone"] = run(problem, tol, most, rho=best["best_rho"], block_size=block, **same)[1]
         chosen = {"rho": best["best_rho"], "block_size": best["best_block"]}
         best["time_ratio"] = seconds(problem, tol, **same) / seconds(problem, tol, **chosen, **same)
+        if same.get("newton", True):
+            plain = compare(problem, tol, most=most, factors=factors, sizes=sizes, **(same | {"newton": False}))
+            best["plain_ratio"] = plain["ratio"]
     return best
 
 
@@ -163,7 +167,8 @@ def line(row):
     text += f"   ratio {row['ratio']:.2f}"
     if row["ratio"] > GOAL:
         text += f"   (its block, our rho: {row['best_block_alone']}; its rho, our block: {row['best_rho_alone']}; "
-        text += f"ratio of times {row['time_ratio']:.2f})"
+        text += f"ratio of times {row['time_ratio']:.2f}"
+        text += ")" if row["plain_ratio"] is None else f"; without Newton's method {row['plain_ratio']:.2f})"
     return text
 
 
@@ -198,22 +203,24 @@ def page(rows):
         f"the goal; the largest ratio is {max(ratios):.2f}. In {sum(ratio == 1 for ratio in ratios)} cases nothing in "
         "the grid is better. Passes are not time: with smaller blocks the penalty takes more steps, and a pass costs "
         "more. Where the goal is missed the last column has the ratio of the processor's times; below 1 the default is "
-        f"the faster one all the same.{_times(rows)}"
+        f"the faster one all the same.{_times(rows)} The column before it has the ratio with Newton's method switched "
+        "off on both sides: what rho and the block size alone would gain. (A Newton step counts as a pass or two, "
+        "whatever it costs, so that a run in which it is tried earlier has fewer passes and may take longer.)"
     )
     yield ""
     head = ("problem", "gap", "passes", "block", "best of the grid", "its rho, in ours", "its block", "ratio",
-            "of times")  # fmt: skip
+            "without Newton", "of times")  # fmt: skip
     yield f"| {' | '.join(head)} |"
     yield "|---" * len(head) + "|"
     for row in rows:
         start = f"| {row['problem']} | {row['tol']:.0e} | {row['passes']} | {row['block']} |"
         if row["best_rho"] is None:
-            yield f"{start} none is better | | | 1 | |"
+            yield f"{start} none is better | | | 1 | | |"
             continue
         ratio = f"{row['ratio']:.2f}" if row["ratio"] <= GOAL else f"**{row['ratio']:.2f}**"
         pace = f"{row['best_rho'] / row['rho']:.2g}"
-        times = "" if row["time_ratio"] is None else f"{row['time_ratio']:.2f}"
-        yield f"{start} {row['best_passes']} | {pace} | {row['best_block']} | {ratio} | {times} |"
+        plain, times = ("" if row[key] is None else f"{row[key]:.2f}" for key in ("plain_ratio", "time_ratio"))
+        yield f"{start} {row['best_passes']} | {pace} | {row['best_block']} | {ratio} | {plain} | {times} |"
 
 
 def read(file):

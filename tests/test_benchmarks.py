@@ -245,13 +245,13 @@ def test_tuning_page(bench, tmp_path, monkeypatch):
         1e-3: made | {"tol": 1e-3, "passes": 20, "rho": 0.5, "block": 12, "best_passes": 20, "ratio": 1.0},
         1e-6: made | {"tol": 1e-6, "passes": 30, "rho": 0.5, "block": 12, "best_passes": 20, "best_rho": 1.0,
                       "best_block": 25, "ratio": 1.5, "best_block_alone": 25, "best_rho_alone": 28,
-                      "time_ratio": 0.75},
+                      "time_ratio": 0.75, "plain_ratio": 1.1},
     }  # fmt: skip
     monkeypatch.setattr(tuning, "compare", lambda problem, tol, **same: rows[tol])
     where = ["--results", str(tmp_path / "t.csv"), "--page", str(tmp_path / "t.md")]
     tuning.main(["--problem", "overlapping-groups", "--tol", "1e-3", "--tol", "1e-6", *where])
     text = (tmp_path / "t.md").read_text(encoding="utf-8")
-    assert "**1 of 2** cases" in text and "| **1.50** | 0.75 |" in text and "none is better" in text
+    assert "**1 of 2** cases" in text and "| **1.50** | 1.10 | 0.75 |" in text and "none is better" in text
     assert "in 1 of these 1 cases, and in none does it take more than 0.75 times" in text
     assert [row | {"problem": None} for row in tuning.read(tmp_path / "t.csv")] == list(rows.values())
     tuning.main(["--report", *where])
