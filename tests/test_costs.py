@@ -29,16 +29,6 @@ def test_given_blocks_change_no_schedule(size):
     assert solver._spacing(problem, chosen) == solver._spacing(problem, plain)
 
 
-def test_many_rows_have_few_steps_of_the_penalty(monkeypatch):
-    """Along edges there are many, but not more than so many."""
-    problem = make(n=2000)
-    many = problem.n / costs.block_size(problem)
-    monkeypatch.setattr(costs, "_MOST_STEPS", 20)
-    assert many > 20
-    assert problem.n / costs.block_size(problem) <= max(20, 40)  # there are at least forty blocks
-    assert costs.block_size(problem) > problem.n / many
-
-
 def test_newton_comes_after_so_many_rows(monkeypatch):
     """Four epochs, or fewer where these are very many rows; what it costs itself counts as well."""
     problem = make(n=2000)

@@ -10,8 +10,6 @@ import math
 
 import numpy as np
 
-_MOST_STEPS = 8000  # of the penalty in an epoch
-
 
 def visit_nanoseconds(problem) -> float:
     """A row, seen by one output."""
@@ -42,13 +40,13 @@ def block_size(problem, threads: int = 1) -> int:
     dense and in single precision: 400).
 
     Along edges the penalty's steps carry news from feature to feature, so that there they must be many: once, and
-    at least 40 blocks. Elsewhere 12 times, and 10 blocks. Threads wait during these steps. More than 8000 of them in an
-    epoch bring little more. Where a step costs more than 400 rows (large graphs), half as many rows as it costs and
-    down to 4 blocks: the passes become a few more, and each of them much cheaper.
+    at least 40 blocks. Elsewhere 12 times, and 10 blocks. Threads wait during these steps. Where a step costs
+    more than 400 rows (large graphs), half as many rows as it costs and down to 4 blocks: the passes become a few
+    more, and each of them much cheaper.
     """
     cost = penalty_nanoseconds(problem) / visit_nanoseconds(problem)
     edges = np.any(np.diff(problem.map.indptr) > 1)
-    rows = max((1 if edges else 12) * threads * cost, problem.visits / _MOST_STEPS)
+    rows = (1 if edges else 12) * threads * cost
     blocks = min(max(16_000 / cost, 4), 40 if edges else 10)
     most = 400 if problem.data.dtype == np.float32 and not problem.data.sparse else 200
     return int(min(np.clip(rows, 12, max(most, cost / 2)), np.ceil(problem.visits / blocks)))
