@@ -389,3 +389,22 @@ def test_rounds_between_the_balance_and_the_ball(penalty):
     np.testing.assert_allclose(matrix.T @ found[rest], need, atol=1e-10 * np.abs(y).max())
     np.testing.assert_allclose(found, expected, rtol=1e-10, atol=1e-10 * np.abs(expected).max())
     np.testing.assert_allclose(finisher._inside(finisher._inside(y)), finisher._inside(y), rtol=1e-12)
+
+
+def test_a_resumed_run_remembers_the_price(monkeypatch):
+    """Otherwise it would look again where the run that was not stopped does not."""
+    seen = []
+
+    def refuse(self, *point, **limits):
+        seen.append(self.refused)
+        self.refused, self.passes = 5.0 + len(seen), 0.0
+
+    monkeypatch.setattr(Finisher, "run", refuse)
+    monkeypatch.setattr("fenchel.methods.proposals.worthwhile", lambda problem: False)
+    problem = make("smoothed-hinge", "overlapping groups")
+    first = fl.solve(problem, tol=0.0, max_epochs=100)
+    assert first.state["refused"] == 5.0 + len(seen) > 5.0
+    before = len(seen)
+    fl.solve(problem, tol=0.0, max_epochs=400, warm_start=first)
+    assert seen[before] == first.state["refused"]
+    assert seen[1:] == [6.0 + k for k in range(len(seen) - 1)]

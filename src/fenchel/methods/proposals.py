@@ -50,7 +50,8 @@ class Proposals:
     """The attempts that fit a problem; see :meth:`make`.
 
     They keep their count in the state of the method: passes over the data (`newton_passes`), attempts (`newton_tries`,
-    from which the method takes those back that paid), the epoch of the next one (`newton_due`).
+    from which the method takes those back that paid), the epoch of the next one (`newton_due`), and the price of a face
+    that was last too high (`refused`).
     """
 
     def __init__(self, problem: Problem):
@@ -87,6 +88,14 @@ class Proposals:
         """A point worth a certificate, now and then. `left` tells the epochs that it may cost, from state, tol and
         whether the structure is settled; at the deadline (by the clock of time.perf_counter) an attempt ends with what
         it has."""
+        if self.finisher is not None:
+            self.finisher.refused = state.refused
+        point = self._attempt(state, tol, left, deadline)
+        if self.finisher is not None:
+            state.refused = self.finisher.refused
+        return point
+
+    def _attempt(self, state, tol, left, deadline):
         self.deadline = deadline
         for attempt in (self.finisher, self.accelerated, self.descent):
             if attempt is not None:

@@ -66,7 +66,7 @@ _AVERAGED = ("x", "y", "w", "zx", "by")
 
 _NUMBERS = ("rho", "epoch", "caution", "reach_w", "reach_x", "summed", "restart_gap", "newton_passes", "newton_due",
             "newton_tries", "gap", "gap_epoch", "rate", "due", "rested", "share", "guess",
-            "active", "looked")  # fmt: skip
+            "active", "looked", "refused")  # fmt: skip
 _PAID = 0.1  # of the gap, what an attempt must leave at the most to count as a good one
 
 
@@ -99,6 +99,7 @@ class State:
     guess: float = np.inf  # at the relative gap: how far the last epoch went, see _guess
     active: int = 0  # coordinates of B'w that were not zero when an attempt was last thought of
     looked: int = 0  # epoch of that
+    refused: float = 0.0  # nanoseconds, what Newton's method on a face would have cost when that was last too much
     rested: float = 0.0  # passes that were saved by rows at rest
     share: float = 1.0  # of the rows, visited in the last epoch
     idle: np.ndarray | None = None  # visits in a row that changed nothing, up to 255
@@ -245,6 +246,7 @@ class SDCAADMM:
             state.rested, state.share, state.idle[:] = 0.0, 1.0, 0
             state.gap, state.gap_epoch, state.rate, state.due, state.guess = np.inf, 0, 1e-3, 0, np.inf
             state.active = state.looked = 0
+            state.refused = 0.0
         if self.rho is not None:
             state.rho = float(self.rho)
         return state
