@@ -393,7 +393,7 @@ def test_rounds_between_the_balance_and_the_ball(penalty):
 
 def test_a_resumed_run_remembers_the_price(monkeypatch):
     """Otherwise it would look again where the run that was not stopped does not."""
-    seen = []
+    problem, seen = make("smoothed-hinge", "overlapping groups"), []
 
     def refuse(self, *point, **limits):
         seen.append(self.refused)
@@ -401,7 +401,6 @@ def test_a_resumed_run_remembers_the_price(monkeypatch):
 
     monkeypatch.setattr(Finisher, "run", refuse)
     monkeypatch.setattr("fenchel.methods.proposals.worthwhile", lambda problem: False)
-    problem = make("smoothed-hinge", "overlapping groups")
     first = fl.solve(problem, tol=0.0, max_epochs=100)
     assert first.state["refused"] == 5.0 + len(seen) > 5.0
     before = len(seen)
