@@ -16,6 +16,7 @@ import time
 import numpy as np
 
 from .costs import epoch_nanoseconds
+from .data import ROUGH
 from .lattice import ChainProx, LatticeProx, has_directions
 from .manifold import Point
 from .problem import Problem
@@ -36,8 +37,6 @@ _ROUNDS = 10  # for the dual variables of a certificate
 _STEEPEST, _FLATTEST, _SPREAD = 20.0, 500.0, 4.0
 _GROW, _JUMP, _SHRINK = 1.7, 20.0, 0.97  # of the curvature: where a step was too long (at most), and after every step
 _ROUNDING = 1e-14  # of the loss
-_SINGLE = 3e-6  # relative gap down to which single precision will do, as long as certificates become better
-_ROOM = 1 << 25  # bytes that the data in single precision may take
 
 
 def applies(problem: Problem) -> bool:
@@ -71,20 +70,6 @@ class Accelerated:
         return CompiledPenalty(self.problem)
 
     @property
-    def halves(self):
-        """Whether single precision makes the data smaller, and there is room for that."""
-        data = self.problem.data
-        return not data.sparse and data.dtype != np.float32 and data.nbytes // 2 <= _ROOM
-
-    @functools.cached_property
-    def single(self):
-        """The data in single precision, for steps that are far from the goal; None where they would gain nothing."""
-        data, squares = self.problem.data, self.problem.data.mean_squares
-        if not self.halves or data.n * squares.max() > 1e70 or np.any((squares > 0) & (squares < 1e-60)):
-            return None  # there are numbers too large or too small for it
-        return (data.arrays[0].astype(np.float32),)
-
-    @property
     def step_nanoseconds(self) -> float:
         """What a step costs, by a model, with some twenty rounds of its prox."""
         return self._bare_step + 20 * self._round
@@ -94,7 +79,7 @@ class Accelerated:
         """The same without the prox, which has to be prepared before its price is known."""
         problem = self.problem
         work = problem.data.stored * problem.layout[0]
-        products = (2.0 if problem.data.sparse else 0.25 if self.halves else 0.4) * work
+        products = (2.0 if problem.data.sparse else 0.25 if problem.data.halves else 0.4) * work
         return 3e5 + 2 * products + 60 * problem.visits
 
     @property
@@ -124,7 +109,7 @@ class Accelerated:
         problem = self.problem
         self.spent = self.passes = 0.0
         slope, info = y / problem.n - self.prox.folded * (problem.map_slots @ w), np.zeros(4)
-        data = Products(problem, self.single if gap > _SINGLE else None)
+        data = Products(problem, problem.data.single if gap > ROUGH else None)
         at, scores = w.copy(), data.scores(w)
         ahead, ahead_scores = at, scores
         curvature = problem.loss.smoothness * self._mean_square() / parts
@@ -176,7 +161,7 @@ class Accelerated:
                 stuck = now > 0.5 * last
                 if stuck and self.lattice is not None:
                     rounds = min(2 * rounds, _FINE)
-                if data.single and (now <= _SINGLE or stuck):
+                if data.single and (now <= ROUGH or stuck):
                     data = Products(problem)
                     scores, ahead_scores = data.scores(at), data.scores(ahead)
                     self.passes += 1.0

@@ -6,9 +6,15 @@ the data. Data frames and lists are converted by scikit-learn's validation (that
 
 from __future__ import annotations
 
+import functools
+import weakref
+
 import numpy as np
 import scipy.sparse as sp
 
+ROUGH = 3e-6  # relative gap down to which numbers in single precision will do, as long as certificates become better
+_ROOM = 1 << 25  # bytes that they may take
+_spare = []  # memory of such numbers that nobody needs any more: fresh memory takes longer than what is written there
 _CHUNK = 1 << 18  # entries looked at together, so that temporaries stay small
 _MANY = 1 << 20  # entries that are worth the loading of compiled code
 
@@ -53,6 +59,28 @@ class Rows:
     def nbytes(self) -> int:
         return sum(a.nbytes for a in self.arrays)
 
+    @property
+    def halves(self) -> bool:
+        """Whether single precision makes the data smaller, and there is room for that."""
+        return not self.sparse and self.dtype != np.float32 and self.nbytes // 2 <= _ROOM
+
+    @functools.cached_property
+    def single(self) -> tuple | None:
+        """`arrays` in single precision, for work that is far from its goal: a copy, made when it is first asked for.
+
+        None where it would gain nothing, or where there are numbers too large or too small for it.
+        """
+        squares = self.mean_squares
+        if not self.halves or self.n * squares.max() > 1e70 or np.any((squares > 0) & (squares < 1e-60)):
+            return None
+        memory = _spare.pop() if _spare else np.zeros(0, dtype=np.float32)
+        if memory.size < self.stored:
+            memory = np.empty(self.stored, dtype=np.float32)
+        weakref.finalize(self, _keep, memory)
+        copy = memory[: self.stored].reshape(self.n, self.p)
+        copy[:] = self.arrays[0]
+        return (_read_only(copy),)
+
     @np.errstate(over="ignore", invalid="ignore")
     def _mean_squares(self) -> np.ndarray:
         """Mean of the square of each column, without a copy of X."""
@@ -76,6 +104,12 @@ class Rows:
                 part = X[first : first + step]
                 total += np.einsum("ij,ij->j", part, part, dtype=float)
         return total / self.n
+
+
+def _keep(memory):
+    """For the next data, unless there is some already."""
+    if not _spare:
+        _spare.append(memory)
 
 
 def _as_matrix(X):

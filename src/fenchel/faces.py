@@ -8,6 +8,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import math
+import weakref
 
 import numpy as np
 import scipy.linalg
@@ -138,7 +139,8 @@ class _View:
     """The rows as z sees them, N'z_i: kept where they are few numbers, read from the data where they are not."""
 
     def __init__(self, problem, face, rooms, larger):
-        self.problem, self.face, self.rooms = problem, face, rooms
+        # the face owns the view, and no cycle of the two may keep the memory that they hold
+        self.problem, self.face, self.rooms = problem, weakref.proxy(face), rooms
         k = face.count
         plain = larger is not None and larger.turn is None and face.turn is None
         self.larger = larger if plain and larger.data.keeps else None

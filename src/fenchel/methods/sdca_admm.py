@@ -45,6 +45,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from ..costs import block_size
+from ..data import ROUGH
 from ..maps import row_width, runs_of_rows, spectral_norm
 from ..penalties import compiled_prox
 from ..problem import Problem
@@ -56,6 +57,9 @@ _ALL = np.zeros(0, dtype=np.int64)  # stands for all visits
 _NOTHING_HELD = contextlib.nullcontext()
 _RESTLESS = 5  # epochs before any row is rested
 _LONGEST_REST = 3  # power of two of the epochs
+_COPIED = 4  # epochs before the data are copied in single precision, which takes as long as some epochs save by it
+_CACHED = 1 << 23  # bytes of data up to which reading them takes no time worth mentioning
+_STUCK = 0.5  # of the last certificate's gap: above it rounding may be what holds the epochs up
 _COUPLED = 0.75  # weight of the moves of Z x and B y when rho is balanced
 _FORESIGHT = 4.0  # times the epochs so far, what a guess may foresee
 _EARLY = 5.0  # over the epoch: the weight of the sizes beside the moves, at most a half
@@ -66,7 +70,7 @@ _AVERAGED = ("x", "y", "w", "zx", "by")
 
 _NUMBERS = ("rho", "epoch", "caution", "reach_w", "reach_x", "summed", "restart_gap", "newton_passes", "newton_due",
             "newton_tries", "gap", "gap_epoch", "rate", "due", "rested", "share", "guess",
-            "active", "looked", "refused")  # fmt: skip
+            "active", "looked", "refused", "precise")  # fmt: skip
 _PAID = 0.1  # of the gap, what an attempt must leave at the most to count as a good one
 
 
@@ -100,6 +104,7 @@ class State:
     active: int = 0  # coordinates of B'w that were not zero when an attempt was last thought of
     looked: int = 0  # epoch of that
     refused: float = 0.0  # nanoseconds, what Newton's method on a face would have cost when that was last too much
+    precise: bool = False  # whether the data have to be read in double precision from here on
     rested: float = 0.0  # passes that were saved by rows at rest
     share: float = 1.0  # of the rows, visited in the last epoch
     idle: np.ndarray | None = None  # visits in a row that changed nothing, up to 255
@@ -217,7 +222,7 @@ class SDCAADMM:
 
     def start(self, problem: Problem, rng: np.random.Generator, warm: dict | None = None) -> State:
         """Prepare everything that stays fixed, and the state (zero, or a warm start's)."""
-        self.problem, self.psi = problem, None
+        self.problem, self.psi, self.rows = problem, None, problem.data.arrays
         self._prepare_rows(problem)
         if self.preset != "default" or self.eta_b is not None:
             self._prepare_penalty(problem)  # otherwise before the first epoch, if there is one
@@ -246,7 +251,7 @@ class SDCAADMM:
             state.rested, state.share, state.idle[:] = 0.0, 1.0, 0
             state.gap, state.gap_epoch, state.rate, state.due, state.guess = np.inf, 0, 1e-3, 0, np.inf
             state.active = state.looked = 0
-            state.refused = 0.0
+            state.refused, state.precise = 0.0, False
         if self.rho is not None:
             state.rho = float(self.rho)
         return state
@@ -391,6 +396,7 @@ class SDCAADMM:
         if self.psi is None:
             self._prepare_penalty(problem)
         eta = self.eta * state.caution if state.caution > 1 else self.eta
+        rows = self._rows(state)
         visits, bounds = self._needed(state)
         moved, fresh = 0.0, True
         with interrupts_held(self.callbacks) if self.callbacks else _NOTHING_HELD:
@@ -398,7 +404,7 @@ class SDCAADMM:
 
                 def visit(team, part=part, fresh=fresh):
                     return kernel.epoch(
-                        problem.data.arrays, problem.layout, problem.target, problem.weight, part, bounds, visits,
+                        rows, problem.layout, problem.target, problem.weight, part, bounds, visits,
                         self.how, self.kappa * state.caution, state.x, state.y, state.w, state.zx, state.by, state.u,
                         state.rho, self.fixed, eta, self.gamma_n, self.B, self.psi, self.loss_step.address,
                         self.loss_address, state.idle, self.space, fresh, team,
@@ -421,6 +427,20 @@ class SDCAADMM:
             for key in _AVERAGED:
                 state.mean[key] = state.mean.get(key, 0.0) + getattr(state, key)
             state.summed += 1
+
+    def _rows(self, state):
+        """The data: in single precision where that is faster and the goal is far.
+
+        The steps themselves are made in double precision, and certificates read the data as it is.
+        """
+        data = self.problem.data
+        large = self.how == 2 and self.preset == "default" and data.nbytes > _CACHED
+        rough = large and state.epoch >= _COPIED and not state.precise
+        rows = (data.single if rough else None) or data.arrays
+        if rows is not self.rows:
+            self.rows = rows
+            self.space[4][:] = 0.0  # the products of rows with each other are remembered: these are other rows
+        return rows
 
     def _needed(self, state):
         """The visits of this epoch, empty for all, and the bounds of their blocks.
@@ -474,6 +494,7 @@ class SDCAADMM:
         before, at = (state.gap, state.gap_epoch) if state.gap < 1.0 else (1.0, 0)
         epochs = max(state.epoch - at, 1)
         state.rate = max(math.log(before / gap), 1e-3) / epochs if gap < np.inf else 1e-3
+        state.precise = state.precise or gap <= ROUGH or _STUCK * state.gap < gap < np.inf
         state.gap, state.gap_epoch = gap, state.epoch
 
     def adopt(self, state: State, point, gap: float | None = None) -> None:
@@ -483,6 +504,7 @@ class SDCAADMM:
                 state.newton_tries -= 1
                 state.newton_due = math.ceil(1.25 * state.epoch) + 1
             state.gap, state.gap_epoch = max(gap, 1e-300), state.epoch
+            state.precise = state.precise or gap <= ROUGH
         for key in ("w", "x", "y", "zx", "u"):
             getattr(state, key)[:] = getattr(point, key)
         state.by[:] = self.problem.adjoint @ state.y
