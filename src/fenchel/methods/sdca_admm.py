@@ -57,7 +57,7 @@ _ALL = np.zeros(0, dtype=np.int64)  # stands for all visits
 _NOTHING_HELD = contextlib.nullcontext()
 _RESTLESS = 5  # epochs before any row is rested
 _LONGEST_REST = 3  # power of two of the epochs
-_COPIED = 4  # epochs before the data are copied in single precision, which takes as long as some epochs save by it
+_COPIED = 4  # epochs that surely come or have been: a copy of the data takes as long as some of them save by it
 _CACHED = 1 << 23  # bytes of data up to which reading them takes no time worth mentioning
 _STUCK = 0.5  # of the last certificate's gap: above it rounding may be what holds the epochs up
 _COUPLED = 0.75  # weight of the moves of Z x and B y when rho is balanced
@@ -435,7 +435,8 @@ class SDCAADMM:
         """
         data = self.problem.data
         large = self.how == 2 and self.preset == "default" and data.nbytes > _CACHED
-        rough = large and state.epoch >= _COPIED and not state.precise
+        many = state.epoch >= _COPIED or self.proposals is None or self.proposals.descent is None
+        rough = large and many and not state.precise
         rows = (data.single if rough else None) or data.arrays
         if rows is not self.rows:
             self.rows = rows
