@@ -20,7 +20,7 @@ import time
 import numpy as np
 import scipy.sparse as sp
 
-from .faces import DENSE, Bent, Curvature, Face, definite
+from .faces import DENSE, Bent, Curvature, Face, Known, definite
 from .maps import Gram, row_width
 from .problem import Certificate, Problem, tied_features
 from .proximal import CompiledPenalty
@@ -34,6 +34,8 @@ _GRACE = 2e7  # nanoseconds that an attempt may take beyond its budget
 _LAST, _LEAST = 0.1, 1e-9  # of tol, and at any rate: relative gain of a step that is the last one on a face
 _BALANCE, _EXTRA = 0.02, 2  # of tol: the slope that the end may have, relatively, and steps for that alone
 _NEARLY = 1e5  # times that: one step more will do, if it is made that well
+_PROMISING = 0.2  # times the root of tol: relative gain of a step after which the rest is within tol, if all is straight
+_MOST_KNOWN = 1 << 20  # numbers of a curvature that is kept
 _WORST = 0.01  # of the largest violation, what else is set free with it
 _LIFT = 1e-10  # of the diagonal of the curvature: makes it definite
 _MOST_TURNED = 800  # coefficients up to which zeros that join more than two features are followed
@@ -121,8 +123,10 @@ class Finisher:
         free, and the steps go on, as long as the objective falls.
         """
         self.budget, self.faces, self.spent, self.fresh, self.rough = budget, faces, 0.0, True, True
+        self.promising = _PROMISING * math.sqrt(tol)
         self.last, self.balance = max(_LAST * tol, _LEAST), max(_BALANCE * tol, 1e-12)
         self.factor = None  # of the curvature on a face, for the steps after it
+        self.known = None  # the curvature itself, for the faces after it
         self.trust = True  # in single precision
         self.goal, self.passes, self.first_slope = max((0.01 * tol) ** 2, 1e-28), 0.0, 0.0
         least = max(self._least, _ROUNDS * self.problem.gram.solve_nanoseconds, _CHEAPER * self.refused)
@@ -171,12 +175,13 @@ class Finisher:
         value = self._value(scores, face, z)
         if not np.isfinite(value):
             return None, face
-        last_gain, extra = np.inf, 0
+        last_gain, extra, foreseen = np.inf, 0, None
         for _ in range(_STEPS):
             bent = self._penalty(self._leaning(face, face.map @ z))
             if bent is None:
                 return None, face
-            pull = face.data.gradient(problem._gradient(scores)) / problem.n
+            x = problem._gradient(scores)
+            pull = face.data.gradient(x) / problem.n
             slope = pull + face.back @ bent.slope
             self.passes += 2 * face.data.cost
             if not z.size:
@@ -188,7 +193,10 @@ class Finisher:
             if far <= 1.0:
                 break
             goal = self.goal * abs(value) if self.rough else 0.0
-            move = self._direction(face, scores, bent, slope, goal, far)
+            bend, straight = self._bend(scores), not bent.direction.any()
+            # slopes are foreseen as well as the step is made, and a small one may be the last
+            self.fine = (self.promising * abs(value), 0.1 / far**2) if straight and self.rough else (0.0, 1.0)
+            move = self._direction(face, bend, bent, slope, goal, far)
             gain = -float(slope @ move)
             if not gain > self.goal * abs(value):
                 extra += 1
@@ -197,13 +205,20 @@ class Finisher:
             taken = self._search(face, z, move, scores, value, gain)
             if taken is None:
                 break
-            face, z, scores, new = taken
+            whole = taken[0] is face and taken[-1]
+            foreseen = (x, problem.n * bend * (taken[2] - scores)) if whole and straight else None
+            face, z, scores, new, _ = taken
             stuck = gain > 0.5 * last_gain and gain < 1e-13 * abs(value)  # rounding
             value, last_gain = new, gain
             if stuck or gain <= self.last * abs(value):
                 break
+            if foreseen is not None and self.rough and gain <= self.promising * abs(value):
+                break
         w = face.lift(z)
         x = problem._gradient(scores)
+        if foreseen is not None and self.rough:
+            found = problem.foreseen(*foreseen, x)
+            x = x if found is None else found
         zx = problem.gradient_sum(x)
         self.passes += 0.5
         y = self._complete(face.map @ z, zx, y)
@@ -277,16 +292,17 @@ class Finisher:
 
     # -- one step -----------------------------------------------------------------------------------
 
-    def _direction(self, face, scores, bent, slope, goal, far=np.inf):
+    def _direction(self, face, bend, bent, slope, goal, far=np.inf):
         """The Newton direction in z; the slope is `far` times what it may be in the end."""
         problem = self.problem
-        bend = self._bend(scores)
         free = np.flatnonzero(bend)
         own = Curvature(face.map, bent.diagonal, *self._across(face, bent))
         product = self._product_price(face, free.size)
         self.spent += _STEP + 2 * product + 200 * problem.d + 20 * face.count**2
         if self._direct(face, free.size):
-            if self.factor is not None and self.factor[0] is face:
+            if self.factor is None or self.factor[0] is not face:
+                self.factor = self._borrowed(face, own)
+            if self.factor is not None:
                 least = max(0.1 / far**2, _MENDED) if far < _NEARLY and not self.rough else 0.01
                 move = self._conjugate_gradients(face, bend, free, own, slope, goal, self.factor[1], least)
                 if move is not None:
@@ -316,6 +332,24 @@ class Finisher:
         """The solve with the curvature on a face, as a matrix of this precision."""
         self.factor = None  # its memory is used again
         matrix = face.data.curvature(bend, dtype)
+        if face.features is not None and matrix.size <= _MOST_KNOWN and self.alone:
+            self.known = Known(face, bend, matrix)
+        return self._completed(face, matrix, own)
+
+    def _borrowed(self, face, own):
+        """The face with a solve with its curvature, as far as an earlier face knows that; None elsewhere."""
+        matrix = None if self.known is None else self.known.on(face)
+        if matrix is None:
+            return None
+        self.spent += 0.8 * self.problem.n * face.count + 0.02 * face.count**3
+        try:
+            return face, self._completed(face, matrix, own)
+        except np.linalg.LinAlgError:
+            return None
+
+    @staticmethod
+    def _completed(face, matrix, own):
+        """The solve with the curvature of the rows and that of the penalty."""
         # a unit that was just set free bends the penalty so much that its part must not set the scale of the lift
         lift = _LIFT * np.diag(matrix)
         own.add_to(matrix)
@@ -383,9 +417,10 @@ class Finisher:
         return face.count <= _MOST_DIRECT and self.problem.single and cheap
 
     def _foresee(self, face, z, bent):
-        """Nanoseconds that the steps from here may take: a matrix and some fifteen products, or a hundred products."""
+        """Nanoseconds that the steps from here may take: a matrix and up to fifteen products, or a hundred products."""
         problem = self.problem
-        looks = 12 * (0.8 * problem.n * face.count if face.data.keeps else self._product_price(face, problem.n))
+        straight = not bent.direction.any()  # then faces are left, and answers proven, some steps earlier
+        looks = (6 if straight else 12) * (0.8 * problem.n * face.count if face.data.keeps else self._product_price(face, problem.n))
         least = looks + self._face_price(face) + self._least
         if least > self.budget:
             return least
@@ -401,7 +436,7 @@ class Finisher:
             matrix = self._matrix_price(face, rows, np.float32 if single else float)
             # where there are several faces one of them soon becomes the next, and its factor is of no use any more
             reuse = (0.25 if self.faces == 1 else 0.5) * _REUSES * (product + 2.0 * face.count**2)
-            return least + self.faces * (matrix + 5 * min(matrix, reuse))
+            return least + self.faces * (matrix + (2 if straight else 5) * min(matrix, reuse))
         if rows <= _FEW * problem.visits:
             return least + self.faces * 110 * product
         return np.inf  # many products with most of the rows: as many passes as the epochs would take
@@ -444,7 +479,8 @@ class Finisher:
         if not before > 0:
             return move
         self.first_slope = max(self.first_slope, before)
-        stop = max(min(least, np.sqrt(before / self.first_slope)) * before, 0.01 * goal)
+        enough = max(min(least, np.sqrt(before / self.first_slope)) * before, 0.01 * goal)
+        stop = min(enough, self.fine[1] * before) if before <= self.fine[0] else enough
         along = scaled
         for _ in range(250 if factor is None else _REUSES):
             bent = face.data.product(along, bend, free) + own.product(along)
@@ -460,10 +496,12 @@ class Finisher:
             if size <= stop:
                 return move
             along = scaled + size / last * along
-        return move if factor is None else None
+        return move if factor is None or size <= enough else None
 
     def _search(self, face, z, move, scores, value, gain):
         """A point on the way from z to z + move where the objective is lower; what turns its sign is zero from then on.
+
+        Its face, z, scores and objective, and whether it is the end of the way.
 
         The whole way and a third of it are tried first; then the place where the first unit turns, and halves of that.
         """
@@ -487,12 +525,12 @@ class Finisher:
                 there = face.data.scores(face.inside(smaller.lift(point)))
                 reached = self._value(there, smaller, point)
                 if reached <= value:
-                    return smaller, point, there, reached
+                    return smaller, point, there, reached, False
             else:
                 there, point = scores + step * along, z + step * move
                 reached = self._value(there, face, point)
                 if reached <= value - 1e-4 * step * gain + 1e-14 * abs(value):
-                    return face, point, there, reached
+                    return face, point, there, reached, step == 1.0
         return None
 
     # -- the dual variables of the penalty ----------------------------------------------------------

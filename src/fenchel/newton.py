@@ -36,7 +36,6 @@ from .result import History, Record, Result, Status
 
 _ACCURACY, _FINE = 1e-3, 1e-5  # of the model's answer, relative to the length of the step; where the proof gains by it
 _PROMISING = 3.0  # times the root of tol: relative gain of a step after which the goal may be reached
-_INSIDE = 0.5  # of the model's error: how far what it foresees of x may be outside the domain of the loss
 _TURNS, _ROUNDS = 16, 25  # of ADMM on one model, and rounds in a turn
 _UNSOLVED = 2  # models in a row that were not solved: the steps are no use
 _BET = 100.0  # factor on the step of ADMM for what is zero, and its inverse for what is not
@@ -188,9 +187,8 @@ class Newton:
         true ones, where some of the former are far outside the domain of the loss."""
         problem = self.problem
         if at.whole and not self.flat:
-            foreseen = before.x + problem.n * self.bend * (at.scores - before.scores)
-            x = np.clip(foreseen, *problem._domain())
-            if np.linalg.norm(x - foreseen) <= _INSIDE * np.linalg.norm(at.x - foreseen):
+            x = problem.foreseen(before.x, problem.n * self.bend * (at.scores - before.scores), at.x)
+            if x is not None:
                 self.passes += 0.5
                 return types.SimpleNamespace(w=at.w, x=x, y=at.y, zx=problem.gradient_sum(x))
         return types.SimpleNamespace(w=at.w, x=at.x, y=at.y, zx=self._slope(at))

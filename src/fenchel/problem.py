@@ -26,6 +26,7 @@ from .penalties import Block, Penalty, Separable, scale_blocks, unit_blocks
 _CHUNK = 1 << 16  # visits looked at together
 _ROUNDING = 1e-11  # relative to the terms of a sum
 _NONE = np.zeros(0, dtype=np.int64)
+_INSIDE = 0.5  # of a model's error: how far what it foresees of x may be outside the domain of the loss
 _MOST_FREE = 1000  # unpenalised directions that a certificate will repair
 
 
@@ -502,6 +503,17 @@ class Problem:
             with np.errstate(invalid="ignore"):
                 low, high = np.where(weight > 0, weight * low, 0.0), np.where(weight > 0, weight * high, 0.0)
         return low, high
+
+    def foreseen(self, x, change, true):
+        """x + change, the slopes that a model of the loss foresees, within the domain of the conjugate.
+
+        None where they are far outside, compared with what separates them from the true ones. (See
+        :mod:`fenchel.newton` for what they are good for.)
+        """
+        wanted = x + change
+        inside = np.clip(wanted, *self._domain())
+        near = np.linalg.norm(inside - wanted) <= _INSIDE * np.linalg.norm(true - wanted)
+        return inside if near else None
 
     def _balance(self, x, zx, y=None, zeroed=_NONE):
         """x moved so that unpenalised directions (and y on `zeroed`) carry no gradient.
