@@ -106,7 +106,7 @@ def test_newton_takes_over_on_a_grid():
 def test_single_precision_is_left_for_the_last_digits(penalty):
     problem = make("logistic", penalty)
     method = Accelerated(problem)
-    assert method.single[0].dtype == np.float32
+    assert problem.data.single[0].dtype == np.float32
     point = method.run(np.zeros(problem.size), np.zeros(problem.d), tol=1e-10, gap=1.0, budget=1e12)
     assert point.made.relative_gap <= 1e-10
     assert point.primal == problem.primal_at(point.w)
@@ -118,5 +118,5 @@ def test_no_single_precision_where_it_gains_nothing_or_does_not_hold_the_numbers
     large, small = X.copy(), X.copy()
     large[3, 2], small[:, 4] = 1e40, 1e-40 * X[:, 4]
     for rows in (X.astype(np.float32), sp.csr_array(X), large, small):
-        assert Accelerated(fl.Problem(rows, y, loss="squared", penalty=penalty)).single is None
-    assert Accelerated(fl.Problem(X, y, loss="squared", penalty=penalty)).single is not None
+        assert fl.Problem(rows, y, loss="squared", penalty=penalty).data.single is None
+    assert fl.Problem(X, y, loss="squared", penalty=penalty).data.single is not None

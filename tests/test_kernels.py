@@ -9,11 +9,12 @@ from fenchel.kernels import teams
 from fenchel.kernels.sdca_admm import awake
 from fenchel.maps import runs_of_rows
 from fenchel.methods import sdca_admm
-from fenchel.methods.sdca_admm import _WIDE, SDCAADMM
+from fenchel.data import WIDE
+from fenchel.methods.sdca_admm import SDCAADMM
 from fenchel.newton import _inverse
 
 
-def make(n=70, p=_WIDE + 5, loss="smoothed-hinge", dtype=float, **options):
+def make(n=70, p=WIDE + 5, loss="smoothed-hinge", dtype=float, **options):
     rng = np.random.default_rng(0)
     X = rng.standard_normal((n, p)).astype(dtype)
     y = np.where(X[:, :5].sum(axis=1) + rng.standard_normal(n) > 0, 1.0, -1.0)
@@ -75,7 +76,7 @@ def test_runs_of_rows_with_one_entry():
     assert runs_of_rows(sp.csr_array((0, 5)), np.array([0]))[1].tolist() == [0]
 
 
-@pytest.mark.parametrize("penalty", [fl.L1(), fl.L1() + fl.L1() @ fl.Difference(_WIDE + 5) + fl.GroupL2([range(130)])])
+@pytest.mark.parametrize("penalty", [fl.L1(), fl.L1() + fl.L1() @ fl.Difference(WIDE + 5) + fl.GroupL2([range(130)])])
 @pytest.mark.parametrize("fit_intercept", [False, True])
 def test_runs_change_nothing(penalty, fit_intercept, monkeypatch):
     problem = make(fit_intercept=fit_intercept)

@@ -13,7 +13,9 @@ import numpy as np
 import scipy.sparse as sp
 
 ROUGH = 3e-6  # relative gap down to which numbers in single precision will do, as long as certificates become better
+WIDE = 256  # columns from which dense rows are visited by fours
 _ROOM = 1 << 25  # bytes that they may take
+_CACHED = 1 << 23  # bytes of data up to which reading them takes no time worth mentioning
 _spare = []  # memory of such numbers that nobody needs any more: fresh memory takes longer than what is written there
 _CHUNK = 1 << 18  # entries looked at together, so that temporaries stay small
 _MANY = 1 << 20  # entries that are worth the loading of compiled code
@@ -63,6 +65,11 @@ class Rows:
     def halves(self) -> bool:
         """Whether single precision makes the data smaller, and there is room for that."""
         return not self.sparse and self.dtype != np.float32 and self.nbytes // 2 <= _ROOM
+
+    @property
+    def copied(self) -> bool:
+        """Whether epochs read single precision first: where rows are wide, and caches too small for all of them."""
+        return self.halves and self.p >= WIDE and self.nbytes > _CACHED
 
     @functools.cached_property
     def single(self) -> tuple | None:

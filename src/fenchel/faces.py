@@ -253,8 +253,8 @@ class _View:
 class Known:
     """The curvature of the rows on a face, kept for faces with nearly the same features."""
 
-    def __init__(self, face, bend, matrix):
-        self.features, self.bend, self.matrix = face.features, bend, matrix.copy(order="F")
+    def __init__(self, face, bend, matrix, lost):
+        self.features, self.bend, self.matrix, self.lost = face.features, bend, matrix.copy(order="F"), lost
 
     def on(self, face):
         """That of another face, with the `bend` of the first; None where too little of it is known.

@@ -30,11 +30,16 @@ _TURNS, _STEPS = 12, 15  # faces, and steps on each
 _FEW = 0.5  # of the rows, what conjugate gradients may have to read
 _STEP, _FACE = 5e5, 1e6  # nanoseconds, at the least
 _CHEAPER = 0.9  # of a price that was too high: to find out whether it has fallen further costs time, too
-_GRACE = 2e7  # nanoseconds that an attempt may take beyond its budget
+_MERGED = 0.4  # of the price of a face, where it is read from a larger one
+_BEYOND, _GRACE = 2.0, 2e7  # times its budget, or nanoseconds more than that: what an attempt may take in the end
 _LAST, _LEAST = 0.1, 1e-9  # of tol, and at any rate: relative gain of a step that is the last one on a face
 _BALANCE, _EXTRA = 0.02, 2  # of tol: the slope that the end may have, relatively, and steps for that alone
 _NEARLY = 1e5  # times that: one step more will do, if it is made that well
-_PROMISING = 0.2  # times the root of tol: relative gain of a step after which the rest is within tol, if all is straight
+_PROMISING = (
+    0.2  # times the root of tol: relative gain of a step after which the rest is within tol, if all is straight
+)
+_DEAR = 3e5  # nanoseconds of a product with the curvature: below it a step more is not worth the haste
+_LENT = 2.0  # rounds of conjugate gradients that a face may need more with the curvature of another
 _MOST_KNOWN = 1 << 20  # numbers of a curvature that is kept
 _WORST = 0.01  # of the largest violation, what else is set free with it
 _LIFT = 1e-10  # of the diagonal of the curvature: makes it definite
@@ -42,6 +47,7 @@ _MOST_TURNED = 800  # coefficients up to which zeros that join more than two fea
 _REUSES = 12  # rounds of conjugate gradients with the factor of an earlier curvature
 _MAKES_UP = 4.0  # products with the curvature, that a matrix in single precision may cost more
 _ROWS = 2.0  # per coefficient: with fewer, what holds the coefficients may be lost in single precision
+_FAINT = 0.3  # of the mean bend of a row: those below it hold some per cent of all, and may be half of the rows
 _MENDED = 1e-8  # what may be left of the residual's square: in flat directions little is much
 _MOST_DIRECT = 2000  # coefficients up to which the curvature may be a matrix
 _ROUNDS = 40  # of projections for y
@@ -123,6 +129,7 @@ class Finisher:
         free, and the steps go on, as long as the objective falls.
         """
         self.budget, self.faces, self.spent, self.fresh, self.rough = budget, faces, 0.0, True, True
+        self.limit = max(_BEYOND * budget, budget + _GRACE)
         self.promising = _PROMISING * math.sqrt(tol)
         self.last, self.balance = max(_LAST * tol, _LEAST), max(_BALANCE * tol, 1e-12)
         self.factor = None  # of the curvature on a face, for the steps after it
@@ -137,7 +144,7 @@ class Finisher:
         best = None
         for _ in range(_TURNS):
             self.spent += _FACE
-            if face is None or self.spent > self.budget + _GRACE or self._late():
+            if face is None or self.spent > self.limit or self._late():
                 break
             point, face = self._descend(face, w, y)
             if point is not None and self.rough and not self._outside(point).any():
@@ -164,13 +171,8 @@ class Finisher:
         """The best point of a face (it may lose dimensions on the way), and the face it ended on."""
         problem = self.problem
         z = face.inside(w)
-        if self.fresh:  # before anything is made of the rows
-            bent = self._penalty(self._leaning(face, face.map @ z))
-            price = 0.0 if bent is None else self._foresee(face, z, bent)
-            if bent is None or price > self.budget:
-                self.refused = price if price < np.inf else 0.0
-                return None, face
-        self.fresh = self.fresh and face.zero.all()  # then the next face is the first that means something
+        if self.fresh and not self._affordable(face, z):
+            return None, face
         scores = face.data.scores(z)
         value = self._value(scores, face, z)
         if not np.isfinite(value):
@@ -186,16 +188,18 @@ class Finisher:
             self.passes += 2 * face.data.cost
             if not z.size:
                 break
-            if (self.rough and self.spent > self.budget + _GRACE) or self._late():
+            if (self.rough and self.spent > self.limit) or self._late():
                 break
             # what is left of the slope may cost the objective nothing and the proof a lot
             far = np.linalg.norm(slope) / max(self.balance * np.linalg.norm(pull), 1e-300)
             if far <= 1.0:
+                foreseen = None  # the true slopes are as good as can be
                 break
             goal = self.goal * abs(value) if self.rough else 0.0
-            bend, straight = self._bend(scores), not bent.direction.any()
+            bend = self._bend(scores)
             # slopes are foreseen as well as the step is made, and a small one may be the last
-            self.fine = (self.promising * abs(value), 0.1 / far**2) if straight and self.rough else (0.0, 1.0)
+            hasty = self.rough and self._hastens(face, bent)
+            self.fine = (self.promising * abs(value), 0.1 / far**2) if hasty else (0.0, 1.0)
             move = self._direction(face, bend, bent, slope, goal, far)
             gain = -float(slope @ move)
             if not gain > self.goal * abs(value):
@@ -206,17 +210,17 @@ class Finisher:
             if taken is None:
                 break
             whole = taken[0] is face and taken[-1]
-            foreseen = (x, problem.n * bend * (taken[2] - scores)) if whole and straight else None
+            foreseen = (x, problem.n * bend * (taken[2] - scores)) if whole and hasty else None
             face, z, scores, new, _ = taken
             stuck = gain > 0.5 * last_gain and gain < 1e-13 * abs(value)  # rounding
             value, last_gain = new, gain
             if stuck or gain <= self.last * abs(value):
                 break
-            if foreseen is not None and self.rough and gain <= self.promising * abs(value):
+            if foreseen is not None and gain <= self.promising * abs(value):
                 break
         w = face.lift(z)
         x = problem._gradient(scores)
-        if foreseen is not None and self.rough:
+        if foreseen is not None:
             found = problem.foreseen(*foreseen, x)
             x = x if found is None else found
         zx = problem.gradient_sum(x)
@@ -225,6 +229,20 @@ class Finisher:
         u = problem.map_slots @ w
         u[face.zero] = 0.0
         return Point(w, x, y, zx, u, value), face
+
+    def _affordable(self, face, z):
+        """Whether the steps are within the budget; asked before anything is made of the rows, until they are."""
+        bent = self._penalty(self._leaning(face, face.map @ z))
+        price = 0.0 if bent is None else self._foresee(face, z, bent)
+        if bent is None or price > self.budget:
+            self.refused = price if price < np.inf else 0.0
+            return False
+        self.fresh = bool(face.zero.all())  # then the next face is the first that means something
+        return True
+
+    def _hastens(self, face, bent):
+        """Whether foreseen slopes are worth it: steps are dear, and the penalty is straight."""
+        return not bent.direction.any() and self._product_price(face, self.problem.visits) > _DEAR
 
     def _late(self):
         return time.perf_counter() > self.deadline
@@ -298,43 +316,59 @@ class Finisher:
         free = np.flatnonzero(bend)
         own = Curvature(face.map, bent.diagonal, *self._across(face, bent))
         product = self._product_price(face, free.size)
-        self.spent += _STEP + 2 * product + 200 * problem.d + 20 * face.count**2
-        if self._direct(face, free.size):
+        self.spent += _STEP + 2 * product + 200 * problem.d + 5 * face.count**2
+        strong = self._strong(face, bend)
+        rows = np.count_nonzero(strong)
+        if self._direct(face, rows):
             if self.factor is None or self.factor[0] is not face:
                 self.factor = self._borrowed(face, own)
+            least = max(0.1 / far**2, _MENDED) if far < _NEARLY and not self.rough else 0.01
             if self.factor is not None:
-                least = max(0.1 / far**2, _MENDED) if far < _NEARLY and not self.rough else 0.01
                 move = self._conjugate_gradients(face, bend, free, own, slope, goal, self.factor[1], least)
                 if move is not None:
                     return move
-            single = self._single(face, free.size)
+            thin = rows < free.size
+            single = self._single(face, rows, thin)
             for dtype in (np.float32, float) if single else (float,):
-                price = self._matrix_price(face, free.size, dtype)
+                price = self._matrix_price(face, rows, dtype)
                 self.spent += price
-                self.passes += face.data.cost * free.size / problem.visits
+                self.passes += face.data.cost * rows / problem.visits
+                # where the matrix is dear, its factor serves the next steps too, and itself the next faces
+                round_price = product + 2.0 * face.count**2
+                worth = price > 0.5 * _REUSES * round_price
                 try:
-                    solve = self._factored(face, bend, own, dtype)
+                    lost = bend.sum() - strong.sum()
+                    solve = self._factored(face, strong, own, dtype, lost, keep=price > _LENT * round_price)
                 except np.linalg.LinAlgError:
                     self.trust = self.trust and dtype is float
                     continue
-                # where the matrix is dear, the factor serves the next steps too
-                worth = price > 0.5 * _REUSES * (product + 2.0 * face.count**2)
                 self.factor = (face, solve) if worth else None
-                if dtype is float:
+                if dtype is float and not thin:
                     return solve(-slope)
-                move = self._conjugate_gradients(face, bend, free, own, slope, goal, solve, _MENDED)
+                least = least if thin else _MENDED
+                move = self._conjugate_gradients(face, bend, free, own, slope, goal, solve, least)
                 if move is not None:
                     return move
                 self.trust = False
         return self._conjugate_gradients(face, bend, free, own, slope, goal)
 
-    def _factored(self, face, bend, own, dtype):
-        """The solve with the curvature on a face, as a matrix of this precision."""
+    def _strong(self, face, bend):
+        """The bends of which a matrix is made: without the faint ones, where some products make up for these."""
+        strong = np.where(bend >= _FAINT * bend.mean(), bend, 0.0)
+        some, rows = np.count_nonzero(strong), np.count_nonzero(bend)
+        if not self.trust or face.data.scattered or some < _ROWS * face.count:
+            return bend
+        saved = self._matrix_price(face, rows) - self._matrix_price(face, some)
+        return strong if saved > _MAKES_UP * self._product_price(face, rows) else bend
+
+    def _factored(self, face, bend, own, dtype, lost=0.0, keep=False):
+        """The solve with the curvature on a face, as a matrix of this precision; `lost` is the sum of bends that are
+        not in it. Other faces may want what is kept."""
         self.factor = None  # its memory is used again
         matrix = face.data.curvature(bend, dtype)
-        if face.features is not None and matrix.size <= _MOST_KNOWN and self.alone:
-            self.known = Known(face, bend, matrix)
-        return self._completed(face, matrix, own)
+        if keep and self.alone and face.features is not None and matrix.size <= _MOST_KNOWN:
+            self.known = Known(face, bend, matrix, lost)
+        return self._completed(face, matrix, own, lost)
 
     def _borrowed(self, face, own):
         """The face with a solve with its curvature, as far as an earlier face knows that; None elsewhere."""
@@ -343,13 +377,14 @@ class Finisher:
             return None
         self.spent += 0.8 * self.problem.n * face.count + 0.02 * face.count**3
         try:
-            return face, self._completed(face, matrix, own)
+            return face, self._completed(face, matrix, own, self.known.lost)
         except np.linalg.LinAlgError:
             return None
 
-    @staticmethod
-    def _completed(face, matrix, own):
+    def _completed(self, face, matrix, own, lost):
         """The solve with the curvature of the rows and that of the penalty."""
+        if lost > 0:
+            matrix[np.diag_indices_from(matrix)] += self._row_diagonal(face, lost)
         # a unit that was just set free bends the penalty so much that its part must not set the scale of the lift
         lift = _LIFT * np.diag(matrix)
         own.add_to(matrix)
@@ -404,12 +439,13 @@ class Finisher:
         per_row = problem.data.stored / problem.n * (4.0 if problem.data.sparse else 0.4)
         return 5e4 + rows * per_row + 5 * problem.d
 
-    def _single(self, face, rows):
-        """Whether to form it in single precision first, and make up for that with some products."""
+    def _single(self, face, rows, thin=False):
+        """Whether to form it in single precision first, and make up for that with some products (as has to be done
+        where the matrix is `thin` anyway)."""
         if not self.trust or face.data.scattered or rows < _ROWS * face.count:
             return False
         saved = self._matrix_price(face, rows) - self._matrix_price(face, rows, np.float32)
-        return saved > _MAKES_UP * self._product_price(face, rows)
+        return saved > (0.0 if thin else _MAKES_UP * self._product_price(face, rows))
 
     def _direct(self, face, rows):
         """Whether to form the curvature as a matrix: where that is cheaper than some eighty products with it."""
@@ -419,8 +455,11 @@ class Finisher:
     def _foresee(self, face, z, bent):
         """Nanoseconds that the steps from here may take: a matrix and up to fifteen products, or a hundred products."""
         problem = self.problem
-        straight = not bent.direction.any()  # then faces are left, and answers proven, some steps earlier
-        looks = (6 if straight else 12) * (0.8 * problem.n * face.count if face.data.keeps else self._product_price(face, problem.n))
+        # faces are left, and answers proven, some steps earlier where slopes are foreseen well
+        swift = self._hastens(face, bent) and self.bends_everywhere
+        looks = (6 if swift else 12) * (
+            0.8 * problem.n * face.count if face.data.keeps else self._product_price(face, problem.n)
+        )
         least = looks + self._face_price(face) + self._least
         if least > self.budget:
             return least
@@ -436,7 +475,7 @@ class Finisher:
             matrix = self._matrix_price(face, rows, np.float32 if single else float)
             # where there are several faces one of them soon becomes the next, and its factor is of no use any more
             reuse = (0.25 if self.faces == 1 else 0.5) * _REUSES * (product + 2.0 * face.count**2)
-            return least + self.faces * (matrix + (2 if straight else 5) * min(matrix, reuse))
+            return least + self.faces * (matrix + (2 if swift else 5) * min(matrix, reuse))
         if rows <= _FEW * problem.visits:
             return least + self.faces * 110 * product
         return np.inf  # many products with most of the rows: as many passes as the epochs would take
@@ -455,6 +494,14 @@ class Finisher:
         """Nanoseconds to find the dual variables of the penalty."""
         return (2 if self.alone else _ROUNDS) * (1e5 + 25.0 * self.problem.d)
 
+    def _row_diagonal(self, face, total):
+        """The diagonal of the curvature of rows whose bends have this sum, if they are rows like any."""
+        problem = self.problem
+        squares = np.zeros(problem.size)
+        squares[problem.feature_slots] = np.tile(problem.data.mean_squares, problem.vectors)
+        squares[problem.intercept_slots] = 1.0
+        return face.diagonal(total / problem.vectors * squares)
+
     def _conjugate_gradients(self, face, bend, free, own, slope, goal, factor=None, least=0.01):
         """An inexact Newton direction: the residual is brought down by `least`, or by more as the gradient falls.
 
@@ -462,10 +509,7 @@ class Finisher:
         """
         problem = self.problem
         product = self._product_price(face, free.size)
-        squares = np.zeros(problem.size)
-        squares[problem.feature_slots] = np.tile(problem.data.mean_squares, problem.vectors)
-        squares[problem.intercept_slots] = 1.0
-        diagonal = face.diagonal(bend.sum() / problem.vectors * squares) + own.diagonal()
+        diagonal = self._row_diagonal(face, bend.sum()) + own.diagonal()
         diagonal = np.maximum(diagonal, 1e-12 * diagonal.max())
 
         def scale(vector):
@@ -517,7 +561,7 @@ class Finisher:
         for step in steps:
             turned = turn <= step
             if turned.any():
-                self.spent += _FACE + 200 * self.problem.d + self._face_price(face)
+                self.spent += _FACE + 200 * self.problem.d + _MERGED * self._face_price(face)
                 smaller = self._face(face.zero | turned[self.units], face.lean, face)
                 if smaller is None:
                     continue

@@ -45,7 +45,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from ..costs import block_size
-from ..data import ROUGH
+from ..data import ROUGH, WIDE
 from ..maps import row_width, runs_of_rows, spectral_norm
 from ..penalties import compiled_prox
 from ..problem import Problem
@@ -58,12 +58,10 @@ _NOTHING_HELD = contextlib.nullcontext()
 _RESTLESS = 5  # epochs before any row is rested
 _LONGEST_REST = 3  # power of two of the epochs
 _COPIED = 4  # epochs that surely come or have been: a copy of the data takes as long as some of them save by it
-_CACHED = 1 << 23  # bytes of data up to which reading them takes no time worth mentioning
 _STUCK = 0.5  # of the last certificate's gap: above it rounding may be what holds the epochs up
 _COUPLED = 0.75  # weight of the moves of Z x and B y when rho is balanced
 _FORESIGHT = 4.0  # times the epochs so far, what a guess may foresee
 _EARLY = 5.0  # over the epoch: the weight of the sizes beside the moves, at most a half
-_WIDE = 256  # columns from which dense rows are visited by fours
 _ARRAYS = ("x", "y", "w", "zx", "by", "u", "idle")
 _AVERAGED = ("x", "y", "w", "zx", "by")
 
@@ -314,7 +312,7 @@ class SDCAADMM:
     def _choose_how(self, problem, sequential):
         """How the kernel goes through a block, and by how many threads."""
         dense = not problem.data.sparse
-        wide = sequential and dense and problem.single and problem.p >= _WIDE
+        wide = sequential and dense and problem.single and problem.p >= WIDE
         self.members = self.n_jobs if wide else 1
         self.how = 2 if wide else int(sequential)
         self.crew = _kernels()[0].Crew(self.members) if self.members > 1 else None
@@ -434,7 +432,7 @@ class SDCAADMM:
         The steps themselves are made in double precision, and certificates read the data as it is.
         """
         data = self.problem.data
-        large = self.how == 2 and self.preset == "default" and data.nbytes > _CACHED
+        large = self.how == 2 and self.preset == "default" and data.copied
         many = state.epoch >= _COPIED or self.proposals is None or self.proposals.descent is None
         rough = large and many and not state.precise
         rows = (data.single if rough else None) or data.arrays
