@@ -5,11 +5,11 @@ import pytest
 import scipy.sparse as sp
 
 import fenchel as fl
+from fenchel.data import WIDE
 from fenchel.kernels import teams
 from fenchel.kernels.sdca_admm import awake
 from fenchel.maps import runs_of_rows
 from fenchel.methods import sdca_admm
-from fenchel.data import WIDE
 from fenchel.methods.sdca_admm import SDCAADMM
 from fenchel.newton import _inverse
 

@@ -216,8 +216,14 @@ class _View:
         if self.kept is not None:
             return self.kept.T @ (bend * (self.kept @ v))
         out = np.zeros(self.problem.size)
-        curvature_product(self.problem.data.arrays, self.problem.layout, free, bend, self.face.lift(v), out)
+        curvature_product(self.rough, self.problem.layout, free, bend, self.face.lift(v), out)
         return self.face.pull(out)
+
+    @property
+    def rough(self):
+        """The data for directions of steps, which need few digits."""
+        data = self.problem.data
+        return (data.single if data.copied else None) or data.arrays
 
     @functools.cached_property
     def plain(self):
@@ -240,7 +246,7 @@ class _View:
         if self.kept is not None:
             return lower_gram(self.kept, bend, out)
         if self.plain:
-            return lower_gram(problem.data.arrays[0], bend, out)
+            return lower_gram((self.rough if dtype == np.float32 else problem.data.arrays)[0], bend, out)
         chunk = max(64, (1 << 20) // max(k, 1))
         for first in range(0, problem.n, chunk):
             last = min(first + chunk, problem.n)
