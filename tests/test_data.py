@@ -44,6 +44,24 @@ def test_csr_is_not_copied(kind, dtype, index):
     np.testing.assert_array_equal(dense(rows), X)
 
 
+def test_the_copy_in_single_precision_uses_old_memory_again(monkeypatch):
+    monkeypatch.setattr("fenchel.data._spare", [])
+    rng = np.random.default_rng(0)
+    first, second = Rows(rng.standard_normal((30, 20))), Rows(rng.standard_normal((20, 20)))
+    copy, other = first.single[0], second.single[0]
+    assert copy is first.single[0] and not copy.flags.writeable
+    assert not np.shares_memory(copy, other)
+    np.testing.assert_array_equal(copy, first.arrays[0].astype(np.float32))
+    del first
+    third = Rows(rng.standard_normal((25, 20)))
+    assert np.shares_memory(third.single[0], copy)
+    np.testing.assert_array_equal(third.single[0], third.arrays[0].astype(np.float32))
+    large = Rows(rng.standard_normal((50, 20)))
+    del second
+    assert large.single[0].shape == (50, 20)  # what was left is too small
+    np.testing.assert_array_equal(large.single[0], large.arrays[0].astype(np.float32))
+
+
 @pytest.mark.parametrize("mode", ["r", "c"])
 def test_memmap_is_not_copied(tmp_path, mode):
     np.save(tmp_path / "X.npy", X)

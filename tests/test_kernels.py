@@ -5,6 +5,7 @@ import pytest
 import scipy.sparse as sp
 
 import fenchel as fl
+from fenchel import data
 from fenchel.data import WIDE
 from fenchel.kernels import teams
 from fenchel.kernels.sdca_admm import awake
@@ -163,6 +164,64 @@ def test_rest_saves_passes_and_not_the_answer(loss):
     np.testing.assert_allclose(rest.coef, visit.coef, atol=1e-3 * np.abs(visit.coef).max())
     if loss == "smoothed-hinge":  # most rows are on the safe side of the margin
         assert rest.epochs < 0.8 * visit.epochs
+
+
+@pytest.fixture
+def copied(monkeypatch):
+    """Small data, too, are copied in single precision."""
+    monkeypatch.setattr(data, "_CACHED", 0)
+
+
+@pytest.mark.parametrize("loss", ["smoothed-hinge", "logistic"])
+@pytest.mark.parametrize("fit_intercept", [False, True])
+def test_single_precision_is_left_for_the_last_digits(copied, loss, fit_intercept):
+    problem = make(n=150, loss=loss, fit_intercept=fit_intercept)
+    method = SDCAADMM(newton=False)
+    state = method.start(problem, np.random.default_rng(0))
+    method.epoch(state)
+    assert method.rows[0].dtype == np.float32
+    result = fl.solve(problem, tol=1e-10, newton=False)
+    assert result.status is fl.Status.CONVERGED
+    assert result.state["precise"]
+    plain = fl.solve(problem, tol=1e-10, newton=False, block_size=7)
+    assert result.primal == pytest.approx(plain.primal, rel=2e-10)
+
+
+@pytest.mark.parametrize("options", [{"preset": "paper"}, {"preset": "theory"}, {"within": "joint"}], ids=str)
+def test_presets_read_the_data_as_they_are(copied, options):
+    method = SDCAADMM(**options)
+    problem = make()
+    method.epoch(method.start(problem, np.random.default_rng(0)))
+    assert method.rows is problem.data.arrays
+    assert "single" not in vars(problem.data)
+
+
+def test_single_precision_that_holds_the_epochs_up_is_left(copied):
+    """Columns far from zero: what counts is lost in rounding, and certificates show it."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((200, WIDE))
+    y = np.where(X[:, :5].sum(axis=1) > 0, 1.0, -1.0)
+    X[:, :20] += 3e6
+    problem = fl.Problem(X, y, loss="smoothed-hinge", penalty=fl.L1() + 0.1 * fl.Ridge(), alpha=0.02)
+    result = fl.solve(problem, tol=1e-6, newton=False, max_epochs=300)
+    assert result.state["precise"]
+    assert result.dual <= fl.solve(problem, tol=1e-6).primal
+
+
+@pytest.mark.parametrize("n_jobs", [1, 2])
+def test_resumed_in_either_precision(copied, n_jobs):
+    problem = make(n=150, loss="smoothed-hinge")
+    whole = fl.solve(problem, tol=0, max_epochs=150, newton=False, n_jobs=n_jobs)
+    seen = set()
+    for stop in range(5, 120, 11):
+        part = fl.solve(problem, tol=0, max_epochs=stop, newton=False, n_jobs=n_jobs)
+        seen.add(part.state["precise"])
+        resumed = fl.solve(
+            problem, tol=0, max_epochs=150 - part.epochs, warm_start=part, newton=False, n_jobs=n_jobs
+        )  # fmt: skip
+        for key in ("x", "y", "w", "zx"):
+            assert np.array_equal(resumed.state[key], whole.state[key]), (stop, key)
+    assert seen == {False, True}
 
 
 def test_rest_is_a_yes_or_a_no():

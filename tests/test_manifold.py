@@ -298,6 +298,82 @@ def test_a_matrix_in_single_precision_leads_to_the_same_digits(monkeypatch, pena
     assert problem.certificate(single, fresh=True).relative_gap <= 1e-12
 
 
+@pytest.fixture
+def logistic():
+    """Many rows, of which half are faint at the answer; some 60 of 120 features are kept."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((1500, 120))
+    y = np.sign(X @ np.where(np.arange(120) < 40, 1.0, 0.0) + rng.standard_normal(1500))
+    problem = fl.Problem(X, y, loss="logistic", penalty=fl.L1(), fit_intercept=True)
+    return problem.with_alpha(0.02 * problem.alpha_max())
+
+
+def test_a_face_borrows_the_curvature_of_another(logistic):
+    finisher = Finisher(logistic)
+    zero = np.ones(logistic.d, dtype=bool)
+    zero[10:50] = False
+    face = finisher._face(zero)
+    bend = np.random.default_rng(1).random(logistic.n)
+    known = faces.Known(face, bend, face.data.curvature(bend).copy(), 0.0)
+    for lost, gained in (([12, 40], []), ([], [3, 100]), ([11, 12, 49], [0, 71])):
+        other = zero.copy()
+        other[lost], other[gained] = True, False
+        face = finisher._face(other)
+        assert np.array_equal(face.features[:-1], np.flatnonzero(~other))  # the last is the intercept
+        np.testing.assert_allclose(np.tril(known.on(face)), np.tril(face.data.curvature(bend)), rtol=1e-12)
+    assert known.on(finisher._face(~zero)) is None  # nothing in common
+
+
+def test_ties_are_no_single_features():
+    problem = make("logistic", "fused")
+    finisher = Finisher(problem)
+    zero = np.zeros(problem.d, dtype=bool)
+    assert finisher._face(zero).features is not None
+    zero[-1] = True
+    assert finisher._face(zero).features is None
+
+
+def test_faint_rows_are_made_up_for(logistic, monkeypatch):
+    """The direction is that of all rows, to the accuracy that was asked for."""
+    optimum = fl.solve(logistic, tol=1e-10)
+    w = logistic.pack(optimum.coef, optimum.intercept) * 1.01
+    finisher = Finisher(logistic)
+    finisher.run(w, logistic.map_slots @ w, np.zeros(logistic.d), tol=1e-6, budget=0.0)  # sets what a run goes by
+    finisher.passes, finisher.fine = 0.0, (0.0, 1.0)
+    face = finisher._face(logistic.map_slots @ w == 0)
+    z = face.inside(w)
+    scores = face.data.scores(z)
+    bend, bent = finisher._bend(scores), finisher._penalty(face.map @ z)
+    slope = face.data.gradient(logistic._gradient(scores)) / logistic.n + face.back @ bent.slope
+    found = []
+    for faint in (0.0, 0.3):
+        monkeypatch.setattr(manifold, "_FAINT", faint)
+        monkeypatch.setattr(manifold, "_MAKES_UP", -1.0 if faint else 4.0)
+        finisher.factor = None
+        strong = finisher._strong(face, bend)
+        assert 0.95 * bend.sum() < strong.sum() <= bend.sum()
+        found.append(finisher._direction(face, bend, bent, slope, 0.0))
+    assert np.count_nonzero(strong) < 0.7 * logistic.n
+    exact, mended = found
+    miss = mended - exact
+    curved = face.data.product(miss, bend, np.arange(logistic.n))
+    assert miss @ curved <= 0.01 * abs(slope @ exact)
+
+
+def test_faces_are_left_early_and_proven_all_the_same(logistic, monkeypatch):
+    """Foreseen slopes prove a step before the true ones do, and what is proven is true."""
+    optimum = fl.solve(logistic, tol=1e-11)
+    state = after(logistic, 12)
+    passes = {}
+    for dear in (np.inf, 0.0):
+        monkeypatch.setattr(manifold, "_DEAR", dear)
+        finisher = Finisher(logistic)
+        made = check(logistic, finisher.run(state.w, state.u, state.y, tol=1e-6), optimum)
+        assert made.relative_gap <= 1e-6
+        passes[dear] = finisher.passes
+    assert passes[0.0] < passes[np.inf]
+
+
 @pytest.mark.parametrize("fails", ["the factor", "the rounds"])
 def test_where_single_precision_fails_there_is_double(monkeypatch, fails):
     problem = make("squared", "sparse groups")

@@ -295,3 +295,14 @@ def test_frames_are_taken():
         series = type(frame)({"y": GOOD_Y})["y"]
         result = fl.solve(fl.Problem(frame, series, loss="logistic", penalty=fl.L1(), alpha=0.01))
         assert result.coef == pytest.approx(plain.coef)
+
+
+def test_foreseen_slopes_stay_within_the_domain():
+    X, y = np.random.default_rng(0).standard_normal((6, 2)), np.array([1.0, 1, 1, -1, -1, -1])
+    problem = fl.Problem(X, y, loss="logistic", penalty=fl.L1())
+    x = -0.5 * y
+    true = -0.7 * y
+    np.testing.assert_array_equal(problem.foreseen(x, -0.1 * y, true), -0.6 * y)
+    barely = np.where(np.arange(6) == 0, -0.501, 0.0) * y  # one row is outside by a trace
+    np.testing.assert_allclose(problem.foreseen(x, barely, true), np.where(np.arange(6) == 0, -1.0, -0.5) * y)
+    assert problem.foreseen(x, -5.0 * y, true) is None

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 import subprocess
 import sys
 import textwrap
+import weakref
 
 import cases
 import numpy as np
@@ -293,6 +295,23 @@ def test_resumed_at_any_epoch(penalty):
             for key in ("x", "y", "w", "zx"):
                 assert np.array_equal(resumed.state[key], whole.state[key]), (stop, key)
         assert compared > 20
+
+
+@pytest.mark.parametrize("name", cases.penalties())
+def test_a_problem_is_freed_at_once(name):
+    """No cycle of references keeps data, and copies of it, until somebody collects garbage."""
+    penalty, alpha = cases.penalties()[name]
+    X, y, _ = cases.data(cases.losses()["logistic"], n=100)
+    problem = fl.Problem(X, y, loss="logistic", penalty=penalty, alpha=alpha, fit_intercept=True)
+    data = weakref.ref(problem.data)
+    gc.collect()
+    gc.disable()
+    try:
+        fl.solve(problem, tol=1e-8, max_epochs=300)
+        del problem
+        assert data() is None
+    finally:
+        gc.enable()
 
 
 @pytest.mark.parametrize("loss", ["logistic", "quantile"])
