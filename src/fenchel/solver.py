@@ -19,7 +19,7 @@ from .progress import make_progress
 from .result import History, Record, Result, Snapshot, Status
 
 _ZERO = 1e-10  # relative to the objective at w = 0, what counts as zero
-_GOOD = 1e-2  # relative gap of a proposal that is taken before the iterate's own is known
+_GOOD = 1e-2  # relative gap of a proposal that is taken before the first epoch
 _HANDFUL = 8  # passes that an attempt between epochs may well cost: where fewer are allowed in all there is none
 _CLOSE = 1.5  # times tol: a guess at the gap that calls for a certificate
 _SHARE = 0.07  # of the run for certificates on schedule; the last ones come on top
@@ -256,8 +256,10 @@ class _Run:
         made = proposal.made or self.problem.certificate(proposal, fresh=False, primal=proposal.primal)
         self._take(proposal.w, made)
         status = self._judge(show, made, proposal.w)
-        known = self.state.gap if self.state.gap < np.inf else _GOOD
-        if status is Status.CONVERGED or made.relative_gap < known:
+        done = status is Status.CONVERGED
+        if status is None and self.state.epoch and self.state.gap == np.inf:
+            status = self._certify(show, on_schedule=True)  # the iterate may be the better one
+        if done or made.relative_gap < (self.state.gap if self.state.epoch else _GOOD):
             self.method.adopt(self.state, proposal, made.relative_gap)
         return status
 
