@@ -19,6 +19,7 @@ from threadpoolctl import threadpool_limits
 
 import fenchel as fl
 from fenchel.datasets import artificial_problem
+from fenchel.manifold import Point
 from fenchel.methods.sdca_admm import SDCAADMM
 from fenchel.multipliers import Multipliers
 
@@ -312,6 +313,29 @@ def test_a_problem_is_freed_at_once(name):
         assert data() is None
     finally:
         gc.enable()
+
+
+def test_a_proposal_that_is_worse_than_the_iterate_is_not_taken(monkeypatch):
+    """Also before the iterate's first certificate: then it is made."""
+    X, y, _ = cases.data(cases.losses()["logistic"], n=230)
+    problem = fl.Problem(X, y, loss="logistic", penalty=fl.GroupL2(cases.OVERLAP), alpha=0.02)
+    early = []
+
+    def proposal(self, state, tol):
+        if state.epoch == 3:
+            early.append((state.gap, state.w.copy()))
+        elif state.epoch == 12:
+            w = early[0][1]
+            x = problem._gradient(problem.scores(w))
+            return Point(w, x, state.y.copy(), problem.gradient_sum(x), problem.map_slots @ w, problem.primal_at(w))
+        return None
+
+    plain = fl.solve(problem, tol=0, max_epochs=20, newton=False, check_every=15)
+    monkeypatch.setattr(SDCAADMM, "proposal", proposal)
+    result = fl.solve(problem, tol=0, max_epochs=20, check_every=15)
+    assert early[0][0] == np.inf
+    assert 12 in result.history.epoch
+    np.testing.assert_allclose(result.coef, plain.coef, rtol=1e-9)
 
 
 @pytest.mark.parametrize("loss", ["logistic", "quantile"])

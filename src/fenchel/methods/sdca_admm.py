@@ -473,7 +473,7 @@ class SDCAADMM:
             return max(0.4 * state.epoch, HASTE * self.epochs_left(state, tol))
         if not (settled and state.guess < 1.0 and tol > 0):
             return float(state.epoch)
-        rate = math.log(1 / state.guess) / state.epoch
+        rate = math.log(1 / max(state.guess, 1e-300)) / state.epoch
         left = HASTE * math.log(max(state.guess / tol, 1.0)) / rate
         return min(max(state.epoch, left), _FORESIGHT * state.epoch)
 
