@@ -19,7 +19,7 @@ from .progress import make_progress
 from .result import History, Record, Result, Snapshot, Status
 
 _ZERO = 1e-10  # relative to the objective at w = 0, what counts as zero
-_GOOD = 1e-2  # relative gap of a proposal that is taken before the first epoch
+_GOOD = 1e-2  # relative gap of a proposal that is taken where the iterate has none
 _HANDFUL = 8  # passes that an attempt between epochs may well cost: where fewer are allowed in all there is none
 _CLOSE = 1.5  # times tol: a guess at the gap that calls for a certificate
 _SHARE = 0.07  # of the run for certificates on schedule; the last ones come on top
@@ -259,7 +259,7 @@ class _Run:
         done = status is Status.CONVERGED
         if status is None and self.state.epoch and self.state.gap == np.inf:
             status = self._certify(show, on_schedule=True)  # the iterate may be the better one
-        if done or made.relative_gap < (self.state.gap if self.state.epoch else _GOOD):
+        if done or made.relative_gap < (self.state.gap if self.state.gap < np.inf else _GOOD):
             self.method.adopt(self.state, proposal, made.relative_gap)
         return status
 
@@ -296,8 +296,9 @@ class _Run:
 
     def _stalled(self):
         """The gap has been at the level of rounding, without progress, for 12 certificates."""
-        gaps = self.history.relative_gap[self.inherited :][-13:]
-        return len(gaps) == 13 and gaps[0] < 1e-12 and gaps[-1] > 0.99 * gaps[0]
+        records = self.history.records
+        last = records[max(self.inherited, len(records) - 13) :]
+        return len(last) == 13 and last[0].relative_gap < 1e-12 and last[-1].relative_gap > 0.99 * last[0].relative_gap
 
     def _snap(self):
         """Prefer the answer whose zeros and ties are exact, if the proof still covers it."""
