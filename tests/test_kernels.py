@@ -205,7 +205,7 @@ def test_single_precision_that_holds_the_epochs_up_is_left(copied):
     problem = fl.Problem(X, y, loss="smoothed-hinge", penalty=fl.L1() + 0.1 * fl.Ridge(), alpha=0.02)
     result = fl.solve(problem, tol=1e-6, newton=False, max_epochs=300)
     assert result.state["precise"]
-    assert result.dual <= fl.solve(problem, tol=1e-6).primal
+    assert result.dual <= fl.solve(problem, tol=1e-6, max_epochs=300).primal
 
 
 @pytest.mark.parametrize("n_jobs", [1, 2])
