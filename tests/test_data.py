@@ -1,5 +1,8 @@
 """Rows and sample weights: what is taken as it is, what is converted, and what is refused with a place."""
 
+import copy
+import pickle
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -48,18 +51,29 @@ def test_the_copy_in_single_precision_uses_old_memory_again(monkeypatch):
     monkeypatch.setattr("fenchel.data._spare", [])
     rng = np.random.default_rng(0)
     first, second = Rows(rng.standard_normal((30, 20))), Rows(rng.standard_normal((20, 20)))
-    copy, other = first.single[0], second.single[0]
-    assert copy is first.single[0] and not copy.flags.writeable
-    assert not np.shares_memory(copy, other)
-    np.testing.assert_array_equal(copy, first.arrays[0].astype(np.float32))
+    mine, other = first.single[0], second.single[0]
+    assert mine is first.single[0] and not mine.flags.writeable
+    assert not np.shares_memory(mine, other)
+    np.testing.assert_array_equal(mine, first.arrays[0].astype(np.float32))
     del first
     third = Rows(rng.standard_normal((25, 20)))
-    assert np.shares_memory(third.single[0], copy)
+    assert np.shares_memory(third.single[0], mine)
     np.testing.assert_array_equal(third.single[0], third.arrays[0].astype(np.float32))
     large = Rows(rng.standard_normal((50, 20)))
     del second
     assert large.single[0].shape == (50, 20)  # what was left is too small
     np.testing.assert_array_equal(large.single[0], large.arrays[0].astype(np.float32))
+
+
+@pytest.mark.parametrize("copied", [copy.copy, copy.deepcopy, lambda rows: pickle.loads(pickle.dumps(rows))])
+def test_copies_do_not_share_it(copied, monkeypatch):
+    monkeypatch.setattr("fenchel.data._spare", [])
+    rows = Rows(np.random.default_rng(0).standard_normal((30, 20)))
+    single = rows.single[0]
+    other = copied(rows)
+    assert "single" not in vars(other)
+    np.testing.assert_array_equal(other.single[0], single)
+    assert not np.shares_memory(other.single[0], single)
 
 
 @pytest.mark.parametrize("mode", ["r", "c"])

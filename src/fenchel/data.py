@@ -12,8 +12,8 @@ import weakref
 import numpy as np
 import scipy.sparse as sp
 
-ROUGH = 3e-6  # relative gap down to which numbers in single precision will do, as long as certificates become better
 WIDE = 256  # columns from which dense rows are visited by fours
+ROUGH = 3e-6  # relative gap down to which numbers in single precision will do, as long as certificates become better
 _ROOM = 1 << 25  # bytes that they may take
 _CACHED = 1 << 23  # bytes of data up to which reading them takes no time worth mentioning
 _spare = []  # memory of such numbers that nobody needs any more: fresh memory takes longer than what is written there
@@ -87,6 +87,10 @@ class Rows:
         copy = memory[: self.stored].reshape(self.n, self.p)
         copy[:] = self.arrays[0]
         return (_read_only(copy),)
+
+    def __getstate__(self):
+        """Copies make a copy of their own: the memory of this one is free again when its owner is gone."""
+        return {key: value for key, value in vars(self).items() if key != "single"}
 
     @np.errstate(over="ignore", invalid="ignore")
     def _mean_squares(self) -> np.ndarray:

@@ -35,9 +35,7 @@ _BEYOND, _GRACE = 2.0, 2e7  # times its budget, or nanoseconds more than that: w
 _LAST, _LEAST = 0.1, 1e-9  # of tol, and at any rate: relative gain of a step that is the last one on a face
 _BALANCE, _EXTRA = 0.02, 2  # of tol: the slope that the end may have, relatively, and steps for that alone
 _NEARLY = 1e5  # times that: one step more will do, if it is made that well
-_PROMISING = (
-    0.2  # times the root of tol: relative gain of a step after which the rest is within tol, if all is straight
-)
+_PROMISING = 0.2  # times the root of tol: relative gain of a step that may be the last, where slopes are foreseen
 _DEAR = 3e5  # nanoseconds of a product with the curvature: below it a step more is not worth the haste
 _LENT = 2.0  # rounds of conjugate gradients that a face may need more with the curvature of another
 _MOST_KNOWN = 1 << 20  # numbers of a curvature that is kept
@@ -110,6 +108,7 @@ class Finisher:
         self.alone = single and problem.gram.is_diagonal
         self.deadline = math.inf  # by the clock of time.perf_counter
         self.refused = 0.0  # nanoseconds, the price that was last too high
+        self.fine = 0.0, 1.0  # gain of a step up to which more of its residual must go, and how much may be left
         self.rooms = {}  # memory by its use: fresh memory costs more than the numbers that are written there
         entries = problem.map_slots
         self.entries = np.repeat(np.arange(problem.d), np.diff(entries.indptr)), entries.indices, entries.data
@@ -457,9 +456,8 @@ class Finisher:
         problem = self.problem
         # faces are left, and answers proven, some steps earlier where slopes are foreseen well
         swift = self._hastens(face, bent) and self.bends_everywhere
-        looks = (6 if swift else 12) * (
-            0.8 * problem.n * face.count if face.data.keeps else self._product_price(face, problem.n)
-        )
+        look = 0.8 * problem.n * face.count if face.data.keeps else self._product_price(face, problem.n)
+        looks = (6 if swift else 12) * look
         least = looks + self._face_price(face) + self._least
         if least > self.budget:
             return least
