@@ -1,7 +1,8 @@
-"""Rows of data: dense, CSR or memory-mapped, checked once and never copied.
+"""Rows of data: dense, CSR or memory-mapped, checked once and taken as they are.
 
 A dense array must be C-ordered, because a copy would break the promise that memory stays at the size of
 the data. Data frames and lists are converted by scikit-learn's validation (that is a copy, and is theirs).
+Only `Rows.single` copies, in half the size, and dense data of at most 64 MiB.
 """
 
 from __future__ import annotations
