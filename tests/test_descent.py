@@ -12,6 +12,7 @@ import fenchel as fl
 from fenchel import descent
 from fenchel.descent import Descent, applies
 from fenchel.kernels.descent import bounds_of_units, mirror
+from fenchel.manifold import Finisher
 from fenchel.methods import proposals
 
 P = 12
@@ -120,6 +121,27 @@ def test_the_second_look_after_an_epoch(monkeypatch):
     assert (found.state["epoch"], found.status) == (1, fl.Status.CONVERGED)
     monkeypatch.setattr(Descent, "run", lambda *args, **options: pytest.fail("most features are zero"))
     assert fl.solve(few, tol=1e-9).status is fl.Status.CONVERGED
+
+
+@pytest.mark.parametrize(("asked", "epochs"), [(1.0, 0), (0.6, 1)])
+def test_no_epoch_is_waited_for_where_the_slopes_at_zero_ask_for_nearly_all(monkeypatch, asked, epochs):
+    monkeypatch.setattr(proposals, "_CURVATURE", (0.0, np.inf))
+    monkeypatch.setattr(proposals.Proposals, "_few_features", lambda self, *_: setattr(self.finisher, "asked", asked))
+    found = fl.solve(make(PENALTIES["ridge"], n=400), tol=1e-9)
+    assert (found.state["epoch"], found.status) == (epochs, fl.Status.CONVERGED)
+
+
+@pytest.mark.parametrize("share", [0.0, 0.5, 1.0])
+def test_who_asks_at_zero(share):
+    """Of two groups with twenty features each, only the one with a signal, or both, or none."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((300, 40))
+    y = X[:, :20].sum(axis=1) + (share == 1.0) * X[:, 20:].sum(axis=1)
+    problem = fl.Problem(X, y, loss="squared", penalty=fl.GroupL2([range(20), range(20, 40)]), alpha=1.0)
+    problem = problem.with_alpha((2.0 if share == 0.0 else 0.5) * problem.alpha_max())
+    finisher = Finisher(problem)
+    finisher.run(np.zeros(problem.size), np.zeros(problem.d), np.zeros(problem.d), tol=1e-6)
+    assert finisher.asked == share
 
 
 @pytest.mark.parametrize("band", [(0.0, np.inf), (np.inf, np.inf)], ids=["after an epoch", "at once"])

@@ -37,10 +37,8 @@ _DEEP = 1e-2  # of that: a goal above it the prox's own steps reach as fast
 _WARM, _WARMER = 4, 6  # epochs before steps that cost less than an epoch: with an exact prox, and without
 _WORTH = 60.0  # of these steps, that may be made before anything is known
 _EARLY = 4.0  # epochs that an attempt before all epochs may cost
-_CURVATURE = (
-    10.0,
-    30.0,
-)  # epochs that descent with the squared loss may cost: at first, and where most units seem to matter after an epoch
+_CURVATURE = 10.0, 30.0  # epochs that descent with the squared loss may cost: at first, and where most units matter
+_NEARLY_ALL = 0.9  # of the units, whose slopes at zero say so; otherwise an epoch has to
 _NEWTON = 1e7  # nanoseconds of epochs before Newton's method is tried, which takes about as long at the least
 _VISITS = 2e5  # of rows: what comes before it at any rate, unless these are more than 4 epochs
 _STEPS = 1.5  # proximal Newton steps, with a curvature each, that the epochs before the first of them may cost
@@ -158,11 +156,17 @@ class Proposals:
         point = self._few_features(state, tol)
         if point is not None and point.made is not None and point.made.relative_gap <= tol:
             return point
-        found = self._descend(state, tol, 0.0, _CURVATURE[0])
+        most = _CURVATURE[1] if self._nearly_all_matter() else _CURVATURE[0]
+        found = self._descend(state, tol, 0.0, most)
         if found is None:
             return point
+        state.newton_due = 3  # not again after the first epoch
         state.newton_passes += found.passes
         return self._better(found, point, found.passes)
+
+    def _nearly_all_matter(self):
+        """Whether the slopes at zero, if somebody has looked at them, ask for nearly all units."""
+        return self.finisher is not None and self.finisher.asked >= _NEARLY_ALL
 
     def _descend(self, state, tol, least, most):
         """Descent with the squared loss, where it costs so many epochs."""

@@ -315,6 +315,7 @@ class SDCAADMM:
         wide = sequential and dense and problem.single and problem.p >= WIDE
         self.members = self.n_jobs if wide else 1
         self.how = 2 if wide else int(sequential)
+        self.copies = wide and self.preset == "default" and problem.data.copied
         self.crew = _kernels()[0].Crew(self.members) if self.members > 1 else None
 
     @staticmethod
@@ -431,11 +432,10 @@ class SDCAADMM:
 
         The steps themselves are made in double precision, and certificates read the data as it is.
         """
-        data = self.problem.data
-        large = self.how == 2 and self.preset == "default" and data.copied
-        many = state.epoch >= _COPIED or self.proposals is None or self.proposals.descent is None
-        rough = large and many and not state.precise
-        rows = (data.single if rough else None) or data.arrays
+        data, rows = self.problem.data, self.problem.data.arrays
+        if self.copies and not state.precise:
+            many = state.epoch >= _COPIED or self.proposals is None or self.proposals.descent is None
+            rows = (data.single if many else None) or rows
         if rows is not self.rows:
             self.rows = rows
             self.space[4][:] = 0.0  # the products of rows with each other are remembered: these are other rows
