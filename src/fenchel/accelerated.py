@@ -32,7 +32,7 @@ _INNER, _SWIFT = 30, 100  # rounds of a prox, and of one that is swift: its dual
 _FINE, _FINE_STEPS = 400, 10  # rounds and steps for zeros and ties that are to be believed
 _MOST = 10_000  # steps
 _TRIES = 100  # of one step, each shorter than the one before
-_ROUNDS = 10  # for the dual variables of a certificate
+_ROUNDS, _MORE = 10, 30  # for the dual variables of a certificate; on grids
 # directions that seem to share the curvature of the loss: for steps that suit any prox, at most, and features for each
 _STEEPEST, _FLATTEST, _SPREAD = 20.0, 500.0, 4.0
 _GROW, _JUMP, _SHRINK = 1.7, 20.0, 0.97  # of the curvature: where a step was too long (at most), and after every step
@@ -226,7 +226,7 @@ class Accelerated:
         if not problem.gram.direct or penalty.ridge.any():
             return y
         middle, best, least = y, y, np.inf
-        for _ in range(_ROUNDS):
+        for _ in range(_ROUNDS if self.lattice is None or self.exact else _MORE):
             gap = (zx + problem.adjoint @ middle)[problem.feature_slots]
             balanced = middle - problem.map @ problem.gram.solve(gap)
             outside = 2 * balanced - middle

@@ -161,7 +161,7 @@ class Finisher:
             best, w, y = point, point.w, point.y
             outside = self._outside(point)
             if not point.w[self.problem.feature_slots].any():
-                self.asked = float(outside.mean())
+                self.asked = float(outside.mean()) if outside.size else 0.0
             if not outside.any():
                 break
             face = self._face(face.zero & ~outside[self.units], np.where(outside[self.units], y, 0.0))
