@@ -172,14 +172,18 @@ def line(row):
     return text
 
 
-def _times(rows):
-    """What the ratios of times say where the goal is missed."""
+def _missed(rows):
+    """What to know of the cases in which the goal is missed; nothing where there are none."""
     times = [row["time_ratio"] for row in rows if row["time_ratio"] is not None]
     if not times:
         return ""
     faster = sum(ratio < 1 for ratio in times)
-    worst = f"in none does it take more than {max(times):.2f} times as long"
-    return f" So it is in {faster} of these {len(times)} cases, and {worst}."
+    return (
+        " Where the goal is missed the last column has the ratio of the processor's times; below 1 the default is the "
+        f"faster one all the same. So it is in {faster} of these {len(times)} cases, and in none does it take more "
+        f"than {max(times):.2f} times as long. The column before it has the ratio with Newton's method switched off on "
+        "both sides: what rho and the block size alone would gain."
+    )
 
 
 def page(rows):
@@ -202,25 +206,27 @@ def page(rows):
         f"In **{within} of {len(ratios)}** cases the default is within {GOAL:g} times the best of the grid, which is "
         f"the goal; the largest ratio is {max(ratios):.2f}. In {sum(ratio == 1 for ratio in ratios)} cases nothing in "
         "the grid is better. Passes are not time: with smaller blocks the penalty takes more steps, and a pass costs "
-        "more. Where the goal is missed the last column has the ratio of the processor's times; below 1 the default is "
-        f"the faster one all the same.{_times(rows)} The column before it has the ratio with Newton's method switched "
-        "off on both sides: what rho and the block size alone would gain. (A Newton step counts as a pass or two, "
-        "whatever it costs, so that a run in which it is tried earlier has fewer passes and may take longer.)"
+        f"more.{_missed(rows)} (A Newton step counts as a pass or two, whatever it costs, so that a run in which it is "
+        "tried earlier has fewer passes and may take longer.)"
     )
     yield ""
-    head = ("problem", "gap", "passes", "block", "best of the grid", "its rho, in ours", "its block", "ratio",
-            "without Newton", "of times")  # fmt: skip
+    head = ("problem", "gap", "passes", "block", "best of the grid", "its rho, in ours", "its block", "ratio")
+    more = bool(_missed(rows))
+    head += ("without Newton", "of times") if more else ()
     yield f"| {' | '.join(head)} |"
     yield "|---" * len(head) + "|"
     for row in rows:
         start = f"| {row['problem']} | {row['tol']:.0e} | {row['passes']} | {row['block']} |"
         if row["best_rho"] is None:
-            yield f"{start} none is better | | | 1 | | |"
+            yield f"{start} none is better | | | 1 |{' | |' if more else ''}"
             continue
         ratio = f"{row['ratio']:.2f}" if row["ratio"] <= GOAL else f"**{row['ratio']:.2f}**"
         pace = f"{row['best_rho'] / row['rho']:.2g}"
         plain, times = ("" if row[key] is None else f"{row[key]:.2f}" for key in ("plain_ratio", "time_ratio"))
-        yield f"{start} {row['best_passes']} | {pace} | {row['best_block']} | {ratio} | {plain} | {times} |"
+        yield (
+            f"{start} {row['best_passes']} | {pace} | {row['best_block']} | {ratio} |"
+            f"{f' {plain} | {times} |' if more else ''}"
+        )
 
 
 def read(file):
