@@ -279,7 +279,7 @@ def draw(results, path):
                 f"{seconds(q):.3g} s, {q['passes']} passes{memory}", (q["p"], seconds(q)),
                 xytext=(-9, 4), textcoords="offset points", ha="right", fontsize=8, color="#374151",
             )  # fmt: skip
-        right.set_xlim(p[0] / 12, 2 * p[-1])  # room for the words
+        right.set_xlim(p[0] / 30, 2 * p[-1])  # room for the words
         right.margins(y=0.15)
         right.set(
             title=f"Large graphs: {points[0]['n']:,} sparse rows",
