@@ -199,7 +199,7 @@ def breakdown(results):
     yield ""
     yield (
         "On the artificial problems every group is kept, so that only rows can be left out. What the targets leave is "
-        "some twenty pairs, of which the floor takes a part. An accelerated method with a free prox would need six to "
+        "some twenty pairs, of which the floor takes a part. An accelerated method with a free prox would need five to "
         "eight times as many. Our epochs cost less than a pair on the larger one, for they read single precision and "
         "let rows rest, and the best constant rho and block size of a grid ([tuning](tuning.md)) save a tenth of them. "
         "A Newton step has 1024 unknowns. With 5120 rows, 1160 of them free, its curvature and one factor take 22 "
@@ -221,10 +221,10 @@ def breakdown(results):
     )
     yield ""
     yield (
-        "Where few features are kept, adelie's whole run takes as long as some six reads of the data; here the "
+        "Where few features are kept, adelie's whole run takes as long as some eight reads of the data; here the "
         "squares of the columns and three gradients are four reads, and Newton's steps on the features kept "
         "come on top. With the squared loss and all groups kept, the curvature as a matrix, even in single precision, "
-        "takes as long as adelie's whole run; what comes after it is short."
+        "takes longer than adelie's whole run; what comes after it is short."
     )
     yield ""
 
