@@ -208,6 +208,19 @@ def test_single_precision_that_holds_the_epochs_up_is_left(copied):
     assert result.dual <= fl.solve(problem, tol=1e-6, max_epochs=300).primal
 
 
+@pytest.mark.parametrize("loss", ["smoothed-hinge", "logistic"])
+def test_single_precision_of_columns_in_other_units(copied, loss):
+    """A column of 1e8 beside one of 1e-8: the answer is proven all the same."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((400, WIDE))
+    y = np.where(X[:, 0] + 0.3 * X[:, 1] > 0, 1.0, -1.0)
+    X[:, 5] *= 1e8
+    X[:, 6] *= 1e-8
+    problem = fl.Problem(X, y, loss=loss, penalty=fl.L1(), alpha=0.02)
+    assert problem.data.single is not None
+    assert fl.solve(problem, tol=1e-6).status is fl.Status.CONVERGED
+
+
 @pytest.mark.parametrize("n_jobs", [1, 2])
 def test_resumed_in_either_precision(copied, n_jobs):
     problem = make(n=150, loss="smoothed-hinge")
