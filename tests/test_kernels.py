@@ -8,7 +8,9 @@ import fenchel as fl
 from fenchel import data
 from fenchel.data import WIDE
 from fenchel.kernels import teams
-from fenchel.kernels.sdca_admm import awake
+from fenchel.kernels.losses import CLOSED
+from fenchel.kernels.sdca_admm import add_edges, awake
+from fenchel.losses import LOSSES
 from fenchel.maps import runs_of_rows
 from fenchel.methods import sdca_admm
 from fenchel.methods.sdca_admm import SDCAADMM
@@ -47,6 +49,48 @@ def test_by_fours_is_one_by_one(loss, weighted, fit_intercept, dtype):
         one, four = (getattr(state, key) for state in states)
         np.testing.assert_allclose(four, one, rtol=1e-9, atol=1e-11 * np.abs(one).max())
     assert np.array_equal(states[0].idle, states[1].idle)
+
+
+@pytest.mark.parametrize("loss", [name for name, loss in LOSSES.items() if loss.kernel in CLOSED])
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("sparse", [False, True])
+def test_closed_forms_in_the_loop_are_those_that_are_called(loss, weighted, sparse, monkeypatch):
+    weight = np.linspace(0.0, 2.0, 70) if weighted else None
+    problem = make(p=40, loss=loss, sample_weight=weight, fit_intercept=True)
+    if sparse:
+        X = sp.csr_array(problem.data.arrays[0] * (np.arange(40) % 3 == 0))
+        problem = fl.Problem(X, problem.target, loss=loss, penalty=problem.penalty, alpha=problem.alpha,
+                             sample_weight=weight, fit_intercept=True)  # fmt: skip
+    inside = after(problem, 6)
+    monkeypatch.setattr("fenchel.kernels.losses.CLOSED", {})
+    called = after(problem, 6)
+    assert inside.x.any()
+    for key in ("w", "x", "y", "zx"):
+        one, other = getattr(inside, key), getattr(called, key)
+        np.testing.assert_allclose(one, other, rtol=1e-8, atol=1e-11 * np.abs(other).max())
+
+
+def test_sparse_rows_of_all_lengths_are_dense_ones():
+    rng = np.random.default_rng(0)
+    X = rng.permuted(np.tril(rng.standard_normal((31, 30)), -1), axis=1)
+    assert np.count_nonzero(X, axis=1).tolist() == [*range(31)]
+    y = np.where(rng.standard_normal(31) > 0, 1.0, -1.0)
+    dense, sparse = (
+        after(fl.Problem(data, y, loss="smoothed-hinge", penalty=fl.L1(), alpha=0.01, fit_intercept=True), 6)
+        for data in (X, sp.csr_array(X))
+    )
+    for key in ("w", "x", "y", "zx"):
+        np.testing.assert_allclose(getattr(sparse, key), getattr(dense, key), rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize("edges", range(8))
+def test_edges_are_added_once_each(edges):
+    rng = np.random.default_rng(edges)
+    ends = np.array([rng.permutation(4)[:2] for _ in range(edges)], dtype=np.uint64).reshape(-1, 2)
+    value, cy, less, by = rng.standard_normal(2 * edges), rng.standard_normal(edges), rng.random(edges), np.ones(4)
+    B = sp.csr_array((value, ends.ravel().astype(int), np.arange(0, 2 * edges + 1, 2)), shape=(edges, 4))
+    add_edges(cy, less, ends.ravel(), value, by)
+    np.testing.assert_allclose(by, 1 + B.T @ (less * cy), rtol=1e-12, atol=1e-14)
 
 
 @pytest.mark.parametrize("n_jobs", [1, 2])

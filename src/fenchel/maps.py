@@ -534,14 +534,14 @@ def row_width(matrix) -> int:
 def runs_of_rows(matrix, bounds) -> tuple[np.ndarray, np.ndarray]:
     """Runs: rows with one entry each, in columns one after another. Where the blocks begin in the runs, and these.
 
-    Only for blocks that are made of such runs, of 128 rows or more on average; the others have none.
+    Only for blocks that are made of such runs, of 64 rows or more on average; the others have none.
     """
     in_runs, runs = [0], []
     for first, last in itertools.pairwise(bounds):
         if last > first and np.all(np.diff(matrix.indptr[first : last + 1]) == 1):
             columns = matrix.indices[matrix.indptr[first] : matrix.indptr[last]]
             breaks = np.flatnonzero(np.diff(columns) != 1) + 1
-            if 128 * (len(breaks) + 1) <= last - first:
+            if 64 * (len(breaks) + 1) <= last - first:
                 runs.append(first + np.append(0, breaks))
         in_runs.append(sum(map(len, runs)))
     return np.array(in_runs, dtype=np.int64), np.concatenate([*runs, [bounds[-1]]]).astype(np.int64)

@@ -239,6 +239,10 @@ class Separable(Penalty):
     def params(self):
         return np.concatenate([self.weights, self.lower, self.upper])
 
+    @property
+    def index(self):
+        return np.array([not self._unbounded], dtype=np.int64)
+
     def units(self, d):
         return np.arange(d)
 

@@ -16,6 +16,7 @@ psi          bounds of the penalty's blocks; addresses of their prox, params and
              per row of B' (0 where they vary); bounds of the blocks in the runs, first rows of
              these (a run: rows of B' with one entry each, in columns one after another);
              which blocks have no quadratic term
+loss         the number of its closed form (0: none), address of its step, params and their address
 ===========  ==========================================================================
 """
 
@@ -25,7 +26,9 @@ import numpy as np
 from numba import njit
 
 from .calls import call_prox, call_step
+from .losses import CLOSED, margin_step, tube_step
 from .rows import (
+    INLINE,
     KERNEL,
     LEAN,
     four_all_products,
@@ -37,15 +40,18 @@ from .rows import (
     row_add_scaled,
     row_clear,
     row_dot,
+    row_dot_fresh,
 )
 from .teams import meet
 
+_MARGIN, _TUBE = CLOSED["margin"], CLOSED["tube"]
+
 
 @njit(cache=True, **LEAN)
-def penalty_step(cy, v, by, u, shrink, step, B, back, psi):
+def penalty_step(cy, v, by, u, shrink, step, B, less, psi):
     """y-step: c q = c y + B'v with v = w - R r, then c y = c q - prox(c q); refreshes by, leaves the prox in u.
 
-    y is kept multiplied by c, and `back` holds the entries of B divided by it, so that nothing is divided here.
+    y is kept multiplied by c, and `less` holds one over it, so that nothing is divided here.
     `shrink` and `step` carry a quadratic term: the prox of psi + mu/2 |.|^2 is a prox of psi at a shrunken point with a
     shrunken step. Blocks of B' with one entry (copies) or two (edges) in every row have loops of their own, and so have
     runs. Memory counts here: rows have swept the nearest cache since the last step.
@@ -56,8 +62,8 @@ def penalty_step(cy, v, by, u, shrink, step, B, back, psi):
     for b in range(bounds.size - 1):
         first, last = bounds[b], bounds[b + 1]
         base = B_start[first]
-        col, val, ret = B_col[base : B_start[last]], B_val[base : B_start[last]], back[base : B_start[last]]
-        y_b, u_b, shrink_b = cy[first:last], u[first:last], shrink[first:last]
+        col, val = B_col[base : B_start[last]], B_val[base : B_start[last]]
+        y_b, u_b, shrink_b, less_b = cy[first:last], u[first:last], shrink[first:last], less[first:last]
         if in_runs[b] < in_runs[b + 1]:
             for k in range(in_runs[b], in_runs[b + 1]):
                 begin, end = runs[k] - first, min(runs[k + 1], last) - first
@@ -90,43 +96,74 @@ def penalty_step(cy, v, by, u, shrink, step, B, back, psi):
             for k in range(in_runs[b], in_runs[b + 1]):
                 begin, end = runs[k] - first, min(runs[k + 1], last) - first
                 at = np.int64(col[begin])
-                y_r, by_r, ret_r = y_b[begin:end], by[at : at + end - begin], ret[begin:end]
+                y_r, by_r, val_r, less_r = y_b[begin:end], by[at : at + end - begin], val[begin:end], less_b[begin:end]
                 for e in range(y_r.size):
-                    by_r[e] += ret_r[e] * y_r[e]
+                    by_r[e] += val_r[e] * (less_r[e] * y_r[e])
         elif width[b] == 1:
             for e in range(y_b.size):
-                by[col[e]] += ret[e] * y_b[e]
+                by[col[e]] += val[e] * (less_b[e] * y_b[e])
         elif width[b] == 2:
-            for e in range(y_b.size):
-                by[col[2 * e]] += ret[2 * e] * y_b[e]
-                by[col[2 * e + 1]] += ret[2 * e + 1] * y_b[e]
+            add_edges(y_b, less_b, col, val, by)
         else:
             for e in range(y_b.size):
+                y_e = less_b[e] * y_b[e]
                 for k in range(B_start[first + e] - base, B_start[first + e + 1] - base):
-                    by[col[k]] += ret[k] * y_b[e]
+                    by[col[k]] += val[k] * y_e
 
 
 @njit(cache=True, **LEAN)
-def visit_one_by_one(rows, layout, target, weight, block, kappa_R, rho, eta, x, v, idle, loss, loss_params, one):
+def add_edges(cy, less, col, val, by):
+    """by += B y for edges, from three places of the list at a time.
+
+    Neighbours in the list share a node, and each sum would wait for the one before it (measured: twice as long).
+    """
+    part = cy.size // 3
+    cy1, cy2, less1, less2 = cy[part:], cy[2 * part :], less[part:], less[2 * part :]
+    col1, col2, val1, val2 = col[2 * part :], col[4 * part :], val[2 * part :], val[4 * part :]
+    for e in range(part):
+        y, y1, y2 = less[e] * cy[e], less1[e] * cy1[e], less2[e] * cy2[e]
+        by[col[2 * e]] += val[2 * e] * y
+        by[col1[2 * e]] += val1[2 * e] * y1
+        by[col2[2 * e]] += val2[2 * e] * y2
+        by[col[2 * e + 1]] += val[2 * e + 1] * y
+        by[col1[2 * e + 1]] += val1[2 * e + 1] * y1
+        by[col2[2 * e + 1]] += val2[2 * e + 1] * y2
+    for e in range(3 * part, cy.size):
+        y = less[e] * cy[e]
+        by[col[2 * e]] += val[2 * e] * y
+        by[col[2 * e + 1]] += val[2 * e + 1] * y
+
+
+@njit(cache=True, **INLINE)
+def one_step(loss, old, product, bend, goal, mass, one):
+    """The loss's step for one row, from `old` and the row's product with v."""
+    form, address, params, params_address = loss
+    if form == _MARGIN:
+        return margin_step(bend * old + product, bend, goal, mass, params)
+    if form == _TUBE:
+        return tube_step(bend * old + product, bend, goal, mass, params)
+    new, point, curvature, target, weight = one
+    new[0], point[0], curvature[0], target[0], weight[0] = old, old + product / bend, bend, goal, mass
+    call_step(address, 1, new, point, curvature, target, weight, params_address)
+    return new[0]
+
+
+@njit(cache=True, **LEAN)
+def visit_one_by_one(rows, layout, target, weight, block, kappa_R, rho, eta, x, v, idle, loss, one):
     """The rows of a block one after another, each seeing in v what those before it changed; see `epoch`."""
     first, last, visits = block
     slot = layout[3]
     single = layout[0] == 1 and layout[2].size == 0
-    point, new, bend, goal, mass = one
     moved = 0.0
     for at in range(first, last):
         i = visits[at] if visits.size > 0 else at
         row, start = (i, 0) if single else locate(i, layout)
-        bend[0] = rho * eta[i]
-        point[0] = x[i] + (row_dot(rows, row, v, start) + v[start + slot]) / bend[0]
-        goal[0] = target[i]
-        if weight.size > 0:
-            mass[0] = weight[row]
-        new[0] = x[i]
-        call_step(loss, 1, new, point, bend, goal, mass, loss_params)
-        change = new[0] - x[i]
+        product = row_dot_fresh(rows, row, v, start) + v[start + slot]
+        mass = weight[row] if weight.size > 0 else 1.0
+        new = one_step(loss, x[i], product, rho * eta[i], target[i], mass, one)
+        change = new - x[i]
         if change != 0.0:
-            x[i] = new[0]
+            x[i] = new
             moved += eta[i] * change * change
             row_add_scaled(rows, row, -change, v, kappa_R, start)
             v[start + slot] -= kappa_R[start + slot] * change
@@ -138,7 +175,7 @@ def visit_one_by_one(rows, layout, target, weight, block, kappa_R, rho, eta, x, 
 
 @njit(cache=True, **LEAN)
 def visit_by_fours(rows, layout, target, weight, block, metric, stretch, kappa_R, rho, eta, x, v, idle, loss,
-                   loss_params, team, sums, pairs, one, four, meetings):  # fmt: skip
+                   team, sums, pairs, one, four, meetings):  # fmt: skip
     """The same for dense rows, four at a time: their products with v and with each other, then the four steps.
 
     Data is read half as often, and a team can share the columns: they are in as many parts as `sums` has, members add
@@ -153,7 +190,6 @@ def visit_by_fours(rows, layout, target, weight, block, metric, stretch, kappa_R
     first, last, visits = block
     member, members = team[0], team[1]
     slot, p, parts = layout[3], four_width(rows), sums.shape[1]
-    point, new, bend, goal, mass = one
     which, old, change, total = four
     remembers = visits.size == 0
     bias, pull = v[slot], kappa_R[slot]
@@ -195,19 +231,14 @@ def visit_by_fours(rows, layout, target, weight, block, metric, stretch, kappa_R
             product = total[a] + bias
             for b in range(a):
                 product -= (stretch * total[4 + a * (a - 1) // 2 + b] + pull) * change[b]
-            bend[0] = rho * eta[i]
-            point[0] = old[a] + product / bend[0]
-            goal[0] = target[i]
-            if weight.size > 0:
-                mass[0] = weight[i]
-            new[0] = old[a]
-            call_step(loss, 1, new, point, bend, goal, mass, loss_params)
-            change[a] = new[0] - old[a]
+            mass = weight[i] if weight.size > 0 else 1.0
+            new = one_step(loss, old[a], product, rho * eta[i], target[i], mass, one)
+            change[a] = new - old[a]
             if change[a] != 0.0:
                 still = False
                 moved += eta[i] * change[a] * change[a]
             if member == 0:
-                x[i] = new[0]
+                x[i] = new
                 idle[i] = 0 if change[a] != 0.0 else min(idle[i] + 1, 255)
         if not still:
             for part in range(member, parts, members):
@@ -221,7 +252,7 @@ def visit_by_fours(rows, layout, target, weight, block, metric, stretch, kappa_R
 
 
 @njit(cache=True, **KERNEL)
-def visit_together(rows, layout, target, weight, block, rho, eta, x, zx, v, loss, loss_params):
+def visit_together(rows, layout, target, weight, block, rho, eta, x, zx, v, loss):
     """All rows of a block at once, as in the paper; adds their changes to zx."""
     first, last, visits = block
     slot, size = layout[3], last - first
@@ -237,7 +268,7 @@ def visit_together(rows, layout, target, weight, block, rho, eta, x, zx, v, loss
         new[a] = x[i]
         if weight.size > 0:
             mass[a] = weight[row]
-    call_step(loss, size, new, point, bend, goal, mass, loss_params)
+    call_step(loss[1], size, new, point, bend, goal, mass, loss[3])
     for at in range(first, last):
         i = visits[at] if visits.size > 0 else at
         change = new[at - first] - x[i]
@@ -253,7 +284,7 @@ def visit_together(rows, layout, target, weight, block, rho, eta, x, zx, v, loss
 @njit(cache=True, nogil=True, **KERNEL)
 def epoch(
     rows, layout, target, weight, order, bounds, visits, how, kappa, x, y, w, zx, by, u, rho, fixed, eta, gamma_n,
-    B, psi, loss, loss_params, idle, space, fresh, team,
+    B, psi, loss, idle, space, fresh, team,
 ):  # fmt: skip
     """Visit the blocks listed in `order`; returns what moved, as :func:`moves` measures it.
 
@@ -267,16 +298,16 @@ def epoch(
     """
     member, members = team[0], team[1]
     keep = 1.0 - 1.0 / (bounds.size - 1)
-    features, entries, back, sums, pairs = space
+    features, entries, sums, pairs = space
     p, d = w.size, y.size
     before, v, start_v, R, KR, undo = (
         features[0][:p], features[1][:p], features[2][:p], features[3][:p], features[4][:p], features[5][:p]
     )  # fmt: skip
     w0, zx0, by0 = features[6][:p], features[7][:p], features[8][:p]
-    cy, shrink, step = entries[0][:d], entries[1][:d], entries[2][:d]
+    cy, shrink, step, less = entries[0][:d], entries[1][:d], entries[2][:d], entries[3][:d]
     low, high = member * w.size // members, (member + 1) * w.size // members
     if member == 0:
-        prepare(fixed, rho, kappa, y, B, R, KR, undo, cy, shrink, step, back)
+        prepare(fixed, rho, kappa, y, R, KR, undo, cy, shrink, step, less)
         if fresh:
             for j in range(w.size):
                 w0[j], zx0[j], by0[j] = w[j], zx[j], by[j]
@@ -289,20 +320,18 @@ def epoch(
             for j in range(w.size):
                 before[j] = zx[j] + by[j]
                 v[j] = w[j] - R[j] * before[j]
-            penalty_step(cy, v, by, u, shrink, step, B, back, psi)
+            penalty_step(cy, v, by, u, shrink, step, B, less, psi)
             for j in range(w.size):
                 v[j] = w[j] - R[j] * (zx[j] + by[j])
                 start_v[j] = v[j]
         if how == 0:
-            moved += visit_together(rows, layout, target, weight, block, rho, eta, x, zx, v, loss, loss_params)
+            moved += visit_together(rows, layout, target, weight, block, rho, eta, x, zx, v, loss)
         elif how == 1:
-            moved += visit_one_by_one(
-                rows, layout, target, weight, block, KR, rho, eta, x, v, idle, loss, loss_params, one
-            )
+            moved += visit_one_by_one(rows, layout, target, weight, block, KR, rho, eta, x, v, idle, loss, one)
         else:
             meetings = meet(team, meetings)
             more, meetings = visit_by_fours(
-                rows, layout, target, weight, block, fixed[0], kappa * rho, KR, rho, eta, x, v, idle, loss, loss_params,
+                rows, layout, target, weight, block, fixed[0], kappa * rho, KR, rho, eta, x, v, idle, loss,
                 team, sums, pairs, one, four, meetings,
             )  # fmt: skip
             moved += more
@@ -316,14 +345,13 @@ def epoch(
         meetings = meet(team, meetings)
     if member > 0:
         return moved, 0.0, 0.0, 0.0, 0.0
-    c = fixed[1]
     for e in range(y.size):
-        y[e] = cy[e] / (rho * c[e])
+        y[e] = less[e] * cy[e]
     return (moved, *moves(w, zx, by, x, w0, zx0, by0, fixed[0], eta))
 
 
 @njit(cache=True, **LEAN)
-def prepare(fixed, rho, kappa, y, B, R, KR, undo, cy, shrink, step, back):
+def prepare(fixed, rho, kappa, y, R, KR, undo, cy, shrink, step, less):
     """What follows from rho: it only scales the metric."""
     metric, c, ridge, scale = fixed
     for j in range(R.size):
@@ -335,8 +363,7 @@ def prepare(fixed, rho, kappa, y, B, R, KR, undo, cy, shrink, step, back):
         cy[e] = bend * y[e]
         shrink[e] = 1.0 / (1.0 + bend * ridge[e])
         step[e] = bend * scale[e] * shrink[e]
-        for k in range(B[0][e], B[0][e + 1]):
-            back[k] = B[2][k] / bend
+        less[e] = 1.0 / bend
 
 
 @njit(cache=True, **KERNEL)

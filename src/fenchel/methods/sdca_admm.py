@@ -328,6 +328,8 @@ class SDCAADMM:
         return problem.gram.evened(np.tile(problem.data.mean_squares, problem.vectors) / units**2, 3)
 
     def _prepare_penalty(self, problem):
+        from ..kernels.losses import CLOSED
+
         matrix = problem.map_slots
         self.B = (matrix.indptr.astype(np.int64), matrix.indices.astype(np.uint64), matrix.data.astype(float))
         self.units = np.concatenate(
@@ -356,12 +358,12 @@ class SDCAADMM:
             *runs_of_rows(matrix, problem.bounds),
             np.array([b.ridge == 0 for b in problem.blocks], dtype=bool),
         )
-        self.loss_params = problem.loss.params  # kept: the kernel has its address alone
-        self.loss_address = self.loss_params.ctypes.data
+        params, form = np.array(problem.loss.params, dtype=float), CLOSED.get(problem.loss.kernel, 0)
+        self.loss = (form, self.loss_step.address, params, params.ctypes.data)
         self.fixed = (self.metric, self.c, problem.n * self.ridge, problem.n * self.scale)
         sums = np.empty((2, self.members, 10))
         pairs = np.zeros((problem.visits if self.how == 2 else 0, 3))
-        self.space = (_apart(9, problem.size), _apart(3, problem.d), np.empty(self.B[2].size), sums, pairs)
+        self.space = (_apart(9, problem.size), _apart(4, problem.d), sums, pairs)
 
     def _unit_bounds(self, matrix):
         """A diagonal c, constant on each unit, with diag(c) >= B' M B (Pock and Chambolle, 2011).
@@ -405,8 +407,8 @@ class SDCAADMM:
                     return kernel.epoch(
                         rows, problem.layout, problem.target, problem.weight, part, bounds, visits,
                         self.how, self.kappa * state.caution, state.x, state.y, state.w, state.zx, state.by, state.u,
-                        state.rho, self.fixed, eta, self.gamma_n, self.B, self.psi, self.loss_step.address,
-                        self.loss_address, state.idle, self.space, fresh, team,
+                        state.rho, self.fixed, eta, self.gamma_n, self.B, self.psi, self.loss,
+                        state.idle, self.space, fresh, team,
                     )  # fmt: skip
 
                 found = visit(teams.ALONE) if self.members == 1 else self.crew.run(visit, part.size)
@@ -438,7 +440,7 @@ class SDCAADMM:
             rows = (data.single if many else None) or rows
         if rows is not self.rows:
             self.rows = rows
-            self.space[4][:] = 0.0  # the products of rows with each other are remembered: these are other rows
+            self.space[3][:] = 0.0  # the products of rows with each other are remembered: these are other rows
         return rows
 
     def _needed(self, state):
