@@ -51,6 +51,16 @@ def test_by_fours_is_one_by_one(loss, weighted, fit_intercept, dtype):
     assert np.array_equal(states[0].idle, states[1].idle)
 
 
+@pytest.mark.parametrize("n_jobs", [1, 2])
+def test_rows_that_are_asked_for_ahead(n_jobs):
+    problem = make(n=902, p=1000, fit_intercept=True)  # large enough for it, and blocks end within a four
+    states = [after(problem, 8, how, block_size=101, n_jobs=jobs) for how, jobs in ((1, 1), (2, n_jobs))]
+    assert states[0].rested > 0
+    for key in ("w", "x", "y", "zx"):
+        one, four = (getattr(state, key) for state in states)
+        np.testing.assert_allclose(four, one, rtol=1e-8, atol=1e-10 * np.abs(one).max())
+
+
 @pytest.mark.parametrize("loss", [name for name, loss in LOSSES.items() if loss.kernel in CLOSED])
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("sparse", [False, True])

@@ -1,4 +1,4 @@
-"""Calling a C function by its address from inside a compiled kernel.
+"""Calling a C function by its address from inside a compiled kernel, and asking for memory ahead of time.
 
 A kernel must not be recompiled for every loss and penalty. Passing numba functions as arguments does
 just that (their type is the function itself), so the kernels receive plain addresses of C functions.
@@ -34,6 +34,7 @@ PROX_CTYPE = ctypes.CFUNCTYPE(None, ctypes.c_int64, _C_DOUBLES, _C_DOUBLES, _C_D
 
 _i64, _double = ir.IntType(64), ir.DoubleType()
 _doubles, _longs = _double.as_pointer(), _i64.as_pointer()
+_i32, _bytes = ir.IntType(32), ir.IntType(8).as_pointer()
 
 
 def _data(context, builder, array_type, value):
@@ -69,6 +70,21 @@ def call_prox(typingctx, address, n, first, u, step, params, index):
             function,
             [args[1], u_data, step_data, builder.inttoptr(args[5], _doubles), builder.inttoptr(args[6], _longs)],
         )
+        return context.get_dummy_value()
+
+    return signature, codegen
+
+
+@intrinsic
+def fetch(typingctx, array, index):
+    """Ask for the line of memory with array[index], into the second cache: it is read soon."""
+    signature = types.void(array, types.int64)
+
+    def codegen(context, builder, sig, args):
+        at = builder.bitcast(builder.gep(_data(context, builder, sig.args[0], args[0]), [args[1]]), _bytes)
+        kind = ir.FunctionType(ir.VoidType(), [_bytes, _i32, _i32, _i32])
+        function = builder.module.declare_intrinsic("llvm.prefetch", [_bytes], kind)
+        builder.call(function, [at, _i32(0), _i32(2), _i32(1)])  # to read, the second cache, data
         return context.get_dummy_value()
 
     return signature, codegen

@@ -18,6 +18,8 @@ from numba import njit, types
 from numba.core.cpu import CPUTargetOptions
 from numba.extending import overload
 
+from .calls import fetch
+
 FAST = {"reassoc", "contract", "nsz", "arcp"}  # sums may be reordered; NaN and infinity keep their meaning
 # Options of all kernels. A division by zero gives infinity: to look out for it everywhere would take long.
 KERNEL = {"fastmath": FAST, "error_model": "numpy"}
@@ -56,6 +58,10 @@ def four_width(rows):
     """Columns of dense rows."""
 
 
+def four_size(rows):
+    """Bytes of dense rows."""
+
+
 def four_products(rows, which, low, v, out):
     """The products of four dense rows with v, from column `low` on: out[:4]."""
 
@@ -66,6 +72,10 @@ def four_all_products(rows, which, low, v, metric, out):
 
 def four_subtract(rows, which, low, change, v, metric):
     """v -= metric * (the four rows, times their changes), from column `low` on."""
+
+
+def four_ahead(rows, i, low, high):
+    """Ask for dense row i from column `low` to `high`, which is read soon."""
 
 
 def four_add(rows, which, scale, v):
@@ -186,6 +196,13 @@ def _four_width(rows):
     return lambda rows: 0
 
 
+@overload(four_size, jit_options=LEAN)
+def _four_size(rows):
+    if _dense(rows):
+        return lambda rows: rows[0].size * rows[0].itemsize
+    return lambda rows: 0
+
+
 @overload(four_products, jit_options=LEAN)
 def _four_products(rows, which, low, v, out):
     if not _dense(rows):
@@ -267,6 +284,19 @@ def _subtract(r0, r1, r2, r3, change, v, metric):
     a, b, c, d = change[0], change[1], change[2], change[3]
     for j in range(v.size):
         v[j] -= metric[j] * (a * r0[j] + b * r1[j] + c * r2[j] + d * r3[j])
+
+
+@overload(four_ahead, jit_options=INLINE)
+def _four_ahead(rows, i, low, high):
+    if not _dense(rows):
+        return lambda rows, i, low, high: None
+
+    def dense(rows, i, low, high):
+        row = rows[0][i]
+        for j in range(low, high, 64 // row.itemsize):
+            fetch(row, j)
+
+    return dense
 
 
 @overload(four_add, jit_options=LEAN)

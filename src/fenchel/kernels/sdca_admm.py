@@ -31,8 +31,10 @@ from .rows import (
     INLINE,
     KERNEL,
     LEAN,
+    four_ahead,
     four_all_products,
     four_products,
+    four_size,
     four_subtract,
     four_width,
     locate,
@@ -45,6 +47,8 @@ from .rows import (
 from .teams import meet
 
 _MARGIN, _TUBE = CLOSED["margin"], CLOSED["tube"]
+_AHEAD = 8  # rows: how long before its visit a dense row is asked for,
+_NEAR = 6 << 20  # unless all of them together have at most so many bytes
 
 
 @njit(cache=True, **LEAN)
@@ -192,6 +196,7 @@ def visit_by_fours(rows, layout, target, weight, block, metric, stretch, kappa_R
     slot, p, parts = layout[3], four_width(rows), sums.shape[1]
     which, old, change, total = four
     remembers = visits.size == 0
+    far = four_size(rows) > _NEAR
     bias, pull = v[slot], kappa_R[slot]
     moved = 0.0
     for begin in range(first, last, 4):
@@ -225,6 +230,10 @@ def visit_by_fours(rows, layout, target, weight, block, metric, stretch, kappa_R
         still = True
         for a in range(4):
             change[a] = 0.0
+            if far and begin + _AHEAD + a < last:
+                later = visits[begin + _AHEAD + a] if visits.size > 0 else begin + _AHEAD + a
+                for part in range(member, parts, members):
+                    four_ahead(rows, later, part * p // parts, (part + 1) * p // parts)
             if a >= count:
                 continue
             i = which[a]
