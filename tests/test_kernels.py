@@ -53,7 +53,7 @@ def test_by_fours_is_one_by_one(loss, weighted, fit_intercept, dtype):
 
 @pytest.mark.parametrize("n_jobs", [1, 2])
 def test_rows_that_are_asked_for_ahead(n_jobs):
-    problem = make(n=3301, fit_intercept=True)  # large enough for it, and blocks end within a four
+    problem = make(n=6301, dtype=np.float32, fit_intercept=True)  # large enough for it, and blocks end within a four
     states = [after(problem, 8, how, block_size=101, n_jobs=jobs) for how, jobs in ((1, 1), (2, n_jobs))]
     assert states[0].rested > 0
     for key in ("w", "x", "y", "zx"):

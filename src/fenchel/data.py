@@ -16,7 +16,7 @@ import scipy.sparse as sp
 WIDE = 256  # columns from which dense rows are visited by fours
 ROUGH = 3e-6  # relative gap down to which numbers in single precision will do, as long as certificates become better
 _ROOM = 1 << 25  # bytes that they may take
-_CACHED = 1 << 23  # bytes of data up to which reading them takes no time worth mentioning
+_CACHED = 1 << 21  # bytes of data up to which reading them takes no time worth mentioning
 _spare = []  # memory of such numbers that nobody needs any more: fresh memory takes longer than what is written there
 _CHUNK = 1 << 18  # entries looked at together, so that temporaries stay small
 _MANY = 1 << 20  # entries that are worth the loading of compiled code
