@@ -241,7 +241,7 @@ class Separable(Penalty):
 
     @property
     def index(self):
-        return np.array([not self._unbounded], dtype=np.int64)
+        return np.array([self._unbounded], dtype=np.int64)
 
     def units(self, d):
         return np.arange(d)

@@ -12,7 +12,7 @@ import numpy as np
 
 
 def separable(d, u, step, params, index):
-    """psi(u) = sum weight |u| on [lower, upper]; params: weights, lower and upper bounds; index: 1 if there are bounds.
+    """psi(u) = sum weight |u| on [lower, upper]; params: weights, lower and upper bounds; index: 1 if no bound is finite.
 
     Without branches: which coordinates are zero cannot be foretold, and so the loop is done in vectors.
     """
@@ -20,7 +20,7 @@ def separable(d, u, step, params, index):
         threshold = step[j] * params[j]
         above, below = u[j] - threshold, u[j] + threshold
         u[j] = (above if above > 0.0 else 0.0) + (below if below < 0.0 else 0.0)
-    if index[0] == 1:
+    if index[0] == 0:
         for j in range(d):
             value = u[j] if u[j] > params[d + j] else params[d + j]
             u[j] = value if value < params[2 * d + j] else params[2 * d + j]
