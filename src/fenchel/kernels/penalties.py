@@ -12,7 +12,7 @@ import numpy as np
 
 
 def separable(d, u, step, params, index):
-    """psi(u) = sum weight |u| on [lower, upper]; params: weights, lower and upper bounds; index: 1 if no bound is finite.
+    """psi(u) = sum weight |u| on [lower, upper]; params: weights and bounds; index: 1 if none of these is finite.
 
     Without branches: which coordinates are zero cannot be foretold, and so the loop is done in vectors.
     """
