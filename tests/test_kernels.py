@@ -93,6 +93,24 @@ def test_sparse_rows_of_all_lengths_are_dense_ones():
         np.testing.assert_allclose(getattr(sparse, key), getattr(dense, key), rtol=1e-9, atol=1e-12)
 
 
+@pytest.mark.parametrize("sparse", [False, True])
+@pytest.mark.parametrize("fit_intercept", [False, True])
+@pytest.mark.parametrize("outputs", [1, 3])
+def test_one_read_of_the_data_gives_both_products(sparse, fit_intercept, outputs):
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((41, 30)) * (rng.random((41, 30)) < 0.5)
+    y = rng.standard_normal((41, 3) if outputs > 1 else 41)
+    problem = fl.Problem(sp.csr_array(X) if sparse else X, y, loss="squared", penalty=fl.L1(), alpha=0.1,
+                         fit_intercept=fit_intercept)  # fmt: skip
+    w, x = rng.standard_normal(problem.size), rng.standard_normal(problem.visits) * (np.arange(problem.visits) % 3 > 0)
+    scores, total = problem.sweep(w, x)
+    assert np.array_equal(scores, problem.scores(w))
+    assert np.array_equal(total, problem.gradient_sum(x))
+    coef, intercept = problem.unpack(w)
+    np.testing.assert_allclose(scores.reshape(41, -1), (X @ coef.T + intercept).reshape(41, -1), rtol=1e-10)
+    np.testing.assert_allclose(total[problem.feature_slots].reshape(outputs, 30), (X.T @ x.reshape(41, -1)).T)
+
+
 @pytest.mark.parametrize("edges", range(8))
 def test_edges_are_added_once_each(edges):
     rng = np.random.default_rng(edges)

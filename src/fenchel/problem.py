@@ -221,6 +221,15 @@ class Problem:
         """Z x as the dual constraint has it: zero in the slot of an intercept that is switched off."""
         return self._mask(self.combine(x))
 
+    def sweep(self, w, x) -> tuple[np.ndarray, np.ndarray]:
+        """`scores` of w and `gradient_sum` of x, for one read of the data."""
+        from .kernels import rows
+
+        w, x = _vector("w", w, self.size), _vector("x", x, self.visits)
+        product, out = np.empty(self.visits), np.zeros(self.size)
+        rows.sweep(self.data.arrays, self.layout, x, out, w, product)
+        return product, self._mask(out)
+
     # -- objectives ---------------------------------------------------------------------------------
 
     def _chunks(self):
@@ -286,8 +295,10 @@ class Problem:
         """The objective at these coefficients."""
         return self.primal_at(self.pack(coef, intercept))
 
-    def primal_at(self, w) -> float:
-        return self.mean_loss(self.scores(w)) + self.penalty_value(self.map_slots @ w)
+    def primal_at(self, w, scores=None) -> float:
+        """The objective at w, whose scores may be known."""
+        scores = self.scores(w) if scores is None else scores
+        return self.mean_loss(scores) + self.penalty_value(self.map_slots @ w)
 
     def mean_conjugate(self, x, scale=1.0) -> float:
         """(1/n) sum of (s_i f)*(scale x_i); infinite outside the domain."""

@@ -218,13 +218,13 @@ class _Run:
         Off schedule (first, last, out of time) it must not touch the state, so that a run which is
         stopped and resumed goes the way of one that was not.
         """
-        state = self.state
-        if on_schedule and getattr(state, "zx", None) is not None:
-            # the running sum gathers rounding errors
-            state.zx[:] = self.problem.gradient_sum(state.x)
+        state, scores = self.state, None
         # the structure of u is nearer to the answer's than w is
         at = self.problem.within(self.problem.snap(state.w, state.u)) if self.method.snaps else state.w.copy()
-        made = self.problem.certificate(state, fresh=not on_schedule, primal=self.problem.primal_at(at))
+        if on_schedule and getattr(state, "zx", None) is not None:
+            # the running sum gathers rounding errors
+            scores, state.zx[:] = self.problem.sweep(at, state.x)
+        made = self.problem.certificate(state, fresh=not on_schedule, primal=self.problem.primal_at(at, scores))
         if on_schedule:
             self.method.learn(state, made.relative_gap)
         self._take(at, made)

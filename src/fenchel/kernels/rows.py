@@ -388,15 +388,24 @@ def scores(rows, layout, w, out):
 
 @njit(cache=True, nogil=True, **KERNEL)
 def combine(rows, layout, x, out):
-    """out += sum_i x_i row_i (and x_i in the intercept's slot): the product with X'.
+    """out += sum_i x_i row_i (and x_i in the intercept's slot): the product with X'."""
+    nothing = np.empty(0)
+    sweep(rows, layout, x, out, nothing, nothing)
+
+
+@njit(cache=True, nogil=True, **KERNEL)
+def sweep(rows, layout, x, out, w, product):
+    """:func:`combine`, and :func:`scores` of w into `product` if it is not empty: both for one read of the data.
 
     Dense rows of one output are added by fours, which spares most of the traffic with `out`.
     """
     outputs, _stride, offset, slot = layout
-    done = 0
+    asked, done = product.size > 0, 0
     if four_width(rows) > 0 and outputs == 1 and offset.size == 0:
         which, scale, count = np.zeros(4, dtype=np.int64), np.zeros(4), 0
         for i in range(x.size):
+            if asked:
+                product[i] = row_dot(rows, i, w, 0) + w[slot]
             if x[i] != 0.0:
                 which[count], scale[count] = i, x[i]
                 out[slot] += x[i]
@@ -408,8 +417,10 @@ def combine(rows, layout, x, out):
             row_add(rows, which[a], scale[a], out, 0)
         done = x.size
     for i in range(done, x.size):
+        row, start = locate(i, layout)
+        if asked:
+            product[i] = row_dot(rows, row, w, start) + w[start + slot]
         if x[i] != 0.0:
-            row, start = locate(i, layout)
             row_add(rows, row, x[i], out, start)
             out[start + slot] += x[i]
 
