@@ -155,7 +155,7 @@ def main(arguments=None):
 
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--problem", action="append", choices=list(TARGETS), help="only this one (may be repeated)")
-    parser.add_argument("--results", type=Path, default=FILE, metavar="FILE", help="of the numbers")
+    parser.add_argument("--results", type=Path, default=FILE.parent, metavar="FOLDER", help="of the run's results")
     options = parser.parse_args(arguments)
     problems, found = find_problems(), {}
     for name in options.problem or TARGETS:
@@ -167,8 +167,8 @@ def main(arguments=None):
             continue
         found[name] = measure(lambda objective=objective: model(objective))
         print(line(name, found[name]), flush=True)
-    options.results.parent.mkdir(parents=True, exist_ok=True)
-    options.results.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
+    options.results.mkdir(parents=True, exist_ok=True)
+    (options.results / FILE.name).write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -200,8 +200,9 @@ def page(results, picture):
         "passes needed hardly change. For few rows it grows more slowly: more rows save passes, and part of the work "
         "does not depend on n. The powers are slopes of log time against log n, over all sizes and between the last "
         "two. Memory is the data plus some vectors of length n + p + d, d being the outputs of the penalty (features "
-        "and edges), plus the matrices of Newton's method where it is tried, which can outweigh small data. The last "
-        "column says how many numbers beyond the data there are for each of n + p + d."
+        "and edges), plus the matrices of Newton's method where it is tried, which can outweigh small data, plus half "
+        "the data again where these are wide, dense and of 2 to 64 MiB: the copy in single precision. The last column "
+        "says how many numbers beyond the data there are for each of n + p + d."
     )
     for name, (label, _) in CURVES.items():
         if name == "graph" or name not in results:
