@@ -92,6 +92,22 @@ def test_columns_that_are_constant_or_empty(loss):
     assert solved(0 * X, y, loss, fit_intercept=True).status is Status.CONVERGED
 
 
+@pytest.mark.parametrize("size", [1.0, 1e8, 1e12])
+@pytest.mark.parametrize("newton", [False, True])
+def test_a_map_with_an_empty_row(size, newton):
+    """Its coordinate is always zero, and changes nothing in any unit."""
+    X, y = design("smoothed-hinge")
+    B = sp.csr_array(np.vstack([np.eye(P), np.zeros((1, P)), np.eye(P)[:3] - np.eye(P)[3:6]]))
+    with_it, without = (
+        fl.Problem(size * X, y, loss="smoothed-hinge", penalty=fl.L1() @ rows, alpha=0.02 * size)
+        for rows in (B, B[np.diff(B.indptr) > 0])
+    )
+    result = fl.solve(with_it, tol=1e-8, newton=newton)
+    assert result.status is Status.CONVERGED
+    assert np.isfinite(result.state["y"]).all()
+    assert result.primal == pytest.approx(fl.solve(without, tol=1e-8).primal, rel=2e-8)
+
+
 @pytest.mark.parametrize("loss", ["squared", "logistic", "hinge"])
 def test_units_change_nothing(loss):
     """Columns in other units, and a penalty in the same units: the same epochs lead to the same answer."""

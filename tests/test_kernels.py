@@ -115,10 +115,10 @@ def test_one_read_of_the_data_gives_both_products(sparse, fit_intercept, outputs
 def test_edges_are_added_once_each(edges):
     rng = np.random.default_rng(edges)
     ends = np.array([rng.permutation(4)[:2] for _ in range(edges)], dtype=np.uint64).reshape(-1, 2)
-    value, cy, less, by = rng.standard_normal(2 * edges), rng.standard_normal(edges), rng.random(edges), np.ones(4)
+    value, cy, inverse, by = rng.standard_normal(2 * edges), rng.standard_normal(edges), rng.random(edges), np.ones(4)
     B = sp.csr_array((value, ends.ravel().astype(int), np.arange(0, 2 * edges + 1, 2)), shape=(edges, 4))
-    add_edges(cy, less, ends.ravel(), value, by)
-    np.testing.assert_allclose(by, 1 + B.T @ (less * cy), rtol=1e-12, atol=1e-14)
+    add_edges(cy, inverse, ends.ravel(), value, by)
+    np.testing.assert_allclose(by, 1 + B.T @ (inverse * cy), rtol=1e-12, atol=1e-14)
 
 
 @pytest.mark.parametrize("n_jobs", [1, 2])

@@ -658,3 +658,15 @@ def test_one_wrong_group_among_many_is_named(groups, message):
 def test_a_group_beyond_the_features_is_named():
     with pytest.raises(ValueError, match=r"groups\[5000\]\[1\] is 9; features are numbered 0 to 7"):
         compile_penalty(fl.GroupL2([[0, 1]] * 5000 + [[2, 9]]), 8, 1.0)
+
+
+@pytest.mark.parametrize("kind", [np.asarray, sp.csr_array, sp.coo_matrix])
+def test_behind_a_plain_matrix(kind):
+    M = np.array([[1.0, -1.0, 0.0], [0.0, 2.0, 1.0]])
+    w = np.array([1.0, 3.0, -4.0])
+    problem = fl.Problem(np.zeros((1, 3)), np.zeros(1), loss="squared", penalty=fl.L1() @ kind(M), alpha=1.0)
+    assert problem.primal(w) == 4.0
+    with pytest.raises(ValueError, match=r"M has dtype .* and shape \(3,\); it must be a real matrix"):
+        fl.L1() @ w
+    with pytest.raises(TypeError):
+        fl.L1() @ "M"

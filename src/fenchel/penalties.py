@@ -19,7 +19,7 @@ import itertools
 import numpy as np
 import scipy.sparse as sp
 
-from .maps import Copies, Identity, MadeMap, Map, _count, finite_vector, index_array, repeated
+from .maps import Copies, Identity, MadeMap, Map, Matrix, _count, finite_vector, index_array, repeated
 
 _TINY = 1e-12  # rounding slack of a dual constraint, relative to its radius
 
@@ -170,6 +170,8 @@ class Penalty:
     __rmul__ = __mul__
 
     def __matmul__(self, map_):
+        if isinstance(map_, np.ndarray) or sp.issparse(map_):
+            map_ = Matrix(map_)
         return Mapped(self, map_) if isinstance(map_, Map) else NotImplemented
 
     def __repr__(self):

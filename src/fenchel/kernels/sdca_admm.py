@@ -52,10 +52,10 @@ _NEAR = 6 << 20  # unless all of them together have at most so many bytes
 
 
 @njit(cache=True, **LEAN)
-def penalty_step(cy, v, by, u, shrink, step, B, less, psi):
+def penalty_step(cy, v, by, u, shrink, step, B, inverse, psi):
     """y-step: c q = c y + B'v with v = w - R r, then c y = c q - prox(c q); refreshes by, leaves the prox in u.
 
-    y is kept multiplied by c, and `less` holds one over it, so that nothing is divided here.
+    y is kept multiplied by c, and `inverse` holds one over it, so that nothing is divided here.
     `shrink` and `step` carry a quadratic term: the prox of psi + mu/2 |.|^2 is a prox of psi at a shrunken point with a
     shrunken step. Blocks of B' with one entry (copies) or two (edges) in every row have loops of their own, and so have
     runs. Memory counts here: rows have swept the nearest cache since the last step.
@@ -67,7 +67,7 @@ def penalty_step(cy, v, by, u, shrink, step, B, less, psi):
         first, last = bounds[b], bounds[b + 1]
         base = B_start[first]
         col, val = B_col[base : B_start[last]], B_val[base : B_start[last]]
-        y_b, u_b, shrink_b, less_b = cy[first:last], u[first:last], shrink[first:last], less[first:last]
+        y_b, u_b, shrink_b, inverse_b = cy[first:last], u[first:last], shrink[first:last], inverse[first:last]
         if in_runs[b] < in_runs[b + 1]:
             for k in range(in_runs[b], in_runs[b + 1]):
                 begin, end = runs[k] - first, min(runs[k + 1], last) - first
@@ -100,32 +100,37 @@ def penalty_step(cy, v, by, u, shrink, step, B, less, psi):
             for k in range(in_runs[b], in_runs[b + 1]):
                 begin, end = runs[k] - first, min(runs[k + 1], last) - first
                 at = np.int64(col[begin])
-                y_r, by_r, val_r, less_r = y_b[begin:end], by[at : at + end - begin], val[begin:end], less_b[begin:end]
+                y_r, by_r, val_r, inverse_r = (
+                    y_b[begin:end],
+                    by[at : at + end - begin],
+                    val[begin:end],
+                    inverse_b[begin:end],
+                )
                 for e in range(y_r.size):
-                    by_r[e] += val_r[e] * (less_r[e] * y_r[e])
+                    by_r[e] += val_r[e] * (inverse_r[e] * y_r[e])
         elif width[b] == 1:
             for e in range(y_b.size):
-                by[col[e]] += val[e] * (less_b[e] * y_b[e])
+                by[col[e]] += val[e] * (inverse_b[e] * y_b[e])
         elif width[b] == 2:
-            add_edges(y_b, less_b, col, val, by)
+            add_edges(y_b, inverse_b, col, val, by)
         else:
             for e in range(y_b.size):
-                y_e = less_b[e] * y_b[e]
+                y_e = inverse_b[e] * y_b[e]
                 for k in range(B_start[first + e] - base, B_start[first + e + 1] - base):
                     by[col[k]] += val[k] * y_e
 
 
 @njit(cache=True, **LEAN)
-def add_edges(cy, less, col, val, by):
+def add_edges(cy, inverse, col, val, by):
     """by += B y for edges, from three places of the list at a time.
 
     Neighbours in the list share a node, and each sum would wait for the one before it (measured: twice as long).
     """
     part = cy.size // 3
-    cy1, cy2, less1, less2 = cy[part:], cy[2 * part :], less[part:], less[2 * part :]
+    cy1, cy2, inverse1, inverse2 = cy[part:], cy[2 * part :], inverse[part:], inverse[2 * part :]
     col1, col2, val1, val2 = col[2 * part :], col[4 * part :], val[2 * part :], val[4 * part :]
     for e in range(part):
-        y, y1, y2 = less[e] * cy[e], less1[e] * cy1[e], less2[e] * cy2[e]
+        y, y1, y2 = inverse[e] * cy[e], inverse1[e] * cy1[e], inverse2[e] * cy2[e]
         by[col[2 * e]] += val[2 * e] * y
         by[col1[2 * e]] += val1[2 * e] * y1
         by[col2[2 * e]] += val2[2 * e] * y2
@@ -133,7 +138,7 @@ def add_edges(cy, less, col, val, by):
         by[col1[2 * e + 1]] += val1[2 * e + 1] * y1
         by[col2[2 * e + 1]] += val2[2 * e + 1] * y2
     for e in range(3 * part, cy.size):
-        y = less[e] * cy[e]
+        y = inverse[e] * cy[e]
         by[col[2 * e]] += val[2 * e] * y
         by[col[2 * e + 1]] += val[2 * e + 1] * y
 
@@ -313,10 +318,10 @@ def epoch(
         features[0][:p], features[1][:p], features[2][:p], features[3][:p], features[4][:p], features[5][:p]
     )  # fmt: skip
     w0, zx0, by0 = features[6][:p], features[7][:p], features[8][:p]
-    cy, shrink, step, less = entries[0][:d], entries[1][:d], entries[2][:d], entries[3][:d]
+    cy, shrink, step, inverse = entries[0][:d], entries[1][:d], entries[2][:d], entries[3][:d]
     low, high = member * w.size // members, (member + 1) * w.size // members
     if member == 0:
-        prepare(fixed, rho, kappa, y, R, KR, undo, cy, shrink, step, less)
+        prepare(fixed, rho, kappa, y, R, KR, undo, cy, shrink, step, inverse)
         if fresh:
             for j in range(w.size):
                 w0[j], zx0[j], by0[j] = w[j], zx[j], by[j]
@@ -329,7 +334,7 @@ def epoch(
             for j in range(w.size):
                 before[j] = zx[j] + by[j]
                 v[j] = w[j] - R[j] * before[j]
-            penalty_step(cy, v, by, u, shrink, step, B, less, psi)
+            penalty_step(cy, v, by, u, shrink, step, B, inverse, psi)
             for j in range(w.size):
                 v[j] = w[j] - R[j] * (zx[j] + by[j])
                 start_v[j] = v[j]
@@ -355,12 +360,12 @@ def epoch(
     if member > 0:
         return moved, 0.0, 0.0, 0.0, 0.0
     for e in range(y.size):
-        y[e] = less[e] * cy[e]
+        y[e] = inverse[e] * cy[e]
     return (moved, *moves(w, zx, by, x, w0, zx0, by0, fixed[0], eta))
 
 
 @njit(cache=True, **LEAN)
-def prepare(fixed, rho, kappa, y, R, KR, undo, cy, shrink, step, less):
+def prepare(fixed, rho, kappa, y, R, KR, undo, cy, shrink, step, inverse):
     """What follows from rho: it only scales the metric."""
     metric, c, ridge, scale = fixed
     for j in range(R.size):
@@ -372,7 +377,9 @@ def prepare(fixed, rho, kappa, y, R, KR, undo, cy, shrink, step, less):
         cy[e] = bend * y[e]
         shrink[e] = 1.0 / (1.0 + bend * ridge[e])
         step[e] = bend * scale[e] * shrink[e]
-        less[e] = 1.0 / bend
+        inverse[e] = 1.0 / bend
+        if inverse[e] == np.inf:  # a row of B' without entries, where rho is tiny
+            inverse[e] = 0.0
 
 
 @njit(cache=True, **KERNEL)
