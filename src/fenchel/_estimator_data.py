@@ -11,7 +11,8 @@ import numpy as np
 
 from .losses import LOSSES, Logistic, Loss
 from .maps import Difference, Gradient, Incidence, Selection
-from .penalties import L1, Mapped, Penalty, Scaled, Sum, compile_penalty
+from .penalties import L1, Mapped, Penalty, Scaled, Sum
+from .penalty_blocks import compile_penalty
 from .result import Status
 
 # -- loss and targets -------------------------------------------------------------------------------

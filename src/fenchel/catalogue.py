@@ -27,8 +27,8 @@ from .penalties import (
     Ridge,
     Sum,
     TraceNorm,
-    compile_penalty,
 )
+from .penalty_blocks import compile_penalty
 from .structure import Graph, Grid, _names, _places, as_groups
 
 
