@@ -1,8 +1,9 @@
-"""Rows of data: dense, CSR or memory-mapped, checked once and taken as they are.
+"""Rows of data: dense, sparse or memory-mapped, checked once and taken as they are.
 
-A dense array must be C-ordered, because a copy would break the promise that memory stays at the size of
-the data. Data frames and lists are converted by scikit-learn's validation (that is a copy, and is theirs).
-Only `Rows.single` copies, in half the size, and dense data of at most 64 MiB.
+Products with the data are there for rows stored one after another (C order, CSR) and for columns (Fortran order, CSC).
+What visits single rows needs the former: `Rows.arrays` makes them from columns when it is first asked, which is a copy.
+Data frames and lists are converted by scikit-learn's validation (that is a copy, and is theirs). `Rows.single` copies
+too, in half the size, and dense data of at most 64 MiB.
 """
 
 from __future__ import annotations
@@ -27,8 +28,8 @@ class Rows:
 
     Attributes
     ----------
-    arrays : tuple
-        (X,) or (data, indices, indptr), read-only views: what the kernels take.
+    by_column : bool
+        Whether columns are stored one after another (Fortran order, CSC), and not rows.
     mean_squares : ndarray
         Mean of the square of each column.
     """
@@ -41,9 +42,13 @@ class Rows:
         if self.p == 0:
             raise ValueError(f"X has shape {X.shape}: there are no features to learn from")
         self.sparse = sp.issparse(X)
-        parts = (X.data, X.indices, X.indptr) if self.sparse else (X,)
-        self.arrays = tuple(_read_only(a) for a in parts)
-        self.dtype = self.arrays[0].dtype
+        self.by_column = X.format == "csc" if self.sparse else not X.flags.c_contiguous
+        if self.sparse:
+            parts = (X.data, X.indices, X.indptr)
+        else:
+            parts = (X.T if self.by_column else X,)
+        self._stored = tuple(_read_only(a) for a in parts)
+        self.dtype = self._stored[0].dtype
         self.mean_squares = self._mean_squares()
         if not np.isfinite(self.mean_squares).all():
             _check_finite(X, self.sparse)
@@ -54,13 +59,103 @@ class Rows:
             )
 
     @property
+    def arrays(self) -> tuple:
+        """(X,) or (data, indices, indptr) of the rows, read-only views: what the kernels take."""
+        return self._rows if self.by_column else self._stored
+
+    @functools.cached_property
+    def _rows(self) -> tuple:
+        """The rows of data whose columns are stored: a copy."""
+        if not self.sparse:
+            return (_read_only(np.ascontiguousarray(self._stored[0].T)),)
+        rows = sp.csc_array(self._stored, shape=(self.n, self.p)).tocsr()
+        return tuple(_read_only(a) for a in (rows.data, rows.indices, rows.indptr))
+
+    @property
     def stored(self) -> int:
         """Entries held in memory."""
-        return self.arrays[0].size
+        return self._stored[0].size
 
     @property
     def nbytes(self) -> int:
-        return sum(a.nbytes for a in self.arrays)
+        return sum(a.nbytes for a in self._stored)
+
+    # -- products with all of the data, in double precision -------------------------------------------
+
+    def times(self, vector) -> np.ndarray:
+        """X v."""
+        return self._product(vector, self.by_column)
+
+    def transposed_times(self, vector) -> np.ndarray:
+        """X'v."""
+        return self._product(vector, not self.by_column)
+
+    def _product(self, vector, summed) -> np.ndarray:
+        """The sum of what is stored one after another, times the vector; or the product of each with it."""
+        vector = np.ascontiguousarray(vector, dtype=float)
+        if self.sparse:
+            from .kernels import sparse_columns
+
+            out = np.empty(self.n + self.p - self._lines if summed else self._lines)
+            (sparse_columns.sum_rows if summed else sparse_columns.rows_times)(*self._stored, vector, out)
+            return out
+        (lines,) = self._stored
+        if self.dtype == np.float64:
+            return vector @ lines if summed else lines @ vector
+        out, step = np.zeros(lines.shape[1] if summed else len(lines)), max(1, _CHUNK // max(lines.shape[1], 1))
+        for first in range(0, len(lines), step):
+            part = lines[first : first + step].astype(float)
+            if summed:
+                out += vector[first : first + step] @ part
+            else:
+                out[first : first + step] = part @ vector
+        return out
+
+    @property
+    def _lines(self) -> int:
+        """Rows or columns, whichever are stored one after another."""
+        return self.p if self.by_column else self.n
+
+    @property
+    def dense(self) -> np.ndarray:
+        """Dense data as (n, p), in whatever order it is stored."""
+        return self._stored[0].T if self.by_column else self._stored[0]
+
+    # -- some of the columns --------------------------------------------------------------------------
+
+    def take_columns(self, columns, out, first) -> None:
+        """out[first + k] = column columns[k] of dense data."""
+        if self.by_column:
+            out[first : first + columns.size] = self._stored[0][columns]
+            return
+        from .kernels.units import take_columns
+
+        take_columns(self._stored[0], columns, out, first)
+
+    def compact_rows(self, columns) -> tuple:
+        """These columns of sparse data, numbered in their order, as the arrays of CSR."""
+        from .kernels import sparse_columns
+
+        if not self.by_column:
+            place = np.full(self.p, -1, dtype=np.int32)
+            place[columns] = np.arange(columns.size)
+            # one more than there can be: an entry that is left out is written, and then written over
+            room = self._column_counts[columns].sum() + 1
+            values, places, ends = np.empty(room), np.empty(room, np.int32), np.empty(self.n + 1, np.int64)
+            sparse_columns.compact(*self._stored, place, values, places, ends)
+            return values, places, ends
+        data, indices, indptr = self._stored
+        counts = np.diff(indptr)[columns]
+        ends = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
+        entries = np.repeat(indptr[columns] - ends[:-1], counts) + np.arange(ends[-1])
+        turned = np.empty(ends[-1]), np.empty(ends[-1], np.int32), np.empty(self.n + 1, np.int64)
+        sparse_columns.turn(data[entries], indices[entries], ends, *turned)
+        return turned
+
+    @functools.cached_property
+    def _column_counts(self) -> np.ndarray:
+        """Stored entries of every column of CSR data."""
+        return np.bincount(self._stored[1], minlength=self.p)
 
     @property
     def halves(self) -> bool:
@@ -86,7 +181,7 @@ class Rows:
             memory = np.empty(self.stored, dtype=np.float32)
         weakref.finalize(self, _keep, memory)
         copy = memory[: self.stored].reshape(self.n, self.p)
-        copy[:] = self.arrays[0]
+        copy[:] = self.dense
         return (_read_only(copy),)
 
     def __getstate__(self):
@@ -96,6 +191,8 @@ class Rows:
     @np.errstate(over="ignore", invalid="ignore")
     def _mean_squares(self) -> np.ndarray:
         """Mean of the square of each column, without a copy of X."""
+        if self.by_column:
+            return self._sums_of_columns() / self.n
         total = np.zeros(self.p)
         if self.stored > _MANY:
             from .kernels import rows
@@ -117,6 +214,18 @@ class Rows:
                 total += np.einsum("ij,ij->j", part, part, dtype=float)
         return total / self.n
 
+    def _sums_of_columns(self):
+        """Sums of squares of the columns, which are stored one after another."""
+        if self.sparse:
+            squares = self._stored[0].astype(float) ** 2
+            column = np.repeat(np.arange(self.p), np.diff(self._stored[2]))
+            return np.bincount(column, squares, minlength=self.p)
+        total, step = np.empty(self.p), max(1, _CHUNK // max(self.n, 1))
+        for first in range(0, self.p, step):
+            part = self._stored[0][first : first + step]
+            total[first : first + step] = np.einsum("ij,ij->i", part, part, dtype=float)
+        return total
+
 
 def _keep(memory):
     """For the next data, unless there is some already."""
@@ -132,7 +241,7 @@ def _as_matrix(X):
             raise ValueError(f"X has {X.ndim} dimension(s); it must have two")
         if X.dtype.kind not in "biuf":
             raise ValueError(f"X has dtype {X.dtype}; it must be real numbers")
-        if X.format != "csr":
+        if X.format not in ("csr", "csc"):
             X = X.tocsr()
         _check_indices(X)
         if _has_duplicates(X):
@@ -148,10 +257,10 @@ def _as_matrix(X):
             raise ValueError(f"X has dtype {X.dtype}; it must be real numbers")
         if X.dtype not in (np.float32, np.float64) or not X.dtype.isnative:
             return np.ascontiguousarray(X, dtype=float)
-        if not X.flags.c_contiguous:
+        if not (X.flags.c_contiguous or X.flags.f_contiguous):
             raise ValueError(
-                f"X is not C-contiguous (strides {X.strides}); rows must be stored one after another. "
-                "Pass np.ascontiguousarray(X) (a copy), or build X row by row"
+                f"X is neither C- nor Fortran-contiguous (strides {X.strides}); rows or columns must be stored one after "
+                "another. Pass np.ascontiguousarray(X) (a copy)"
             )
         return X
     from sklearn.utils.validation import check_array
@@ -167,20 +276,22 @@ def _check_indices(X):
     back = np.flatnonzero(np.diff(X.indptr) < 0)
     if back.size:
         raise ValueError(f"X.indptr[{back[0] + 1}] is below X.indptr[{back[0]}]; it must not decrease")
-    if X.indices.size and (X.indices.min() < 0 or X.indices.max() >= X.shape[1]):
-        k = np.flatnonzero((X.indices < 0) | (X.indices >= X.shape[1]))[0]
-        raise ValueError(f"X.indices[{k}] is {X.indices[k]}; columns are numbered 0 to {X.shape[1] - 1}")
+    count, what = (X.shape[0], "rows") if X.format == "csc" else (X.shape[1], "columns")
+    if X.indices.size and (X.indices.min() < 0 or X.indices.max() >= count):
+        k = np.flatnonzero((X.indices < 0) | (X.indices >= count))[0]
+        raise ValueError(f"X.indices[{k}] is {X.indices[k]}; {what} are numbered 0 to {count - 1}")
 
 
 def _has_duplicates(X):
-    """Whether a row names a column twice; the order of the columns does not matter."""
+    """Whether a row names a column twice (or a column a row); the order does not matter."""
     if X.has_canonical_format:
         return False
-    step = max(1, _CHUNK * X.shape[0] // max(X.nnz, 1))
-    for first in range(0, X.shape[0], step):
+    lines, count = X.shape if X.format == "csr" else X.shape[::-1]
+    step = max(1, _CHUNK * lines // max(X.nnz, 1))
+    for first in range(0, lines, step):
         bounds = X.indptr[first : first + step + 1]
         rows = np.repeat(np.arange(bounds.size - 1), np.diff(bounds))
-        keys = rows * np.int64(X.shape[1]) + X.indices[bounds[0] : bounds[-1]]
+        keys = rows * np.int64(count) + X.indices[bounds[0] : bounds[-1]]
         if np.unique(keys).size < keys.size:
             return True
     return False
@@ -207,6 +318,8 @@ def _check_finite(X, sparse):
         if sparse:
             k = first + place[0]
             row, column = np.searchsorted(X.indptr, k, side="right") - 1, X.indices[k]
+            if X.format == "csc":
+                row, column = column, row
         else:
             row, column = first + place[0], place[1]
         raise ValueError(f"X[{row}, {column}] is {part[tuple(place)]}; X must be finite")

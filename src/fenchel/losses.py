@@ -33,6 +33,7 @@ class Loss:
     kernel: str | None = None
     scalar_step = None
     smoothness: float | None = None  # L: the gradient is L-Lipschitz; None where it is not
+    quadratic = False  # whether the curvature is 1 everywhere
     attained = True  # whether some score has the least value
 
     @property
@@ -58,6 +59,17 @@ class Loss:
         score = np.asarray(score, dtype=float)
         h = _DIFFERENCE * np.maximum(np.abs(score), 1.0)
         return np.maximum(self.gradient(score + h, target) - self.gradient(score - h, target), 0.0) / (2 * h)
+
+    def sums(self, score, target, weight) -> tuple[float, np.ndarray, np.ndarray]:
+        """The weighted sum of f over vectors, with weighted slopes and curvatures; an empty `weight` counts as ones."""
+        with np.errstate(over="ignore", invalid="ignore"):
+            value, slope = self.value(score, target), self.gradient(score, target)
+            bend = self.curvature(score, target)
+        if not weight.size:
+            return float(np.sum(value)), np.asarray(slope, dtype=float), np.asarray(bend, dtype=float)
+        some = weight > 0  # elsewhere the loss may overflow
+        return tuple(np.where(some, weight * part, 0.0) if k else float(np.sum((weight * part)[some]))
+                     for k, part in enumerate((value, slope, bend)))  # fmt: skip
 
     def conjugate(self, dual, target):
         """f*(x; t), elementwise; infinite outside the domain."""
@@ -268,6 +280,12 @@ class Logistic(Loss):
         small = np.exp(-np.abs(np.asarray(score) * target))
         return small / (1.0 + small) ** 2
 
+    def sums(self, score, target, weight):
+        from .kernels.loss_sums import logistic
+
+        slope, bend = np.empty_like(score), np.empty_like(score)
+        return logistic(score, target, weight, slope, bend), slope, bend
+
     def domain(self, target):
         target = np.asarray(target, dtype=float)
         return np.minimum(-target, 0.0), np.maximum(-target, 0.0)
@@ -313,6 +331,7 @@ class Squared(_Tube):
 
     _smoothing = 1.0
     smoothness = 1.0
+    quadratic = True
 
     def value(self, score, target):
         return 0.5 * (np.asarray(score) - target) ** 2

@@ -9,6 +9,7 @@ A penalty of your own defines `value`, `prox`, `conjugate` and `gauge`, in plain
 from __future__ import annotations
 
 import copy
+import dataclasses
 import functools
 import inspect
 import itertools
@@ -19,6 +20,20 @@ import scipy.sparse as sp
 from .maps import Copies, Identity, MadeMap, Map, Matrix, _count, finite_vector, index_array, repeated
 
 _TINY = 1e-12  # rounding slack of a dual constraint, relative to its radius
+
+
+@dataclasses.dataclass(frozen=True)
+class UnitForm:
+    """A penalty that falls into units: sum_j weights_j |u_j| on lower <= u <= upper, plus norms_g |u_g|_2 for groups.
+
+    `labels` numbers the group of every coordinate, groups one after another; None where there are no groups.
+    """
+
+    weights: np.ndarray
+    lower: np.ndarray
+    upper: np.ndarray
+    labels: np.ndarray | None = None
+    norms: np.ndarray | None = None
 
 
 class Penalty:
@@ -109,6 +124,10 @@ class Penalty:
     def restore(self, at, u):
         """A point close to `at` with the structure of u, a prox, beyond zeros and ties; `at` itself if none is."""
         return at
+
+    def unit_form(self, d: int) -> UnitForm | None:
+        """The function as a sum over single coordinates and groups of them; None where it is no such sum."""
+        return None
 
     # -- parameters, as scikit-learn wants them ------------------------------------------------------
 
@@ -327,6 +346,9 @@ class Separable(Penalty):
             return np.zeros(0, dtype=np.int64)
         side = np.where(np.isinf(self.upper), y, 0.0) + np.where(np.isinf(self.lower), -y, 0.0)
         return np.flatnonzero((self.weights == 0) & (side > 0))
+
+    def unit_form(self, d):
+        return UnitForm(self.weights, self.lower, self.upper)
 
     def keep(self, some):
         return Separable(self.weights[some], self.lower[some], self.upper[some])
@@ -632,6 +654,11 @@ class GroupL2(_Groups):
         return np.sqrt(np.add.reduceat(u * u, self.bounds[:-1]))
 
     _dual_norms = _norms
+
+    def unit_form(self, d):
+        if not self._local:
+            return None
+        return UnitForm(np.zeros(d), *_free(d), labels=self.units(d), norms=np.asarray(self.weights, dtype=float))
 
     def local(self, u):
         if not self._local:

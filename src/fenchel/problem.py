@@ -13,6 +13,8 @@ import copy
 import dataclasses
 import functools
 import hashlib
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -26,6 +28,7 @@ from .penalty_blocks import Block, scale_blocks, unit_blocks
 
 _CHUNK = 1 << 16  # visits looked at together
 _ROUNDING = 1e-11  # relative to the terms of a sum
+_BALANCED = 1e-14  # of the terms of a sum over all rows: what counts as a sum of zero
 _NONE = np.zeros(0, dtype=np.int64)
 _INSIDE = 0.5  # of a model's error: how far what it foresees of x may be outside the domain of the loss
 _MOST_FREE = 1000  # unpenalised directions that a certificate will repair
@@ -169,9 +172,16 @@ class Problem:
             other.blocks = blocks
         else:
             other._set_blocks(blocks)
-        for cached in ("_dual_at_zero", "fingerprint", "zero_answer"):
+        for cached in ("_dual_at_zero", "fingerprint", "zero_answer", "_remembered"):
             other.__dict__.pop(cached, None)
         return other
+
+    def remembered(self, what: str, make: Callable[[], Any]) -> Any:
+        """What somebody derives from this very problem, made once."""
+        store = self.__dict__.setdefault("_remembered", {})
+        if what not in store:
+            store[what] = make()
+        return store[what]
 
     @property
     def d(self) -> int:
@@ -202,18 +212,41 @@ class Problem:
 
     def scores(self, w) -> np.ndarray:
         """z_i'w for every visit."""
+        w = _vector("w", w, self.size)
+        if self._by_products:
+            return self._products(w)
         from .kernels import rows
 
-        w = _vector("w", w, self.size)
         out = np.empty(self.visits)
         rows.scores(self.data.arrays, self.layout, w, out)
         return out
 
+    @property
+    def _by_products(self):
+        """Whether the columns of the data are stored, so that single rows would have to be made from them."""
+        return self.data.by_column and not self.layout[2].size
+
+    def _products(self, w):
+        """`scores` by products with all of the data."""
+        out = np.empty((self.n, self.vectors))
+        for k, part in enumerate(w.reshape(self.vectors, self.p + 1)):
+            out[:, k] = self.data.times(part[:-1]) + part[-1]
+        return out.ravel()
+
+    def _sums(self, x):
+        """`combine` by products with all of the data."""
+        out = np.empty((self.vectors, self.p + 1))
+        for k, part in enumerate(x.reshape(self.n, self.vectors).T):
+            out[k, :-1], out[k, -1] = self.data.transposed_times(part), part.sum()
+        return out.ravel()
+
     def combine(self, x) -> np.ndarray:
         """Z x, with the sum of x in the intercept slots."""
+        x = _vector("x", x, self.visits)
+        if self._by_products:
+            return self._sums(x)
         from .kernels import rows
 
-        x = _vector("x", x, self.visits)
         out = np.zeros(self.size)
         rows.combine(self.data.arrays, self.layout, x, out)
         return out
@@ -224,9 +257,11 @@ class Problem:
 
     def sweep(self, w, x) -> tuple[np.ndarray, np.ndarray]:
         """`scores` of w and `gradient_sum` of x, for one read of the data."""
+        w, x = _vector("w", w, self.size), _vector("x", x, self.visits)
+        if self._by_products:
+            return self._products(w), self._mask(self._sums(x))
         from .kernels import rows
 
-        w, x = _vector("w", w, self.size), _vector("x", x, self.visits)
         product, out = np.empty(self.visits), np.zeros(self.size)
         rows.sweep(self.data.arrays, self.layout, x, out, w, product)
         return product, self._mask(out)
@@ -452,9 +487,10 @@ class Problem:
         scale = self._row_sums * np.linalg.norm(x)
         left = (zx + self.adjoint @ y)[self.feature_slots]
         for _ in range(3):
-            # B B' may be badly conditioned, but y is not large: a second solve mends the first
-            y = y - self.map @ self.gram.solve(left)
-            left = (zx + self.adjoint @ y)[self.feature_slots]
+            if np.abs(left).max(initial=0.0) > 0:
+                # B B' may be badly conditioned, but y is not large: a second solve mends the first
+                y = y - self.map @ self.gram.solve(left)
+                left = (zx + self.adjoint @ y)[self.feature_slots]
             if np.all(np.abs(left) <= _ROUNDING * (scale + self._sums_of_sizes(y))):
                 break
         else:
@@ -527,6 +563,25 @@ class Problem:
         near = np.linalg.norm(inside - wanted) <= _INSIDE * np.linalg.norm(true - wanted)
         return inside if near else None
 
+    def centred(self, x) -> np.ndarray:
+        """x moved within its domain so that it sums to zero for every output, as an intercept asks for.
+
+        Every row moves in proportion to its distance to the ends of its domain (1 at the most); where that does not
+        suffice, the heavier sign is shrunk. Nothing is moved where there is no intercept.
+        """
+        if not self.fit_intercept:
+            return x
+        outputs = self.layout[0]
+        low, high = self._domain()
+        open_ended = bool(np.all(np.isinf(low)) and np.all(np.isinf(high))) and not self.weight.size
+        parts = []
+        for k in range(outputs):
+            part = x[k::outputs]
+            parts.append(
+                part - part.mean() if open_ended else _summing_to_zero(part, low[k::outputs], high[k::outputs])
+            )
+        return parts[0] if outputs == 1 else np.column_stack(parts).ravel()
+
     def _balance(self, x, zx, y=None, zeroed=_NONE):
         """x moved so that unpenalised directions (and y on `zeroed`) carry no gradient.
 
@@ -551,7 +606,7 @@ class Problem:
             along = np.column_stack([along, extra])
             goal = np.concatenate([goal, y[zeroed]])
             scale = np.concatenate([scale, np.abs(extra).T @ np.abs(x)])
-        if not goal.size or np.all(np.abs(goal) <= 1e-15 * scale):
+        if not goal.size or np.all(np.abs(goal) <= _BALANCED * scale):
             return x, zx
         low, high = self._domain()
         start = x
@@ -563,7 +618,7 @@ class Problem:
             moved = np.clip(x + move, low, high)
             left = goal - along.T @ (moved - x)
             x = moved
-            if np.all(np.abs(left) <= 1e-14 * scale):
+            if np.all(np.abs(left) <= _BALANCED * scale):
                 return x, self.gradient_sum(x)
             size = np.maximum(scale, 1e-300)  # an empty column asks for nothing
             if np.linalg.norm(left / size) > 0.9 * np.linalg.norm(goal / size):
@@ -707,6 +762,25 @@ class Problem:
         """s_i f'(u_i): the dual variables that belong to these scores."""
         slope = self.loss.gradient(scores, self.target)
         return np.asarray(self._weights() * slope, dtype=float)
+
+
+def _summing_to_zero(x, low, high):
+    """See :meth:`Problem.centred`."""
+    start, scale = x, np.abs(x).sum()
+    for _ in range(30):
+        total = x.sum()
+        if abs(total) <= _BALANCED * scale:
+            return x
+        room = np.maximum(np.minimum(np.minimum(x - low, high - x), 1.0), 0.0)
+        across = room.sum()
+        moved = np.clip(x - room * (total / across), low, high) if across > 0 else x
+        if abs(moved.sum()) > 0.9 * abs(total):
+            break
+        x = moved
+    up, down = start[start > 0].sum(), -start[start < 0].sum()
+    if not (up and down):
+        return np.zeros_like(start)
+    return np.where(start > 0, start * min(1.0, down / up), start * min(1.0, up / down))
 
 
 def _numbered(labels):

@@ -1,0 +1,1 @@
+"""Quadratic models of the loss on the coefficients of a round."""

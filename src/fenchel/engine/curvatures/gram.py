@@ -1,0 +1,112 @@
+r"""The Gram matrix of a round's columns, weighted by the curvature of the loss and kept while that changes little.
+
+With h the curvatures of the rows and an intercept that follows the other coefficients, the model's curvature is
+
+.. math:: G = X^\top \left(D - \frac{h h^\top}{\sum h}\right) X / n + \mathrm{diag}(r), \qquad D = \mathrm{diag}(h)
+
+where r is the quadratic part of the penalty. Columns that join are added at the curvature of the others (it lags), and
+the whole is made anew when somebody asks for it.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..restrictions.columns import Columns
+from ..units import Index, Vector
+
+
+class LaggedGram:
+    """The matrix G for several outputs, whose coefficients do not meet in the loss.
+
+    Attributes
+    ----------
+    matrix : array; its first `count` rows and columns are G
+    centres : X'h / n for every coefficient, in units of the mean curvature `heights` of its output
+    curvature : the row curvatures that G was made with, (outputs, n); None before
+    """
+
+    def __init__(self, n: int, intercept: bool, constant: bool, dtype: type = np.float64) -> None:
+        self.n, self.intercept, self.constant, self.dtype = n, intercept, constant, dtype
+        self.matrix = np.empty((0, 0), dtype=dtype)
+        self.centres = np.zeros(0)
+        self.ridge = np.zeros(0)
+        self.heights = np.ones(1)
+        self.curvature: Vector | None = None
+        self.count = 0
+
+    def forget(self) -> None:
+        """The next call of `extend` makes all of it."""
+        self.count = 0
+
+    def keep(self, places: Index) -> None:
+        """Drop all coefficients but these."""
+        if places.size and places[-1] >= self.count:
+            self.count = 0
+        if self.count:
+            self.matrix[: places.size, : places.size] = self.matrix[np.ix_(places, places)]
+            self.centres, self.ridge = self.centres[places], self.ridge[places]
+            self.count = places.size
+
+    def extend(self, parts: list[Columns], where: list[Index], curvature: Vector, ridge: Vector) -> bool:
+        """Make the rows that are missing; returns whether all were. `where` places each output's columns in G."""
+        total, fresh = ridge.size, self.count == 0
+        if fresh:
+            self.curvature = curvature.copy()
+            self.heights = np.maximum(curvature.mean(axis=1), 1e-300)
+        if self.count < total:
+            self._grow(total)
+            assert self.curvature is not None
+            self.centres = np.concatenate([self.centres[: self.count], np.zeros(total - self.count)])
+            self.ridge = np.concatenate([self.ridge[: self.count], np.zeros(total - self.count)])
+            for output, (part, places) in enumerate(zip(parts, where, strict=True)):
+                self._make(part, places, self.curvature[output], output, len(parts) == 1)
+            self.count = total
+        change = np.flatnonzero(ridge != self.ridge)
+        self.matrix[change, change] += (ridge - self.ridge)[change]
+        self.ridge = ridge.copy()
+        return fresh
+
+    def _make(self, part: Columns, places: Index, curvature: Vector, output: int, alone: bool) -> None:
+        """The rows of one output: its columns are in the order of its coefficients."""
+        first = int(np.searchsorted(places, self.count))
+        weight = None if self.constant and np.all(curvature == 1.0) else curvature
+        if alone:
+            block = self.matrix[: part.count, : part.count] if len(self.matrix) > part.count else self.matrix
+            own = self.matrix
+        else:
+            own = block = np.empty((part.count, part.count), dtype=self.dtype)
+            if first:
+                block[:first, :first] = self.matrix[np.ix_(places[:first], places[:first])] * self.n
+        part.gram(weight, first, own)
+        block = own[: part.count, : part.count]
+        block[first:] /= self.n
+        block[:first, first:] /= self.n
+        if self.intercept:
+            centre = part.centre(weight, first) / self.n
+            self.centres[places[first:]] = centre
+            whole = self.centres[places]
+            lift = np.outer(centre / self.heights[output], whole)
+            block[first:] -= lift
+            block[:first, first:] -= lift[:, :first].T
+        if not alone:
+            if first:
+                block[:first, :first] /= self.n
+            new = places[first:]
+            self.matrix[new, :] = 0.0
+            self.matrix[:, new] = 0.0
+            self.matrix[np.ix_(places, places)] = block
+
+    def _grow(self, total: int) -> None:
+        if len(self.matrix) >= total:
+            return
+        size = max(total, min(2 * len(self.matrix), total + 1024)) if self.count else max(total, 16)
+        matrix = np.zeros((size, size), dtype=self.dtype)
+        matrix[: self.count, : self.count] = self.matrix[: self.count, : self.count]
+        self.matrix = matrix
+
+    def change(self, curvature: Vector) -> float:
+        """By how much the rows' curvatures differ from those in G, as a share of their sum."""
+        if self.curvature is None:
+            return np.inf
+        return float(np.abs(curvature - self.curvature).sum() / max(self.curvature.sum(), 1e-300))

@@ -1,0 +1,1 @@
+"""Solvers of a round's quadratic model."""

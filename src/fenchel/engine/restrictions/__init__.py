@@ -1,0 +1,1 @@
+"""On which coefficients a round works: some columns of the data, or all of them."""

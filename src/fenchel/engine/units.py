@@ -1,0 +1,292 @@
+"""What a penalty looks like where it falls into units that share no feature.
+
+A *unit* is one coefficient or a group of them. Its part of the penalty is
+
+    norm |w_g|_2 + sum_j l1_j |w_j| + ridge_j w_j^2 / 2      on  lower <= w <= upper
+
+which covers the l1 norm with weights, elastic nets, disjoint groups, sparse groups, bounds, and features without a
+penalty. Coefficients are numbered output after output, as in ``Problem.unpack``.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+if TYPE_CHECKING:
+    from ..problem import Problem
+
+Vector = npt.NDArray[np.float64]
+Index = npt.NDArray[np.int64]
+
+
+@dataclasses.dataclass(frozen=True)
+class Units:
+    """The penalty of a problem, unit by unit; alpha is in the weights.
+
+    Attributes
+    ----------
+    l1, ridge, lower, upper : vectors, one entry per coefficient
+    norm : vector, one entry per unit; 0 where the unit has no norm of its own
+    members, start : the coefficients of unit k are members[start[k]:start[k + 1]]
+    label : the unit of every coefficient
+    alone : whether every unit is one coefficient without a norm
+    free : units whose coefficients have neither penalty nor bound
+    """
+
+    l1: Vector
+    ridge: Vector
+    lower: Vector
+    upper: Vector
+    norm: Vector
+    members: Index
+    start: Index
+    label: Index
+    alone: bool
+    free: Index
+
+    @property
+    def count(self) -> int:
+        return int(self.norm.size)
+
+    def times(self, factor: float) -> Units:
+        """The penalty multiplied; bounds stay where they are."""
+        if factor == 1.0:
+            return self
+        return dataclasses.replace(self, l1=factor * self.l1, ridge=factor * self.ridge, norm=factor * self.norm)
+
+    def of_coefficients(self, units: Index) -> tuple[Index, Index]:
+        """The coefficients of these units one after another, and where each begins."""
+        if self.alone:
+            return units, np.arange(units.size + 1)
+        sizes = np.diff(self.start)[units]
+        start = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+        places = np.repeat(self.start[units] - start[:-1], sizes) + np.arange(start[-1])
+        return self.members[places], start
+
+    def local(self, units: Index) -> Units:
+        """These units alone, in this order, with coefficients numbered anew."""
+        members, start = self.of_coefficients(units)
+        each = np.arange(members.size)
+        label = each if self.alone else np.repeat(np.arange(units.size), np.diff(start))
+        return Units(self.l1[members], self.ridge[members], self.lower[members], self.upper[members], self.norm[units],
+                     each, start, label, self.alone, np.flatnonzero(np.isin(units, self.free)))  # fmt: skip
+
+    def value(self, w: Vector) -> float:
+        """The penalty without its quadratic, inside the bounds."""
+        total = float(self.l1 @ np.abs(w))
+        if not self.alone:
+            total += float(self.norm @ self.sizes(w))
+        return total
+
+    def sizes(self, w: Vector) -> Vector:
+        """The Euclidean norm of every unit."""
+        if self.alone:
+            return np.abs(w)
+        return np.asarray(np.sqrt(np.add.reduceat(np.square(w[self.members]), self.start[:-1])))
+
+    def beyond(self, slope: Vector) -> Vector:
+        """What the l1 weights, and bounds of zero, leave of the slopes -c: what a unit's norm has to hold."""
+        return np.maximum(self._pull(slope) - self.l1, 0.0)
+
+    def _pull(self, slope: Vector) -> Vector:
+        """The size of the slopes, none where a bound of zero is in the way."""
+        pull = np.abs(slope)
+        if self._bounded:
+            pull[((slope > 0) & (self.upper <= 0)) | ((slope < 0) & (self.lower >= 0))] = 0.0
+        return pull
+
+    def scores(self, slope: Vector) -> Vector:
+        """How hard the slopes pull at units that are zero; above 1 such a unit leaves zero."""
+        with np.errstate(divide="ignore", invalid="ignore"):
+            if self.alone:
+                pull = self._pull(slope)
+                scores = pull / self.l1
+                return np.where(pull > 0, scores, 0.0) if self._unweighted else scores
+            first = self.members[self.start[:-1]]
+            pull = self._pull(slope)[first]
+            single = np.where(pull > 0, pull / self.l1[first], 0.0)
+            return np.where(self.norm > 0, self.sizes(self.beyond(slope)) / self.norm, single)
+
+    @functools.cached_property
+    def _bounded(self) -> bool:
+        return bool(np.isfinite(self.lower).any() or np.isfinite(self.upper).any())
+
+    @functools.cached_property
+    def _unweighted(self) -> bool:
+        return bool(np.any(self.l1 == 0))
+
+    def scaling(self, slope: Vector) -> float:
+        """The largest share s <= 1 of the slopes that the penalty can hold (its gauge is at most 1), quadratics and
+        finite bounds left out."""
+        hold = self._held(slope)
+        if self.alone:
+            over = hold > self.l1
+            return float((self.l1[over] / hold[over]).min(initial=1.0)) if over.any() else 1.0
+        share = 1.0
+        over = np.flatnonzero(self.sizes(self._beyond_of(hold)) > self.norm)
+        for k in over:
+            members = self.members[self.start[k] : self.start[k + 1]]
+            share = min(share, _held_share(hold[members], self.l1[members], self.norm[k], share))
+        return share
+
+    def _held(self, slope: Vector) -> Vector:
+        """The size of the slopes where only weights hold them: no quadratic, and no bound on that side."""
+        if self.alone and not self._bounded and not self._unweighted and not self.ridge.any():
+            return np.abs(slope)
+        open_side = np.where(slope > 0, np.isinf(self.upper), np.isinf(self.lower))
+        return np.where(open_side & (self.ridge == 0) & self._weighed, np.abs(slope), 0.0)
+
+    @functools.cached_property
+    def _weighed(self) -> npt.NDArray[np.bool_]:
+        """Coefficients whose slope some weight can hold."""
+        return (self.l1 > 0) | (self.norm[self.label] > 0)
+
+    def unheld(self, slope: Vector) -> Vector:
+        """The slopes that nothing holds, neither a weight, a quadratic nor a bound: zero at an answer."""
+        if not self._unweighted:
+            return np.zeros(slope.size)
+        open_side = np.where(slope > 0, np.isinf(self.upper), np.isinf(self.lower))
+        return np.where(open_side & (self.ridge == 0) & ~self._weighed, slope, 0.0)
+
+    def _beyond_of(self, size: Vector) -> Vector:
+        return np.maximum(size - self.l1, 0.0)
+
+    def conjugate(self, slope: Vector) -> float:
+        """The conjugate at slopes that the penalty can hold, quadratics and finite bounds included."""
+        left = np.maximum(np.abs(slope) - self.l1, 0.0)
+        if not left.any():
+            return 0.0
+        total = 0.0
+        bound = np.where(slope > 0, self.upper, -self.lower)
+        sure = (left > 0) & ((self.ridge > 0) | np.isfinite(bound))
+        if self.alone:
+            with np.errstate(divide="ignore", invalid="ignore"):
+                far = np.minimum(np.where(self.ridge > 0, left / self.ridge, np.inf), bound)[sure]
+            return float(np.sum(far * (left[sure] - 0.5 * self.ridge[sure] * far)))
+        left[~sure] = 0.0
+        left[bound <= 0] = 0.0
+        size = self.sizes(left)
+        over = np.flatnonzero(size > self.norm)
+        ridge = self.ridge[self.members[self.start[over]]]
+        beyond = size[over] - self.norm[over]
+        with np.errstate(divide="ignore", invalid="ignore"):
+            total = float(np.sum(np.where(ridge > 0, 0.5 * beyond**2 / ridge, 0.0)))
+        return total
+
+
+def _held_share(size: Vector, l1: Vector, norm: float, share: float) -> float:
+    """The largest s with |(s size - l1)_+| <= norm, by bisection from above; a little less at the most."""
+    low, high = 0.0, share
+    if np.linalg.norm(np.maximum(high * size - l1, 0.0)) <= norm:
+        return share
+    for _ in range(60):
+        middle = 0.5 * (low + high)
+        if np.linalg.norm(np.maximum(middle * size - l1, 0.0)) <= norm:
+            low = middle
+        else:
+            high = middle
+        if high - low <= 1e-15:
+            break
+    return low
+
+
+def units_of(problem: Problem) -> Units | str:
+    """The units of a problem's penalty, or the reason why it does not fall into units; found once for a problem."""
+    return problem.remembered("units of the penalty", lambda: _units_of(problem))
+
+
+def _units_of(problem: Problem) -> Units | str:
+    count = problem.vectors * problem.p
+    l1, ridge = np.zeros(count), np.zeros(count)
+    lower, upper = np.full(count, -np.inf), np.full(count, np.inf)
+    group, norms = np.full(count, -1, dtype=np.int64), [np.zeros(0)]
+    known = 0
+    for block, first, last in problem._parts():
+        form = block.function.unit_form(block.d)
+        if form is None:
+            return f"{type(block.function).__name__} does not fall into single coefficients and groups of them"
+        rows = slice(problem.map.indptr[first], problem.map.indptr[last])
+        if np.any(np.diff(problem.map.indptr[first : last + 1]) != 1):
+            return "the penalty looks at combinations of features"
+        feature, entry = problem.map.indices[rows].astype(np.int64), problem.map.data[rows]
+        if np.any(entry == 0) or np.bincount(feature, minlength=1).max() > 1:
+            return "a feature stands in several places of one part of the penalty"
+        size = np.abs(entry)
+        l1[feature] += block.scale * size * form.weights
+        ridge[feature] += block.ridge * entry**2
+        if np.isfinite(form.lower).any() or np.isfinite(form.upper).any():
+            ends = np.sort(np.array([form.lower / entry, form.upper / entry]), axis=0)
+            lower[feature] = np.maximum(lower[feature], ends[0])
+            upper[feature] = np.minimum(upper[feature], ends[1])
+        if form.labels is not None:
+            if np.any(group[feature] >= 0):
+                return "groups overlap"
+            steps = np.concatenate([[0], np.cumsum(np.bincount(form.labels))])
+            if np.any(size != size[steps[form.labels]]):
+                return "features of one group have different scales"
+            group[feature] = known + form.labels
+            norms.append(block.scale * size[steps[:-1]] * form.norms)
+            known += form.norms.size
+    if np.any(lower > 0) or np.any(upper < 0):
+        return "zero is out of bounds"
+    return _assembled(l1, ridge, lower, upper, group, np.concatenate(norms))
+
+
+def _assembled(l1: Vector, ridge: Vector, lower: Vector, upper: Vector, group: Index, norms: Vector) -> Units | str:
+    count = l1.size
+    bare = (l1 == 0) & (ridge == 0) & np.isinf(lower) & np.isinf(upper)
+    if not norms.size:
+        each = np.arange(count)
+        return Units(l1, ridge, lower, upper, np.zeros(count), each, np.arange(count + 1), each, True,
+                     np.flatnonzero(bare))  # fmt: skip
+    inside = group >= 0
+    finite = inside & ((np.isfinite(lower) & (lower != 0)) | (np.isfinite(upper) & (upper != 0)))
+    if finite.any():
+        return "bounds other than zero inside a group"
+    label = np.where(inside, group, norms.size + np.cumsum(~inside) - 1)
+    norm = np.concatenate([norms, np.zeros(count - np.count_nonzero(inside))])
+    used, label = np.unique(label, return_inverse=True)
+    norm = norm[used]
+    members = np.argsort(label, kind="stable").astype(np.int64)
+    start = np.concatenate([[0], np.cumsum(np.bincount(label))]).astype(np.int64)
+    first = members[start[:-1]]
+    if np.any(ridge[members] != np.repeat(ridge[first], np.diff(start))):
+        return "a quadratic that differs inside a group"
+    free = np.flatnonzero((norm == 0) & bare[first])
+    return Units(l1, ridge, lower, upper, norm, members, start, label.astype(np.int64), False, free)
+
+
+def dual_variables(problem: Problem, units: Units, zx: Vector) -> Vector:
+    """y with Z x + B y = 0, split between the blocks so that as long a part of it as possible is feasible.
+
+    `zx` is Z x on all slots. A coefficient that one block weighs and another one groups gives the first what its weight
+    holds, at the length to which the certificate will scale.
+    """
+    left = -zx[problem.feature_slots] / problem.n
+    share = units.scaling(left)
+    y = np.zeros(problem.d)
+    parts: list[tuple[Any, slice, Index, Vector]] = []
+    shared = np.zeros(left.size, dtype=np.int64)
+    for block, first, last in problem._parts():
+        rows = slice(problem.map.indptr[first], problem.map.indptr[last])
+        feature = problem.map.indices[rows].astype(np.int64)
+        shared[feature] += 1
+        parts.append((block, slice(first, last), feature, problem.map.data[rows]))
+    # blocks that weigh single coefficients take their share first, groups what is left
+    parts.sort(key=lambda part: part[0].function.unit_form(part[0].d).labels is not None)
+    for block, place, feature, entry in parts:
+        take = left[feature].copy()
+        some = shared[feature] > 1
+        if some.any():
+            form = block.function.unit_form(block.d)
+            most = block.scale * np.abs(entry) * form.weights / max(share, 1e-300)
+            take[some] = np.clip(take, -most, most)[some]
+        y[place] = problem.n * take / entry
+        left[feature] -= take
+        shared[feature] -= 1
+    return y
