@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from scipy.linalg.lapack import dpotrf, dpotrs
 
-from ..units import Index, Vector
+from ..units import Index, Units, Vector
 
 DEPTH = 5  # passes that an extrapolation looks back on; more cost memory and gain little
 MANY = 100  # coefficients in the support from which extrapolation pays for its Python
@@ -32,6 +32,12 @@ class LocalPenalty:
     start: Index
     norm: Vector
 
+    @classmethod
+    def of(cls, units: Units) -> LocalPenalty:
+        """Of units that stand one after another."""
+        none = units.start[:0], units.norm[:0]
+        return cls(units.l1, units.lower, units.upper, *(none if units.alone else (units.start, units.norm)))
+
     @property
     def grouped(self) -> bool:
         return bool(self.norm.size)
@@ -48,11 +54,14 @@ class LocalPenalty:
 
 
 class ModelDescent:
-    """Minimise  q'd + d'Gd/2 + penalty(v + d); `prices` are nanoseconds of the operations."""
+    """Minimise  q'd + d'Gd/2 + penalty(v + d).
 
-    def __init__(self, prices: Any) -> None:
-        self.prices = prices
-        self.factors = 0
+    `prices` are nanoseconds of the operations; `patience` is the share of a factor's price that descent may cost before
+    Newton's method is asked.
+    """
+
+    def __init__(self, prices: Any, patience: float = 1.0) -> None:
+        self.prices, self.patience = prices, patience
 
     def solve(self, G: Any, q: Vector, v: Vector, penalty: LocalPenalty, target: float, most: int = 400) -> float:
         """Bring v (and q with it) so far that the model's gap is at most `target`; returns the gap that is left."""
@@ -81,9 +90,8 @@ class ModelDescent:
                 active**3 / 6 * self.prices.potrf + 2 * active * m * self.prices.descent + active**2
                 + 15 * self.prices.call
             )  # fmt: skip
-            if active and spent >= price:
+            if active and spent >= self.patience * price:
                 run.newton()
-                self.factors += 1
                 spent = 0.0
         return gap
 

@@ -1,0 +1,77 @@
+"""What a round had better do, by the prices of the ways: all columns or a working set, a Gram matrix or none, a new one
+or the old.
+
+Counts of passes and rounds here are what such fits usually take. They only weigh one way against another: a wrong count
+costs the difference between two ways that are about equally good.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from .point import Point
+from .restrictions.working_set import BUDGET, WorkingSet
+
+TURNS = 12  # passes of descent that a model takes
+PRODUCTS, PRODUCTS_QUADRATIC = 12, 4  # pairs of products with the set's columns that a fit takes
+LARGEST = 5000  # columns up to which one Gram matrix of all is thought of
+SPREAD = 0.15  # of all columns: the support that is expected before anything is known
+
+
+class Choices:
+    """Prices in nanoseconds, for one fit."""
+
+    def __init__(self, point: Point, prices: Any) -> None:
+        self.point, self.prices, self.data = point, prices, point.data
+        self.entry = prices.csr_pass if self.data.sparse else prices.gemv
+        self.curved = not point.loss.quadratic
+
+    @property
+    def pass_price(self) -> float:
+        """A product with all of the data."""
+        return float(self.data.stored * self.entry * self.point.outputs)
+
+    def may_be_whole(self) -> bool:
+        """Whether a Gram matrix of all columns is possible."""
+        p = self.point.p
+        if self.point.outputs > 1 or self.data.sparse or p > LARGEST:
+            return False
+        return 8 * p * p <= max(BUDGET, self.data.nbytes)
+
+    def whole_is_cheaper(self, support: float, rounds: int) -> bool:
+        """Whether one Gram matrix of all columns costs less than rounds of working sets that end at this support."""
+        n, p, prices = self.point.n, self.point.p, self.prices
+        copied = prices.copy if self.curved else prices.cast
+        made = n * p * copied + n * p * p / 2 * prices.syrk32
+        products = 2 * (PRODUCTS - 2 if self.curved else PRODUCTS_QUADRATIC - 1)
+        whole = (2 if self.curved else 1) * made + products * self.pass_price
+        size = min(p, 1.3 * support if n >= p else 2 * support)
+        gram = n * size * size / 2 * (2 * prices.syrk32 if self.curved else prices.syrk64)
+        products = 2 * (PRODUCTS if self.curved else PRODUCTS_QUADRATIC)
+        some = gram + 2 * n * size * prices.copy + rounds * self.pass_price + products * n * size * prices.gemv
+        return bool(whole <= some)
+
+    def without_gram(self, working: WorkingSet, support: int) -> bool:
+        """Whether descent on sparse columns is cheaper than their Gram matrix and descent on that."""
+        if not self.data.sparse or self.point.outputs > 1:
+            return False
+        part, size, prices = working.columns[0], working.size, self.prices
+        gram = part.pairs * prices.csr_gram + 2.0 * size * size
+        gram += TURNS * size * min(size, max(20, 2 * support)) * prices.descent
+        return bool(TURNS * 1.3 * part.stored * prices.csc_pass + 5 * part.stored < gram or not working.fits(size))
+
+    def worth_a_gram(self, working: WorkingSet, gap: float, goal: float, rate: float, support: int) -> bool:
+        """Whether what is left, at the present rate of a step, costs more than a new Gram matrix."""
+        size, prices, n = working.size, self.prices, self.point.n
+        sparse = self.data.sparse
+        read = working.columns[0].stored if sparse else n * size
+        turn = 2 * read * self.entry + n * prices.loss + 30 * prices.call
+        turn += 10 * size * max(10, support) * prices.descent
+        if sparse:
+            price = sum(part.pairs for part in working.columns) * prices.csr_gram + 2.0 * size * size
+        else:
+            price = n * size * size / 2 * prices.syrk32 + n * size * prices.cast
+        goal = max(goal, 1e-300)
+        left = math.log(max(gap / goal, 1.0001)) / math.log(1 / min(rate, 0.97))
+        return bool(left * turn > price + (2 if gap > 100 * goal else 1) * turn)

@@ -1,0 +1,110 @@
+"""Where a fit is: coefficients and intercepts, and what the rows say there.
+
+Symbols: w coefficients, b intercepts, u scores, f the mean loss, x slopes and h curvatures of the rows (both times their
+weights). Arrays of rows are (outputs, n).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from .units import Index, Units, Vector
+
+if TYPE_CHECKING:
+    from ..problem import Problem
+
+FLAT = 0.25  # of the largest curvature: what every row counts for at first, where the loss has flat parts
+CAREFUL, CARELESS = 0.03, 1e-4  # of it: what a row counts for at least after a step was cut short, and in the end
+_HALVINGS = 30  # of a step; by then rounding decides
+
+
+class Point:
+    """A point of a problem's primal side; its rows are read through products with columns that others keep."""
+
+    def __init__(self, problem: Problem) -> None:
+        self.data, self.loss, self.n, self.p = problem.data, problem.loss, problem.n, problem.p
+        self.outputs, self.intercept = problem.vectors, problem.fit_intercept
+        self.target = np.ascontiguousarray(problem.target.reshape(self.n, self.outputs).T).ravel()
+        self.weight = np.tile(problem.weight, self.outputs) if problem.weight.size else np.zeros(0)
+        self.smooth = float(self.loss.smoothness or 1.0)
+        self.w, self.b = np.zeros(self.outputs * self.p), np.zeros(self.outputs)
+        self.floor = 0.0
+        self.move(np.zeros((self.outputs, self.n)))
+        if not self.loss.quadratic and np.any(self.h == 0):
+            self.floor = FLAT
+
+    def look(self, u: Vector) -> tuple[float, Vector, Vector]:
+        """The mean loss, slopes and curvatures at these scores."""
+        total, x, h = self.loss.sums(u.ravel(), self.target, self.weight)
+        return total / self.n, x.reshape(u.shape), h.reshape(u.shape)
+
+    def move(self, u: Vector) -> None:
+        """Go to these scores."""
+        self.u = u
+        self.f, self.x, self.h = self.look(u)
+
+    def fit_intercepts(self) -> None:
+        """Newton's method for the intercepts alone, each step halved until the loss falls."""
+        if not self.intercept:
+            return
+        for _ in range(20):
+            bend = np.maximum(self.h.mean(axis=1), 1e-3 * self.smooth)
+            step, before = -self.x.mean(axis=1) / bend, self.f
+            for _ in range(_HALVINGS):
+                f, x, h = self.look(self.u + step[:, None])
+                if f < before:
+                    break
+                step = 0.5 * step
+            else:
+                return
+            self.u, self.b = self.u + step[:, None], self.b + step
+            self.f, self.x, self.h = f, x, h
+            if before - f <= 1e-10 * abs(before):
+                return
+
+    def slopes(self, x: Vector) -> Vector:
+        """X'x / n for every coefficient: half a pass over the data."""
+        if self.outputs == 1:
+            return self.data.transposed_times(x[0]) / self.n
+        return np.concatenate([self.data.transposed_times(part) for part in x]) / self.n
+
+    def push(self) -> Vector:
+        """The slope along every intercept."""
+        return np.asarray(self.x.mean(axis=1)) if self.intercept else np.zeros(self.outputs)
+
+    def objective(self, units: Units) -> float:
+        return self.f + units.value(self.w) + 0.5 * float(units.ridge @ np.square(self.w))
+
+    def gap(self, units: Units, slope: Vector, v: Vector, columns: Index | None = None) -> float:
+        """The duality gap of coefficients v whose slopes are -`slope`, the loss's conjugate taken to second order.
+
+        `units` is their penalty. `columns` are their columns, where they are not all of them.
+        """
+        share = units.scaling(slope)
+        own = units.value(v) + 0.5 * float(units.ridge @ np.square(v))
+        own += units.conjugate(share * slope) - share * float(v @ slope)
+        if share < 1.0:
+            bent = np.where(self.h > 0, self.h, self.smooth)
+            own = max(own, 0.0) + 0.5 * (1 - share) ** 2 * float(np.sum(np.square(self.x) / bent)) / self.n
+        unheld = units.unheld(slope)
+        if unheld.any():
+            squares = (
+                np.tile(self.data.mean_squares, self.outputs) if columns is None else self.data.mean_squares[columns]
+            )
+            own += 0.5 * float(np.sum(np.square(unheld) / np.maximum(squares * float(self.h.mean()), 1e-300)))
+        return max(own, 0.0)
+
+    def bend(self) -> Vector:
+        """The curvature of the rows, with a floor where the loss has flat parts: steps stay bounded there."""
+        if not self.floor:
+            return self.h
+        least = self.floor * self.smooth
+        return np.maximum(self.h, least * self.weight.reshape(self.h.shape) if self.weight.size else least)
+
+    def learn(self, taken: float) -> None:
+        """Where the loss has flat parts: a shortened step asks for a more careful model, a whole one for less of it."""
+        if self.floor:
+            careful = min(1.0, max(10 * self.floor, CAREFUL))
+            self.floor = max(0.3 * self.floor, CARELESS) if taken == 1.0 else careful

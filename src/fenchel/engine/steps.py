@@ -1,0 +1,43 @@
+"""How far a step goes: halved until the true objective falls by a share of what the slopes promise (Armijo's rule)."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from .point import Point
+from .restrictions.working_set import WorkingSet
+from .units import Units, Vector
+
+PROMISE = 0.01  # of the decrease that the slopes promise: what a step must bring
+HALVINGS = 30  # at the most; what is left by then is rounding
+
+
+def halved(point: Point, working: WorkingSet, local: Units, old: Vector, new: Vector, slope: Vector, push: Vector,
+           centres: Vector, heights: Vector) -> float:  # fmt: skip
+    """Move the point from the coefficients `old` of the set towards `new`; the share of the way that was taken.
+
+    `slope` and `push` are the loss's slopes along the coefficients and the intercepts. The latter follow the former:
+    each by -(push + centres' change) / height, in which `centres` are means of the columns, weighted by the curvature.
+    """
+    change, shift = new - old, np.zeros(point.outputs)
+    if point.intercept:
+        for k, places in enumerate(working.where):
+            shift[k] = -(push[k] + float(centres[places] @ change[places])) / heights[k]
+    along = working.scores(change, shift)
+
+    def penalty(v: Vector) -> float:
+        return local.value(v) + 0.5 * float(local.ridge @ np.square(v))
+
+    start, end = penalty(old), penalty(new)
+    promised = float(slope @ change) + float(push @ shift) + end - start
+    begin, share = point.f + start, 1.0
+    for _ in range(HALVINGS):
+        u = point.u + share * along
+        f, x, h = point.look(u)
+        value = end if share == 1.0 else penalty(old + share * change)
+        if f + value <= begin + PROMISE * share * promised + 1e-15 * abs(begin):
+            point.u, point.f, point.x, point.h = u, f, x, h
+            point.b = point.b + share * shift
+            return share
+        share *= 0.5
+    return 0.0
