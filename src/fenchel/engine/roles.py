@@ -34,6 +34,11 @@ class Iterate:
         visits, size, d = problem.visits, problem.size, problem.d
         return cls(np.zeros(size), np.zeros(visits), np.zeros(d), np.zeros(size), np.zeros(d))
 
+    def copy(self) -> Iterate:
+        """With arrays of its own."""
+        scores = None if self.scores is None else self.scores.copy()
+        return Iterate(self.w.copy(), self.x.copy(), self.y.copy(), self.zx.copy(), self.u.copy(), scores)
+
 
 @dataclasses.dataclass
 class Proposal:

@@ -238,11 +238,12 @@ class _Run:
         return self.engines.engine is not None or correction is not None
 
     def _around(self, start: Start) -> Iterate | None:
-        """The point that rounds begin at: of the result that is continued, or predicted."""
+        """The point that rounds begin at: of the result that is continued (a copy, for the method goes on), or
+        predicted."""
         if self.state is None:
             return start.predicted
         at = self.method.iterate(self.state)
-        return at if isinstance(at, Iterate) else None
+        return at.copy() if isinstance(at, Iterate) else None
 
     def _consider(self, proposal: Proposal) -> Status | None:
         """Judge a proposal before the first epoch, and remember it if it is the best."""
