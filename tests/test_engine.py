@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import signal
-
 import cases
 import numpy as np
 import pytest
@@ -51,7 +48,7 @@ class Fake:
             primal = problem.primal_at(w)
             made = problem.certificate(iterate, fresh=False, primal=primal)
             if self.hook is not None:
-                type(self).hook(number)
+                self.hook(number)
             yield Proposal(iterate, primal, 2.0, self.name, made)
 
 
@@ -140,7 +137,11 @@ def test_it_says_what_does_not_fit(fake):
 
 
 def test_ctrl_c_inside_it(fake, problem):
-    fake.steps, fake.hook = 2, lambda number: os.kill(os.getpid(), signal.SIGINT) if number == 2 else None
+    def interrupt(number):
+        if number == 2:
+            raise KeyboardInterrupt
+
+    fake.steps, fake.hook = 2, staticmethod(interrupt)
     result = fl.solve(problem, tol=1e-12)
     assert result.status is fl.Status.INTERRUPTED
     assert len(result.history) == 3  # zero and two rounds

@@ -183,7 +183,7 @@ class _Run:
         if start.saved is not None:
             self._start_method(start.saved, start.resumed)
             if start.answer is not None:
-                self._offer(start.answer)
+                self._offer(self.problem.pack(*start.answer))
             return self._certify(on_schedule=False)
         status = None
         if start.predicted is None:

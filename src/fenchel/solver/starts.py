@@ -21,8 +21,8 @@ class Start:
     ----------
     saved : dict, optional
         The state of another result, which the method goes on from.
-    answer : vector, optional
-        That result's w.
+    answer : (coefficients, intercept), optional
+        That result's. The method looks first whether its shape fits.
     resumed : bool
         Whether it was a run of this very problem; from any other only the point itself is taken.
     history, seconds
@@ -38,7 +38,7 @@ class Start:
     """
 
     saved: dict[str, Any] | None = None
-    answer: Array | None = None
+    answer: tuple[Array, float | Array] | None = None
     resumed: bool = False
     history: Sequence[Record] = ()
     seconds: float = 0.0
@@ -52,7 +52,7 @@ class Start:
         """Where a result ended, or zero."""
         if result is None:
             return cls()
-        answer = problem.pack(result.coef, result.intercept if problem.fit_intercept else 0.0)
+        answer = result.coef, result.intercept if problem.fit_intercept else 0.0
         if result.state.get("problem") != problem.fingerprint:
             return cls(saved=result.state, answer=answer)
         return cls(result.state, answer, True, result.history.records, result.seconds)
