@@ -166,7 +166,7 @@ class Problem:
         """The same data and penalty with other weights of the rows; what does not depend on these is shared."""
         other = copy.copy(self)
         other.weight, other._of_weights = as_weights(sample_weight, self.n), {}
-        for cached in ("_dual_at_zero", "_loss_at_zero", "fingerprint", "zero_answer"):
+        for cached in ("_dual_at_zero", "_conjugate_at_zero", "_loss_at_zero", "fingerprint", "zero_answer"):
             other.__dict__.pop(cached, None)
         return other
 
@@ -458,7 +458,11 @@ class Problem:
 
     @functools.cached_property
     def _dual_at_zero(self) -> float:
-        return self.dual(np.zeros(self.visits), np.zeros(self.d))
+        return -self._conjugate_at_zero - self.penalty_conjugate(np.zeros(self.d))
+
+    @functools.cached_property
+    def _conjugate_at_zero(self) -> float:
+        return self.mean_conjugate(np.zeros(self.visits))
 
     def _repair(self, x, y, zx, zeroed=_NONE):
         """y moved to Z x + B y = 0 by least squares, and the coordinates that break a zero bound.

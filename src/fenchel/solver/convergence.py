@@ -17,7 +17,7 @@ import numpy as np
 from ..problem import Bounds
 
 if TYPE_CHECKING:
-    from ..problem import Certificate, Problem
+    from ..problem import Problem
 
 _TRACE = 1e-10  # of the objective at w = 0, what counts as zero; larger: sloppy answers where the optimum is tiny
 _TINY = 1e-300  # no objective is smaller
@@ -41,11 +41,11 @@ class Convergence:
     at_zero: float
 
     @classmethod
-    def of(cls, problem: Problem, tol: float, zero: Certificate | None = None) -> Convergence:
-        """The rule for a problem, whose certificate of w = 0 may be known."""
+    def of(cls, problem: Problem, tol: float) -> Convergence:
+        """The rule for a problem."""
         if not problem.loss.attained:
             return cls(tol, 0.0)
-        primal = problem.objective_at_zero() if zero is None else zero.primal
+        primal = problem.objective_at_zero()
         return cls(tol, abs(primal) if math.isfinite(primal) else 0.0)
 
     def allowed(self, primal: float) -> float:

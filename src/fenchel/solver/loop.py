@@ -8,6 +8,7 @@ prediction), and then epochs of the method with attempts between them, from the 
 from __future__ import annotations
 
 import dataclasses
+import functools
 import math
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -70,6 +71,7 @@ def follow(
     correction = None
     if correct and engines.engine is None and settings.max_epochs > 0 and Correction.unfit(problem) is None:
         correction = Correction(problem)
+    problem.zero_certificate()  # what it knows of zero is shared by all alphas
     for alpha in alphas:
         at = problem.with_alpha(alpha)
         run = _Run(at, settings, engines)
@@ -119,7 +121,7 @@ class _Run:
 
     def __init__(self, problem: Problem, settings: Settings, engines: _Engines) -> None:
         self.problem, self.settings, self.engines = problem, settings, engines
-        self.method, self.rng = settings.make(), np.random.default_rng(settings.seed)
+        self.method = settings.make()
         self.tol, self.max_epochs = settings.tol, settings.max_epochs
         self.best = Certificate(np.inf, -np.inf, np.inf, "no certificate was made")
         self.w = np.zeros(problem.size)
@@ -135,16 +137,15 @@ class _Run:
         self.clock = time.perf_counter()
         limit = self.settings.time_limit
         self.deadline = math.inf if limit is None else self.clock + limit
-        zero = self.problem.zero_certificate()
-        self.rule = Convergence.of(self.problem, self.tol, zero)
+        self.rule = Convergence.of(self.problem, self.tol)
         self.before, self.history = start.seconds, History(start.history)
         self.inherited = len(self.history)
         status: Status | None = None
         with make_progress(self.settings.show, self.tol) as self.show, interrupts_noticed() as self.interrupts:
             try:
-                if start.saved is None and start.predicted is None and not self._has_rounds(correction):
+                if start.is_zero and not self._has_rounds(correction):
                     self._start_method(None, False)
-                status = self._open(start, zero)
+                status = self._open(start)
                 status = status or self._rounds(start, correction)
                 if status is None and self.state is None:
                     status = self._begin(start)
@@ -152,7 +153,7 @@ class _Run:
             except KeyboardInterrupt:
                 status = Status.INTERRUPTED
             if not len(self.history):
-                self._judge_zero(zero)
+                self._judge_zero()
         self._snap()
         if not np.isfinite(self.best.primal):
             self.best.reason = self.best.reason or "no point within the constraints was found"
@@ -164,6 +165,10 @@ class _Run:
             history=self.history, epochs=self.progress.passes, seconds=self._elapsed(),
             state=self._saved() if start.keep else {}, reason=self.best.reason,
         )  # fmt: skip
+
+    @functools.cached_property
+    def rng(self) -> np.random.Generator:
+        return np.random.default_rng(self.settings.seed)
 
     @property
     def rho(self) -> float | None:
@@ -178,7 +183,7 @@ class _Run:
 
     # -- before the first epoch ------------------------------------------------------------------------
 
-    def _open(self, start: Start, zero: Certificate) -> Status | None:
+    def _open(self, start: Start) -> Status | None:
         """The first certificate: of another result, of zero, or none where a prediction has none worth making."""
         if start.saved is not None:
             self._start_method(start.saved, start.resumed)
@@ -187,7 +192,7 @@ class _Run:
             return self._certify(on_schedule=False)
         status = None
         if start.predicted is None:
-            status = self._judge_zero(zero)
+            status = self._judge_zero()
         if status is None and start.known is not None:
             status = self._consider(self._as_known(start.known))
         return status
@@ -407,8 +412,8 @@ class _Run:
             return Status.CALLBACK
         return Status.STALLED if stalled(self.history.records[self.inherited :]) else None
 
-    def _judge_zero(self, made: Certificate) -> Status | None:
-        at = np.zeros(self.problem.size)
+    def _judge_zero(self) -> Status | None:
+        made, at = self.problem.zero_certificate(), np.zeros(self.problem.size)
         self._take(at, made)
         return self._judge(made, at)
 

@@ -47,6 +47,11 @@ class Start:
     known: Iterate | None = None
     keep: bool = True
 
+    @property
+    def is_zero(self) -> bool:
+        """Whether nothing is known to begin with."""
+        return self.saved is None and self.predicted is None and self.known is None
+
     @classmethod
     def of(cls, problem: Problem, result: Result | None) -> Start:
         """Where a result ended, or zero."""
