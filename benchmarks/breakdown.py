@@ -35,13 +35,14 @@ from fenchel import accelerated
 from fenchel.manifold import Point
 from fenchel.methods.sdca_admm import SDCAADMM
 from fenchel.problem import Certificate
+from fenchel.solver.schedule import Schedule
 
 FILE = HERE / "results" / "breakdown.json"
 REPETITIONS, TOL = 9, 1e-6
 PARTS = {
     "set-up": (SDCAADMM, "start"),
     "epochs": (SDCAADMM, "epoch"),
-    "Newton": (SDCAADMM, "proposal"),
+    "Newton": (Schedule, "propose"),
     "certificates": (fl.Problem, "certificate"),
     "objectives": (fl.Problem, "primal_at"),
 }

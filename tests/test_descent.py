@@ -13,7 +13,7 @@ from fenchel import descent
 from fenchel.descent import Descent, applies
 from fenchel.kernels.descent import bounds_of_units, mirror
 from fenchel.manifold import Finisher
-from fenchel.methods import proposals
+from fenchel.solver import schedule
 
 P = 12
 PENALTIES = {
@@ -114,8 +114,8 @@ def test_a_solve_needs_no_epoch_and_repeats_itself():
 
 def test_the_second_look_after_an_epoch(monkeypatch):
     """Where it costs many epochs it waits for one, and for an iterate without zeros."""
-    monkeypatch.setattr(proposals, "_CURVATURE", (0.0, np.inf))
-    monkeypatch.setattr(proposals.Proposals, "_few_features", lambda *args: None)
+    monkeypatch.setattr(schedule, "_CURVATURE", (0.0, np.inf))
+    monkeypatch.setattr(schedule.Schedule, "_few_features", lambda *args: None)
     dense, few = make(PENALTIES["ridge"], n=400), make(PENALTIES["l1"], n=400, share=1.5)
     found = fl.solve(dense, tol=1e-9)
     assert (found.state["epoch"], found.status) == (1, fl.Status.CONVERGED)
@@ -125,8 +125,10 @@ def test_the_second_look_after_an_epoch(monkeypatch):
 
 @pytest.mark.parametrize(("asked", "epochs"), [(1.0, 0), (0.6, 1)])
 def test_no_epoch_is_waited_for_where_the_slopes_at_zero_ask_for_nearly_all(monkeypatch, asked, epochs):
-    monkeypatch.setattr(proposals, "_CURVATURE", (0.0, np.inf))
-    monkeypatch.setattr(proposals.Proposals, "_few_features", lambda self, *_: setattr(self.finisher, "asked", asked))
+    monkeypatch.setattr(schedule, "_CURVATURE", (0.0, np.inf))
+    monkeypatch.setattr(
+        schedule.Schedule, "_few_features", lambda self, *_: setattr(self.faces.finisher, "asked", asked)
+    )
     found = fl.solve(make(PENALTIES["ridge"], n=400), tol=1e-9)
     assert (found.state["epoch"], found.status) == (epochs, fl.Status.CONVERGED)
 
@@ -155,10 +157,10 @@ def test_resumed_around_the_attempt(monkeypatch, band):
         self.passes = point.passes = 9.0
         return point
 
-    monkeypatch.setattr(proposals, "_CURVATURE", band)
-    monkeypatch.setattr(proposals.Finisher, "run", lambda self, *args, **options: setattr(self, "passes", 0.0))
+    monkeypatch.setattr(schedule, "_CURVATURE", band)
+    monkeypatch.setattr(Finisher, "run", lambda self, *args, **options: setattr(self, "passes", 0.0))
     for way in ("_newton", "_multipliers"):
-        monkeypatch.setattr(proposals.Proposals, way, lambda *args: None)
+        monkeypatch.setattr(schedule.Schedule, way, lambda *args: None)
     monkeypatch.setattr(Descent, "_rows", 30.0)
     monkeypatch.setattr(Descent, "run", dear)
     problem = make(PENALTIES["ridge"], n=400)

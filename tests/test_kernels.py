@@ -26,13 +26,15 @@ def make(n=70, p=WIDE + 5, loss="smoothed-hinge", dtype=float, **options):
     return problem.with_alpha(0.1 * problem.alpha_max())
 
 
-def after(problem, epochs, how=None, **options):
+def after(problem, epochs, how=None, shares=None, **options):
+    """The state after so many epochs; `shares` gathers how many of the rows each of them visited."""
     method = SDCAADMM(**options)
     state = method.start(problem, np.random.default_rng(0))
     if how is not None:
         method.how = how
-    for _ in range(epochs):
-        method.epoch(state)
+    visited = [method.epoch(state).share for _ in range(epochs)]
+    if shares is not None:
+        shares.extend(visited)
     return state
 
 
@@ -54,8 +56,9 @@ def test_by_fours_is_one_by_one(loss, weighted, fit_intercept, dtype):
 @pytest.mark.parametrize("n_jobs", [1, 2])
 def test_rows_that_are_asked_for_ahead(n_jobs):
     problem = make(n=6301, dtype=np.float32, fit_intercept=True)  # large enough for it, and blocks end within a four
-    states = [after(problem, 8, how, block_size=101, n_jobs=jobs) for how, jobs in ((1, 1), (2, n_jobs))]
-    assert states[0].rested > 0
+    shares = []
+    states = [after(problem, 8, how, shares, block_size=101, n_jobs=jobs) for how, jobs in ((1, 1), (2, n_jobs))]
+    assert min(shares[:8]) < 1  # some rows rested
     for key in ("w", "x", "y", "zx"):
         one, four = (getattr(state, key) for state in states)
         np.testing.assert_allclose(four, one, rtol=1e-8, atol=1e-10 * np.abs(one).max())

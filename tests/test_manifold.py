@@ -412,7 +412,7 @@ def test_a_price_that_was_too_high_is_remembered(monkeypatch):
     finisher, looks = Finisher(problem), []
     made = Finisher._face
     monkeypatch.setattr(Finisher, "_face", lambda self, *about: looks.append(1) or made(self, *about))
-    first = finisher._least * 1.01
+    first = finisher.least_nanoseconds * 1.01
 
     def run(budget):
         return finisher.run(state["w"], state["u"], state["y"], tol=1e-9, budget=budget)
@@ -431,7 +431,7 @@ def test_saves_most_of_the_epochs():
     quick, plain = (fl.solve(problem, tol=1e-8, newton=newton) for newton in (True, False))
     assert quick.status is plain.status is fl.Status.CONVERGED
     assert quick.epochs < 0.5 * plain.epochs
-    assert fl.solve(problem, tol=1e-8, preset="paper", max_epochs=5).state["newton_passes"] == 0
+    assert fl.solve(problem, tol=1e-8, preset="paper", max_epochs=5).state["attempt_passes"] == 0
 
 
 def test_newton_is_an_option():
@@ -476,7 +476,7 @@ def test_a_resumed_run_remembers_the_price(monkeypatch):
         self.refused, self.passes = 5.0 + len(seen), 0.0
 
     monkeypatch.setattr(Finisher, "run", refuse)
-    monkeypatch.setattr("fenchel.methods.proposals.worthwhile", lambda problem: False)
+    monkeypatch.setattr("fenchel.engine.attempts.worthwhile", lambda problem: False)
     first = fl.solve(problem, tol=0.0, max_epochs=100)
     assert first.state["refused"] == 5.0 + len(seen) > 5.0
     before = len(seen)

@@ -11,8 +11,11 @@ import pytest
 import scipy.sparse as sp
 
 import fenchel as fl
+from fenchel.manifold import Point
 from fenchel.newton import Newton, worthwhile
-from fenchel.paths import alpha_grid, cross_validate_path, path, polish
+from fenchel.paths import alpha_grid, cross_validate_path, path
+from fenchel.solver.convergence import Convergence
+from fenchel.solver.polish import polish
 
 LOSSES = ["logistic", "smoothed-hinge", "squared-hinge", "squared", "huber"]
 
@@ -276,13 +279,13 @@ def test_other_methods_can_be_asked_for():
 
 def test_a_path_survives_newton_steps_that_fail(monkeypatch):
     def give_up(self, problem, w, y, *, tol, steps, scores=None):
-        zeros = np.zeros
-        state = {"w": w, "x": zeros(problem.visits), "y": y, "zx": zeros(problem.size), "u": zeros(problem.d)}
-        return fl.Result(*problem.unpack(w), np.inf, -np.inf, fl.Status.EPOCH_LIMIT, fl.History(), 1, 0.0, state)
+        zeros, nothing = np.zeros, fl.Certificate(np.inf, -np.inf, np.inf)
+        return Point(w, zeros(problem.visits), y, zeros(problem.size), zeros(problem.d), np.inf, 1.0, nothing)
 
     monkeypatch.setattr(Newton, "correct", give_up)
     monkeypatch.setattr(
-        "fenchel.paths.correct", lambda problem, w, u, y, tol: give_up(0, problem, w, y, tol=tol, steps=1)
+        "fenchel.engine.attempts.correct",
+        lambda problem, w, u, y, tol, deadline: give_up(0, problem, w, y, tol=tol, steps=1),
     )
     for n in (120, 5000):  # both kinds of Newton steps
         problem = make(n=n)
@@ -294,10 +297,10 @@ def test_newton_steps_from_nothing(loss):
     """Far from the answer they may need the solver, but never leave it behind a worse point than they were given."""
     problem = make(loss, fl.GroupL2(cases.OVERLAP), alpha=0.01, weighted=True)
     at_zero = problem.primal(np.zeros(problem.p))
-    result = Newton().correct(problem, np.zeros(problem.size), np.zeros(problem.d), tol=1e-10)
-    assert result.primal <= at_zero
-    assert result.status is fl.Status.CONVERGED
-    assert result.relative_gap <= 1e-10
+    point = Newton().correct(problem, np.zeros(problem.size), np.zeros(problem.d), tol=1e-10)
+    assert point.primal <= at_zero
+    assert point.made.relative_gap <= 1e-10
+    assert Convergence.of(problem, 1e-10).reached(point.made)
 
 
 @pytest.mark.parametrize("kind", ["one", "outputs", "tasks"])
@@ -310,8 +313,7 @@ def test_newton_proves_by_the_slopes_that_its_model_foresees(kind):
     near = fl.solve(problem, tol=1e-3, newton=False)
     exact = fl.solve(problem, tol=1e-11)
     newton = Newton()
-    result = newton.correct(problem, near.state["w"], near.state["y"], tol=0.0, steps=1)
-    state = types.SimpleNamespace(**result.state)
+    state = newton.correct(problem, near.state["w"], near.state["y"], tol=0.0, steps=1)
     low, high = problem._domain()
     assert np.all((low <= state.x) & (state.x <= high))
     np.testing.assert_allclose(state.zx, problem.gradient_sum(state.x), rtol=1e-12, atol=1e-12)
@@ -319,17 +321,17 @@ def test_newton_proves_by_the_slopes_that_its_model_foresees(kind):
     slopes = problem._gradient(problem.scores(state.w))
     true = problem.certificate(types.SimpleNamespace(w=state.w, y=state.y, x=slopes))
     assert foreseen.dual <= exact.primal  # a bound
-    assert newton.made.dual == pytest.approx(foreseen.dual, rel=1e-9)
+    assert state.made.dual == pytest.approx(foreseen.dual, rel=1e-9)
     assert foreseen.gap < 0.1 * true.gap
 
 
 def test_newton_takes_the_true_slopes_where_the_model_leaves_the_domain():
     """Rows of a hinge that are flat move all the same in the model, by as much as bounds its steps."""
     problem = make("smoothed-hinge", fl.GroupL2(cases.OVERLAP), n=300)
-    result = Newton().correct(problem, np.zeros(problem.size), np.zeros(problem.d), tol=1e-9)
+    point = Newton().correct(problem, np.zeros(problem.size), np.zeros(problem.d), tol=1e-9)
     low, high = problem._domain()
-    assert result.status is fl.Status.CONVERGED
-    assert np.all((low <= result.state["x"]) & (result.state["x"] <= high))
+    assert Convergence.of(problem, 1e-9).reached(point.made)
+    assert np.all((low <= point.x) & (point.x <= high))
 
 
 def test_curvature_is_that_of_the_loss():
@@ -389,9 +391,11 @@ def test_newton_gives_up_where_its_model_is_not_solved(monkeypatch):
     monkeypatch.setattr("fenchel.newton._TURNS", 1)
     problem = make("logistic", fl.GroupL2(cases.OVERLAP), n=300)
     start = np.zeros(problem.size), np.zeros(problem.d)
-    newton = Newton()
-    result = newton.correct(problem, *start, tol=0.0, steps=20)
-    assert newton.unsolved == 2 and len(result.history) == 1  # one certificate, at the end
+    newton, made = Newton(), problem.certificate
+    certificates = []
+    monkeypatch.setattr(problem, "certificate", lambda *a, **k: certificates.append(1) or made(*a, **k))
+    newton.correct(problem, *start, tol=0.0, steps=20)
+    assert newton.unsolved == 2 and len(certificates) == 1  # one certificate, at the end
 
 
 def test_given_alphas_begin_with_the_known_zero():

@@ -19,9 +19,12 @@ from threadpoolctl import threadpool_limits
 
 import fenchel as fl
 from fenchel.datasets import artificial_problem
-from fenchel.manifold import Point
+from fenchel.engine.roles import Goal, Iterate, Proposal
 from fenchel.methods.sdca_admm import SDCAADMM
 from fenchel.multipliers import Multipliers
+from fenchel.solver.convergence import Convergence
+from fenchel.solver.progress import Progress
+from fenchel.solver.schedule import Schedule
 
 
 @pytest.fixture
@@ -82,17 +85,18 @@ def test_attempts_end_at_the_deadline(penalty):
     optimum = fl.solve(problem, tol=1e-8)
     spent = {}
     for deadline in (0.0, np.inf):
-        method = SDCAADMM()
-        method.deadline = deadline
+        method, schedule = SDCAADMM(), Schedule(problem)
         state = method.start(problem, np.random.default_rng(0))
-        points = []
+        goal = Goal(1e-9, deadline, np.inf, Convergence.of(problem, 1e-9).allowed)
+        progress, points = Progress(attempt_due=schedule.first_due()), []
         for _ in range(40):
-            method.epoch(state)
-            before = state.newton_passes
-            point = method.proposal(state, 1e-9)
-            if point is not None:
-                points.append(state.newton_passes - before)
-                made = problem.certificate(point)
+            report = method.epoch(state)
+            progress.count_epoch(report.share, report.guess)
+            before = progress.attempt_passes
+            found = schedule.propose(method.iterate(state), progress, goal)
+            if found is not None:
+                points.append(progress.attempt_passes - before)
+                made = problem.certificate(found.iterate)
                 assert made.dual <= optimum.primal * (1 + 1e-12)
                 assert made.primal >= optimum.dual * (1 - 1e-12)
         spent[deadline] = max(points)
@@ -321,17 +325,18 @@ def test_a_proposal_that_is_worse_than_the_iterate_is_not_taken(monkeypatch):
     problem = fl.Problem(X, y, loss="logistic", penalty=fl.GroupL2(cases.OVERLAP), alpha=0.02)
     early = []
 
-    def proposal(self, state, tol):
-        if state.epoch == 3:
-            early.append((state.gap, state.w.copy()))
-        elif state.epoch == 12:
+    def propose(self, start, progress, goal):
+        if progress.epoch == 3:
+            early.append((progress.gap, start.w.copy()))
+        elif progress.epoch == 12:
             w = early[0][1]
             x = problem._gradient(problem.scores(w))
-            return Point(w, x, state.y.copy(), problem.gradient_sum(x), problem.map_slots @ w, problem.primal_at(w))
+            iterate = Iterate(w, x, start.y.copy(), problem.gradient_sum(x), problem.map_slots @ w)
+            return Proposal(iterate, problem.primal_at(w), 0.0, "a test")
         return None
 
     plain = fl.solve(problem, tol=0, max_epochs=20, newton=False, check_every=15)
-    monkeypatch.setattr(SDCAADMM, "proposal", proposal)
+    monkeypatch.setattr(Schedule, "propose", propose)
     result = fl.solve(problem, tol=0, max_epochs=20, check_every=15)
     assert early[0][0] == np.inf
     assert 12 in result.history.epoch

@@ -15,10 +15,12 @@ from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from . import _estimator_data as helpers
-from .paths import Path, cross_validate_path, path, polish, warm_from
+from .paths import Path, cross_validate_path, path
 from .problem import Problem
 from .result import Status
 from .solver import solve
+from .solver.loop import warm_from
+from .solver.polish import polish
 
 try:
     from sklearn.callback import CallbackSupportMixin, with_callbacks

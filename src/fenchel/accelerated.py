@@ -12,15 +12,26 @@ from __future__ import annotations
 import functools
 import math
 import time
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from .costs import epoch_nanoseconds
 from .data import ROUGH
 from .lattice import ChainProx, LatticeProx, has_directions
 from .manifold import Point
 from .problem import Problem
 from .proximal import CompiledPenalty, StructuredProx
+from .solver.convergence import Convergence
+from .solver.prices import (
+    accelerated_nanoseconds,
+    epoch_nanoseconds,
+    prox_excess_nanoseconds,
+    prox_nanoseconds,
+    prox_round_nanoseconds,
+)
+
+if TYPE_CHECKING:
+    from .engine.roles import Iterate
 
 _FIRST, _LAST = 20, 5  # steps before the first certificate, and between the last ones
 _LONGEST = 1.0  # of the steps so far: without a certificate
@@ -61,7 +72,7 @@ class Accelerated:
         return LatticeProx.make(self.prox) if has_directions(self.problem) else None
 
     @property
-    def exact(self):
+    def exact(self) -> bool:
         """Whether the prox has no error, so that its zeros and ties are those of the answer early on."""
         return isinstance(self.lattice, ChainProx)
 
@@ -72,27 +83,22 @@ class Accelerated:
     @property
     def step_nanoseconds(self) -> float:
         """What a step costs, by a model, with some twenty rounds of its prox."""
-        return self._bare_step + 20 * self._round
+        return self._bare_step + prox_nanoseconds(self._round)
 
     @property
-    def _bare_step(self):
+    def _bare_step(self) -> float:
         """The same without the prox, which has to be prepared before its price is known."""
-        problem = self.problem
-        work = problem.data.stored * problem.layout[0]
-        products = (2.0 if problem.data.sparse else 0.25 if problem.data.halves else 0.4) * work
-        return 3e5 + 2 * products + 60 * problem.visits
+        return accelerated_nanoseconds(self.problem)
 
     @property
-    def swift(self):
+    def swift(self) -> bool:
         """Whether a step costs less than an epoch, and its prox is nearly exact."""
         return self.lattice is not None and self.step_nanoseconds < epoch_nanoseconds(self.problem)
 
     @property
-    def _round(self):
+    def _round(self) -> float:
         """Nanoseconds of a round of the prox."""
-        if self.lattice is not None:
-            return self.lattice.round_nanoseconds * self.problem.d
-        return 8.0 * self.problem.d + 4.0 * self.problem.map.nnz
+        return prox_round_nanoseconds(self.problem, chain=self.exact, grid=self.lattice is not None)
 
     def run(self, w, y, *, tol: float, gap: float, budget: float) -> Point | None:
         """Steps from (w, y) until the relative gap, `gap` at the start, is at most tol; None where the budget allows
@@ -108,6 +114,7 @@ class Accelerated:
     def _steps(self, w, y, tol, gap, budget, most, rounds, parts):
         problem = self.problem
         self.spent = self.passes = 0.0
+        rule = Convergence.of(problem, tol)
         slope, info = y / problem.n - self.prox.folded * (problem.map_slots @ w), np.zeros(4)
         data = Products(problem, problem.data.single if gap > ROUGH else None)
         at, scores = w.copy(), data.scores(w)
@@ -134,7 +141,7 @@ class Accelerated:
             else:
                 break  # the loss is not what it says, or not finite
             self.passes += 0.5
-            self.spent += self.step_nanoseconds + (info[2] - 20) * self._round
+            self.spent += self.step_nanoseconds + prox_excess_nanoseconds(info[2], self._round)
             moved = float((new - at) @ (new - at))
             turned = float((ahead - new) @ (new - at)) > 0
             following = 1.0 if turned else 0.5 * (1 + math.sqrt(1 + 4 * theta * theta))
@@ -153,7 +160,7 @@ class Accelerated:
                 gained = math.log(max(gap / now, 1.0))
                 # of what was spent, until the goal
                 rest = math.log(max(now / max(tol, 1e-300), 1.0)) / max(gained, 1e-3)
-                if now <= tol or moved == 0 or late:
+                if rule.reached(best.made) or moved == 0 or late:
                     break
                 if self.spent > budget and (1 + rest) * self.spent > _BEYOND * budget:
                     break
@@ -169,7 +176,7 @@ class Accelerated:
             best.passes = self.passes
         return best
 
-    def sharpened(self, point: Point) -> Point | None:
+    def sharpened(self, point: Point | Iterate) -> Point | None:
         """Some steps from a point of :meth:`run` with so many rounds of the prox that its zeros and ties are exact.
 
         None where numbers are not finite any more.

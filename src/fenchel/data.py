@@ -34,7 +34,13 @@ class Rows:
         Mean of the square of each column.
     """
 
-    def __init__(self, X):
+    n: int
+    p: int
+    sparse: bool
+    arrays: tuple[np.ndarray, ...]
+    mean_squares: np.ndarray
+
+    def __init__(self, X) -> None:
         X = _as_matrix(X)
         self.n, self.p = X.shape
         if self.n == 0:

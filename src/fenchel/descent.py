@@ -18,11 +18,12 @@ import time
 import numpy as np
 
 from ._gram import lower_gram
-from .costs import visit_nanoseconds
 from .losses import Squared
 from .manifold import Point
 from .penalties import GroupL2, Separable
 from .problem import Problem
+from .solver.convergence import Convergence
+from .solver.prices import descent_nanoseconds, descent_row_nanoseconds
 
 _WIDEST, _SHARE = 2000, 0.25  # features: so many, and of the rows: H must be small beside the data
 _SINGLE = 256  # features from which H is made in single precision
@@ -57,15 +58,7 @@ class Descent:
     @property
     def nanoseconds(self) -> float:
         """What H and the answer from it cost, by a model."""
-        problem, p = self.problem, self.problem.p
-        return 1e6 + self._matrix_nanoseconds + 12.0 * p * p + 3 * problem.n * visit_nanoseconds(problem)
-
-    @property
-    def _matrix_nanoseconds(self):
-        problem, p = self.problem, self.problem.p
-        if problem.data.sparse:
-            return 5.0 * problem.n * (problem.data.stored / problem.n) ** 2
-        return problem.n * p * (0.5 + (0.02 if p < _SINGLE else 0.01) * p)
+        return descent_nanoseconds(self.problem, single=self.problem.p >= _SINGLE)
 
     def many(self, u) -> bool:
         """Whether most units of the penalty play a part in u."""
@@ -94,8 +87,9 @@ class Descent:
         return bool(np.all(self._means[0] ** 2 <= _CENTRED * np.maximum(problem.data.mean_squares, 1e-300)))
 
     def _curvature(self, dtype):
-        """H in the coordinates of B'w, without what an intercept takes care of; kept for problems on the same data."""
-        kept, key = self.problem._of_map, f"curvature {np.dtype(dtype)}"
+        """H in the coordinates of B'w, without what an intercept takes care of; kept for problems on the same data with
+        the same weights."""
+        kept, key = self.problem._of_weights, f"curvature {np.dtype(dtype)}"
         self.passes += 1.0  # whether it is there or not: the same run has the same numbers
         if key not in kept:
             kept[key] = self._make_curvature(dtype)
@@ -141,7 +135,7 @@ class Descent:
         """Models on H from w on, each at the exact gradient of the one before; the best point with its certificate."""
         from .kernels.descent import bounds_of_units, descend
 
-        problem = self.problem
+        problem, rule = self.problem, Convergence.of(self.problem, tol)
         starts, weight, lower, upper, ridge = self._units()
         u = self._coordinates(w)
         H = H.copy() if ridge.any() else H
@@ -165,7 +159,7 @@ class Descent:
             gap = np.inf if best is None else best.made.relative_gap
             if best is None or point.made.relative_gap < gap:
                 best = point
-            if best.made.relative_gap <= tol or not point.made.relative_gap <= _GAINS * gap or self.slow:
+            if rule.reached(best.made) or not point.made.relative_gap <= _GAINS * gap or self.slow:
                 break
             if time.perf_counter() > self.deadline:
                 break
@@ -174,7 +168,7 @@ class Descent:
     @property
     def _rows(self):
         """Of H, that a model may read: they cost about as much as all else. If they will not do, others are faster."""
-        return self.nanoseconds / (100.0 + 0.3 * self.problem.p)
+        return self.nanoseconds / descent_row_nanoseconds(self.problem)
 
     def _units(self):
         """Where they begin; weights and bounds of units, and the quadratic of every coordinate."""

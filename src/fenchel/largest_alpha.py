@@ -82,14 +82,15 @@ def _unpenalised_answer(problem):
 
     weight = np.repeat(problem.weight, problem.layout[0]) if problem.weight.size else None
     small = Problem(np.ascontiguousarray(along), problem.target, loss=problem.loss, sample_weight=weight)
-    found = correct(small, np.zeros(small.size), np.zeros(0), np.zeros(0), tol=1e-14)
-    if found is None or not found.relative_gap <= 1e-10:
+    point = correct(small, np.zeros(small.size), np.zeros(0), np.zeros(0), tol=1e-14)
+    if point is not None and point.made.relative_gap <= 1e-10:
+        coef, x, primal = small.unpack(point.w)[0] + 0.0, point.x, point.primal
+    else:
         found = solve(small, tol=1e-10, max_epochs=2000)
-    if not small.loss.attained and found.primal <= 1e-6 * small.mean_loss(np.zeros(small.visits)):
+        coef, x, primal = found.coef, found.state["x"], found.primal
+    if not small.loss.attained and primal <= 1e-6 * small.mean_loss(np.zeros(small.visits)):
         raise NoCertificate("the columns without penalty separate the rows, so that there is no best answer")
-    x = found.state["x"]
-    scores = small.scores(small.pack(found.coef))
-    return directions @ found.coef, scores, problem._balance(x, problem.gradient_sum(x))[0]
+    return directions @ coef, small.scores(small.pack(coef)), problem._balance(x, problem.gradient_sum(x))[0]
 
 
 def _many_kinks(problem, scores):

@@ -20,8 +20,6 @@ def has_directions(problem) -> bool:
 class LatticeProx:
     """The prox of norms of differences along a chain or grid, with an l1 norm beside them; see :meth:`make`."""
 
-    round_nanoseconds = 3.0  # per row of B'
-
     @classmethod
     def make(cls, prox: StructuredProx) -> LatticeProx | None:
         """None where the penalty is not of the kind."""
@@ -107,8 +105,6 @@ class LatticeProx:
 
 class ChainProx(LatticeProx):
     """The same on chains, without iterations; see ``kernels/chain.py``."""
-
-    round_nanoseconds = 0.5  # per row of B', as if the sweep were twenty rounds
 
     @classmethod
     def of(cls, lattice: LatticeProx) -> ChainProx | None:

@@ -24,11 +24,11 @@ from .faces import DENSE, Bent, Curvature, Face, Known, definite
 from .maps import Gram, row_width
 from .problem import Certificate, Problem, tied_features
 from .proximal import CompiledPenalty
-from .result import History, Record, Result, Status
+from .solver import prices
+from .solver.convergence import Convergence
 
 _TURNS, _STEPS = 12, 15  # faces, and steps on each
 _FEW = 0.5  # of the rows, what conjugate gradients may have to read
-_STEP, _FACE = 5e5, 1e6  # nanoseconds, at the least
 _CHEAPER = 0.9  # of a price that was too high: to find out whether it has fallen further costs time, too
 _MERGED = 0.4  # of the price of a face, where it is read from a larger one
 _BEYOND, _GRACE = 2.0, 2e7  # times its budget, or nanoseconds more than that: what an attempt may take in the end
@@ -53,8 +53,8 @@ _ROUNDS = 40  # of projections for y
 
 @dataclasses.dataclass
 class Point:
-    """Where Newton's method ended: w with its scores' x, the y found for it, the cost in passes over the data, and the
-    certificate if it was made."""
+    """Where Newton's method ended: w with its scores' x, the y found for it, the cost in passes over the data, the
+    certificate if it was made, and the scores if they are known."""
 
     w: np.ndarray
     x: np.ndarray
@@ -64,6 +64,7 @@ class Point:
     primal: float
     passes: float = 0.0
     made: Certificate | None = None
+    scores: np.ndarray | None = None
 
 
 def applies(problem: Problem) -> bool:
@@ -72,40 +73,29 @@ def applies(problem: Problem) -> bool:
     return not problem.loss.kinked and all(block.function.local(zeros(block.d)) is not None for block in problem.blocks)
 
 
-def correct(problem: Problem, w, u, y, *, tol: float) -> Result | None:
-    """Newton's method from a point near the answer, with its certificate; None where it does not apply.
-
-    The status is CONVERGED where the relative gap is at most tol, otherwise EPOCH_LIMIT. The state has what a warm
-    start needs but the step of SDCA-ADMM.
-    """
-    clock = time.perf_counter()
+def correct(problem: Problem, w: np.ndarray, u: np.ndarray, y: np.ndarray, *, tol: float,
+            deadline: float = math.inf) -> Point | None:  # fmt: skip
+    """Newton's method from a point near the answer, with its certificate; None where it does not apply."""
     if not applies(problem):
         return None
-    point = Finisher(problem).run(w, u, y, tol=tol)
-    if point is None:
-        return None
-    made = point.made or problem.certificate(point, fresh=False, primal=point.primal)
-    # stands in for an optimum of zero, as in `solve`
-    trace = 1e-10 * abs(problem.mean_loss(np.zeros(problem.visits))) if problem.loss.attained else 0.0
-    done = made.certified and made.gap <= tol * max(abs(made.primal), trace, 1e-300)
-    coef, intercept = problem.unpack(point.w)
-    epochs, seconds = math.ceil(point.passes), time.perf_counter() - clock
-    state = {key: getattr(point, key) for key in ("w", "x", "y", "zx", "u")} | {"by": problem.adjoint @ point.y}
-    history = History([Record(epochs, seconds, made.primal, made.dual, made.residual, current=made.primal)])
-    status = Status.CONVERGED if done else Status.EPOCH_LIMIT
-    return Result(coef + 0.0, intercept, made.primal, made.dual, status, history, epochs, seconds, state, made.reason)
+    finisher = Finisher(problem)
+    finisher.deadline = deadline
+    point = finisher.run(w, u, y, tol=tol)
+    if point is not None and point.made is None:
+        point.made = problem.certificate(point, fresh=False, primal=point.primal)
+    return point
 
 
 class Finisher:
     """Newton's method for one problem; see :meth:`run`."""
 
-    def __init__(self, problem: Problem):
+    def __init__(self, problem: Problem) -> None:
         self.problem = problem
         self.units, self.unit_count = problem.units
         self.starts = np.flatnonzero(np.diff(self.units, prepend=-1))
         # no feature stands in two coordinates of B'w, and each of those has one: there is but one choice of y
         single = problem.map.nnz == problem.d == np.count_nonzero(problem.gram.diagonal)
-        self.alone = single and problem.gram.is_diagonal
+        self.alone = bool(single and problem.gram.is_diagonal)
         self.deadline = math.inf  # by the clock of time.perf_counter
         self.refused = 0.0  # nanoseconds, the price that was last too high
         self.asked = 0.0  # share of the units that asked to be set free where all features were zero
@@ -128,6 +118,7 @@ class Finisher:
         Where the dual variables that result ask for more than their ball allows, the units they belong to are set
         free, and the steps go on, as long as the objective falls.
         """
+        rule = Convergence.of(self.problem, tol)
         self.budget, self.faces, self.spent, self.fresh, self.rough = budget, faces, 0.0, True, True
         self.limit = max(_BEYOND * budget, budget + _GRACE)
         self.promising = _PROMISING * math.sqrt(tol)
@@ -136,20 +127,21 @@ class Finisher:
         self.known = None  # the curvature itself, for the faces after it
         self.trust = True  # in single precision
         self.goal, self.passes, self.first_slope = max((0.01 * tol) ** 2, 1e-28), 0.0, 0.0
-        least = max(self._least, _ROUNDS * self.problem.gram.solve_nanoseconds, _CHEAPER * self.refused)
+        balancing = _ROUNDS * prices.gram_solve_nanoseconds(self.problem.gram)
+        least = max(self.least_nanoseconds, balancing, _CHEAPER * self.refused)
         if least > budget:
             return None
         self.passes = 1.0
         face = self._face(u == 0)
         best = None
         for _ in range(_TURNS):
-            self.spent += _FACE
+            self.spent += prices.PRICES.face_call
             if face is None or self.spent > self.limit or self._late():
                 break
             point, face = self._descend(face, w, y)
             if point is not None and self.rough and not self._outside(point).any():
                 point.made = self.problem.certificate(point, fresh=False, primal=point.primal)
-                if point.made.relative_gap <= tol:
+                if rule.reached(point.made):
                     best = point
                     break
                 self.rough, self.last = False, 0.0  # the structure seems to be right: now all digits
@@ -318,7 +310,7 @@ class Finisher:
         free = np.flatnonzero(bend)
         own = Curvature(face.map, bent.diagonal, *self._across(face, bent))
         product = self._product_price(face, free.size)
-        self.spent += _STEP + 2 * product + 200 * problem.d + 5 * face.count**2
+        self.spent += prices.face_step_nanoseconds(problem, face.count, product)
         strong = self._strong(face, bend)
         rows = np.count_nonzero(strong)
         if self._direct(face, rows):
@@ -336,7 +328,7 @@ class Finisher:
                 self.spent += price
                 self.passes += face.data.cost * rows / problem.visits
                 # where the matrix is dear, its factor serves the next steps too, and itself the next faces
-                round_price = product + 2.0 * face.count**2
+                round_price = product + prices.face_solve_nanoseconds(face.count)
                 worth = price > 0.5 * _REUSES * round_price
                 try:
                     lost = bend.sum() - strong.sum()
@@ -377,7 +369,7 @@ class Finisher:
         matrix = None if self.known is None else self.known.on(face)
         if matrix is None:
             return None
-        self.spent += 0.8 * self.problem.n * face.count + 0.02 * face.count**3
+        self.spent += prices.face_borrowed_nanoseconds(self.problem, face.count)
         try:
             return face, self._completed(face, matrix, own, self.known.lost)
         except np.linalg.LinAlgError:
@@ -419,27 +411,20 @@ class Finisher:
         return problem._weights() / problem.n * problem.loss.curvature(scores, problem.target)
 
     @functools.cached_property
-    def bends_everywhere(self):
+    def bends_everywhere(self) -> bool:
         """Whether the loss has no flat parts, as far as three looks tell."""
         return all(np.all(self._bend(np.full(self.problem.visits, score)) > 0) for score in (-10.0, 0.0, 10.0))
 
     def _matrix_price(self, face, rows, dtype=float):
         """Nanoseconds, by a model, for the curvature as a matrix with its factor."""
-        problem, k = self.problem, face.count
-        if face.data.scattered:
-            return rows * 5.0 * (problem.data.stored / problem.n) ** 2 + 0.02 * k**3
-        flop, copy = (
-            (0.02, 0.5 if face.data.plain else 2.0) if dtype is float else (0.01, 0.5 if face.data.plain else 3.0)
-        )
-        return rows * k * (flop * k + copy) + flop * k**3
+        return prices.face_matrix_nanoseconds(
+            self.problem, face.count, rows,
+            single=dtype is not float, scattered=face.data.scattered, plain=face.data.plain,
+        )  # fmt: skip
 
     def _product_price(self, face, rows):
         """The same for one product with it."""
-        problem = self.problem
-        if face.data.keeps:
-            return 5e4 + 0.8 * problem.n * face.count
-        per_row = problem.data.stored / problem.n * (4.0 if problem.data.sparse else 0.4)
-        return 5e4 + rows * per_row + 5 * problem.d
+        return prices.face_product_nanoseconds(self.problem, face.count, rows, keeps=face.data.keeps)
 
     def _single(self, face, rows, thin=False):
         """Whether to form it in single precision first, and make up for that with some products (as has to be done
@@ -459,9 +444,11 @@ class Finisher:
         problem = self.problem
         # faces are left, and answers proven, some steps earlier where slopes are foreseen well
         swift = self._hastens(face, bent) and self.bends_everywhere
-        look = 0.8 * problem.n * face.count if face.data.keeps else self._product_price(face, problem.n)
+        look = self._product_price(face, problem.n)
+        if face.data.keeps:
+            look = prices.face_look_nanoseconds(problem, face.count)
         looks = (6 if swift else 12) * look
-        least = looks + self._face_price(face) + self._least
+        least = looks + self._face_price(face) + self.least_nanoseconds
         if least > self.budget:
             return least
         # at zero every row may be bent, whatever it is there
@@ -475,25 +462,25 @@ class Finisher:
             single = self.faces == 1 and self._single(face, rows)
             matrix = self._matrix_price(face, rows, np.float32 if single else float)
             # where there are several faces one of them soon becomes the next, and its factor is of no use any more
-            reuse = (0.25 if self.faces == 1 else 0.5) * _REUSES * (product + 2.0 * face.count**2)
+            reuse = (0.25 if self.faces == 1 else 0.5) * _REUSES * (product + prices.face_solve_nanoseconds(face.count))
             return least + self.faces * (matrix + (2 if swift else 5) * min(matrix, reuse))
         if rows <= _FEW * problem.visits:
             return least + self.faces * 110 * product
         return np.inf  # many products with most of the rows: as many passes as the epochs would take
 
     @property
-    def _least(self):
+    def least_nanoseconds(self) -> float:
         """Nanoseconds that an attempt takes on any face."""
-        return _FACE + 200 * self.problem.d + 300 * self.problem.visits + self._completing
+        return prices.face_least_nanoseconds(self.problem, self._dual_rounds)
 
     def _face_price(self, face):
         """Nanoseconds to see the rows as a face sees them."""
-        return 4.0 * self.problem.n * face.count if face.data.keeps else 0.0
+        return prices.face_rows_nanoseconds(self.problem, face.count, keeps=face.data.keeps)
 
     @property
-    def _completing(self):
-        """Nanoseconds to find the dual variables of the penalty."""
-        return (2 if self.alone else _ROUNDS) * (1e5 + 25.0 * self.problem.d)
+    def _dual_rounds(self):
+        """Rounds to find the dual variables of the penalty."""
+        return 2 if self.alone else _ROUNDS
 
     def _row_diagonal(self, face, total):
         """The diagonal of the curvature of rows whose bends have this sum, if they are rows like any."""
@@ -562,7 +549,8 @@ class Finisher:
         for step in steps:
             turned = turn <= step
             if turned.any():
-                self.spent += _FACE + 200 * self.problem.d + _MERGED * self._face_price(face)
+                joined = prices.PRICES.face_coordinate * self.problem.d + _MERGED * self._face_price(face)
+                self.spent += prices.PRICES.face_call + joined
                 smaller = self._face(face.zero | turned[self.units], face.lean, face)
                 if smaller is None:
                     continue
@@ -588,7 +576,7 @@ class Finisher:
         rest = np.flatnonzero(~some)
         if not rest.size:
             return y
-        self.spent += self._completing
+        self.spent += prices.face_dual_nanoseconds(problem, self._dual_rounds)
         need = -(zx + problem.adjoint @ np.where(some, y, 0.0))[problem.feature_slots]
         if self.alone:
             entry = problem.map.indptr[rest]

@@ -307,9 +307,9 @@ class Gram:
         return self.is_diagonal or self.p <= _DIRECT
 
     @property
-    def solve_nanoseconds(self) -> float:
-        """What a solve by conjugate gradients costs, by a model of some two hundred rounds; 0 where it is direct."""
-        return 0.0 if self.direct else 200 * (3.0 * self._gram.nnz + 15.0 * self.p)
+    def nnz(self) -> int:
+        """Entries of B B'."""
+        return int(self._gram.nnz)
 
     @functools.cached_property
     def _rows(self):

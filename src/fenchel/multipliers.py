@@ -28,6 +28,7 @@ import scipy.sparse as sp
 from .manifold import Point
 from .newton import dense_curvature
 from .problem import Certificate, Problem
+from .solver.convergence import Convergence
 
 _MOST = 2000  # coefficients: the curvature is a matrix
 _STEPS = 40  # Newton steps in a round before S is raised
@@ -43,17 +44,6 @@ def applies(problem: Problem) -> bool:
     return problem.size <= _MOST and all(
         block.function.prox_slope(np.zeros(block.d), np.ones(block.d)) is not None for block in problem.blocks
     )
-
-
-def step_nanoseconds(problem: Problem) -> float:
-    """What a Newton step costs, by a model."""
-    stored, size = problem.data.stored, problem.size
-    if problem.data.sparse:
-        curvature = 1.5 * problem.layout[0] * stored * (stored / problem.n)
-    else:
-        curvature = 0.06 * problem.vectors * stored * problem.p
-    products = problem.layout[0] * (2.0 if problem.data.sparse else 0.7) * stored
-    return 5e5 + curvature + 0.03 * size**3 + 6 * size**2 + products + 300 * (problem.visits + problem.d)
 
 
 class Multipliers:
@@ -84,7 +74,7 @@ class Multipliers:
 
         Where not a single round came to its end, the point has the dual variables it began with.
         """
-        problem = self.problem
+        problem, rule = self.problem, Convergence.of(self.problem, tol)
         self.w, self.x, self.y = w.copy(), x.copy(), y.copy()
         self.scores, self.at = problem.scores(self.w), problem.map_slots @ self.w
         self._first_steps()
@@ -113,7 +103,7 @@ class Multipliers:
                 best.primal, answer = point.primal, w
             best.dual, best.residual = max(best.dual, made.dual), made.residual
             best.reason = "" if np.isfinite(best.dual) else made.reason
-            if best.relative_gap <= tol:
+            if rule.reached(best):
                 break
             slow, before = moved > 0.1 * before, moved
             if moved <= 1e-2 * tol * size:

@@ -20,6 +20,7 @@ step, and the bound loses the square of that. So an answer is proven a step or t
 
 from __future__ import annotations
 
+import dataclasses
 import math
 import time
 import types
@@ -28,11 +29,11 @@ import numpy as np
 import scipy.linalg
 
 from ._gram import lower_gram
-from .costs import epoch_nanoseconds
 from .manifold import Point
 from .problem import Certificate, Problem
 from .proximal import CompiledPenalty
-from .result import History, Record, Result, Status
+from .solver.convergence import Convergence
+from .solver.prices import epoch_nanoseconds, newton_nanoseconds
 
 _ACCURACY, _FINE = 1e-3, 1e-5  # of the model's answer, relative to the length of the step; where the proof gains by it
 _PROMISING = 3.0  # times the root of tol: relative gain of a step after which the goal may be reached
@@ -45,6 +46,7 @@ _WORTH, _SMALL, _MOST = 3.0, 6e6, 2000  # epochs and nanoseconds that a step may
 _SAME = 0.05  # relative change of a row's curvature that H may leave out
 _LEAST = 1e-3  # of the mean curvature of a row: every row counts for that much, so that steps are bounded
 _FLAT = 0.1  # of the mean curvature of a feature: none has less where steps of ADMM are chosen
+_ROUNDING = 1e-11  # relative gap below which steps that gain little are the last ones
 _LIFT = 1e-9  # of the diagonal of H: makes it definite
 
 
@@ -56,49 +58,46 @@ def worthwhile(problem: Problem) -> bool:
     return 0.3 * curvature + model <= _WORTH * epoch_nanoseconds(problem) + _SMALL
 
 
-def newton_nanoseconds(problem: Problem) -> tuple[float, float]:
-    """What H costs, and what a step with it, by a model and not by the clock."""
-    outputs, size, stored = problem.layout[0], problem.size, problem.data.stored
-    if problem.data.sparse:
-        curvature = 1.5 * outputs * stored * (stored / problem.n)
-    else:
-        curvature = 0.15 * problem.vectors * stored * problem.p
-    return curvature, 0.5 * size**3 + 150 * (0.2 * size**2 + 10 * problem.d)
-
-
 class Newton:
     """Proximal Newton steps on problems that share their data; what was learnt of its curvature is kept."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         self.problem = self.curvature = None
-        self.made = None  # the certificate of the last step
         self.pace = 1.0  # of ADMM, in units of the curvature that a coordinate sees
         self.passes = 0.0  # over the data, parts of one for H
         self.deadline = math.inf  # by the clock of time.perf_counter
 
-    def propose(self, problem: Problem, w, y, *, tol: float, steps: int) -> Point:
+    def propose(self, problem: Problem, w: np.ndarray, y: np.ndarray, *, tol: float, steps: int) -> Point:
         """Where the steps lead, for a method that has been to w."""
-        result = self.correct(problem, w, y, tol=tol, steps=steps)
-        point = {key: result.state[key] for key in ("w", "x", "y", "zx", "u")}
-        primal = result.history[-1].current if len(result.history) else problem.primal_at(point["w"])
+        last = self._points(problem, w, y, tol, steps, None)[-1]
         # with a quadratic a certificate on the way may have saved the search for the best scaling
-        made = None if any(block.ridge > 0 for block in problem.blocks) else self.made
-        return Point(**point, primal=primal, passes=result.epochs, made=made)
+        if any(block.ridge > 0 for block in problem.blocks):
+            last.made = None
+        return last
+
+    def correct(
+        self, problem: Problem, w: np.ndarray, y: np.ndarray, *, tol: float, steps: int = 20,
+        scores: np.ndarray | None = None,
+    ) -> Point:  # fmt: skip
+        """Up to `steps` steps from w (with its scores, if known) and the dual variables y.
+
+        The point has the best w on the way, the last dual variables, and the best bounds of all certificates, which
+        hold for the one optimum. Its passes count two products with the data, as a step needs them, or one reading of
+        it for H.
+        """
+        points = self._points(problem, w, y, tol, steps, scores)
+        last, answer = points[-1], min(reversed(points), key=lambda point: point.primal)
+        dual = max(point.made.dual for point in points)
+        made = dataclasses.replace(last.made, primal=answer.primal, dual=dual)
+        return dataclasses.replace(last, w=answer.w, scores=answer.scores, primal=answer.primal, made=made)
 
     @np.errstate(over="ignore", invalid="ignore", divide="ignore")
-    def correct(self, problem: Problem, w, y, *, tol: float, steps: int = 20, scores=None) -> Result:
-        """Up to `steps` steps from w (with its scores, if known) and the dual variables y, a certificate after each.
-
-        The result's status is CONVERGED where the relative gap is at most tol, otherwise EPOCH_LIMIT. An epoch is two
-        products with the data, as a step needs them, or a pass over it for H.
-        """
+    def _points(self, problem, w, y, tol, steps, scores) -> list[Point]:
+        """The points on the way that were worth a certificate, until one is good enough; at least the last one."""
         self._attach(problem)
-        self.made = None
         self.unsolved = 0  # models in a row
-        clock = time.perf_counter()
-        best, answer = Certificate(np.inf, -np.inf, np.inf), w
-        history, status, epochs = History(), Status.EPOCH_LIMIT, 0
-        begun, fresh = round(self.passes), True
+        rule, best = Convergence.of(problem, tol), Certificate(np.inf, -np.inf, np.inf)
+        points, begun, fresh = [], round(self.passes), True
         at = self._look(w, problem.scores(w) if scores is None else scores, problem.map_slots @ w)
         self._slope(at)
         self.passes += (0.5 if scores is None else 0.0) + self._refresh(at.scores)
@@ -113,42 +112,20 @@ class Newton:
                 fresh = self._go_on(before, at)
                 continue
             proof = self._dual_point(before, at)
-            epochs = max(round(self.passes) - begun, 1)
-            least = min(at.primal, best.primal)
-            allowed = tol * max(abs(least), self.trace)
-            self.made = made = problem.certificate(
+            least, gap = min(at.primal, best.primal), best.gap
+            allowed = rule.allowed(least)
+            made = problem.certificate(
                 proof, fresh=False, primal=at.primal, enough=least - allowed, hope=least - _HOPE * allowed
             )
-            gap = best.gap
-            if at.primal <= best.primal:
-                best.primal, answer = at.primal, at.w
-            best.dual, best.residual, best.reason = max(best.dual, made.dual), made.residual, made.reason
-            seconds = time.perf_counter() - clock
-            history.records.append(Record(epochs, seconds, best.primal, best.dual, best.residual, current=at.primal))
-            if best.certified and best.gap <= tol * max(abs(best.primal), self.trace):
-                status = Status.CONVERGED
-                break
-            if best.relative_gap < 1e-11 and best.gap > 0.5 * gap:
+            passes = max(round(self.passes) - begun, 1)
+            points.append(Point(at.w, proof.x, y, proof.zx, at.u, at.primal, passes, made, at.scores))
+            best.primal, best.dual = (least if least == least else best.primal), max(best.dual, made.dual)
+            if rule.reached(best) or (best.relative_gap < _ROUNDING and best.gap > 0.5 * gap):
                 break
             if late or (at.w is before.w and fresh):
                 break
             fresh = self._go_on(before, at)
-        answer = self._settle(at, best, answer, max(tol, 1e-12))
-        coef, intercept = problem.unpack(answer)
-        state = {"w": at.w, "x": proof.x, "y": y, "zx": proof.zx, "by": problem.adjoint @ y, "u": at.u,
-                 "scores": at.scores}  # fmt: skip
-        return Result(
-            coef=coef + 0.0, intercept=intercept, primal=best.primal, dual=best.dual, status=status, history=history,
-            epochs=epochs, seconds=time.perf_counter() - clock, state=state, reason=best.reason,
-        )  # fmt: skip
-
-    def _settle(self, at, best, answer, tol):
-        """The answer with all of its structure exact, if the proof still covers it; zeros and ties are already."""
-        for candidate in self.problem.restored(at.w, at.u) if best.certified else ():
-            primal = self.problem.primal_at(candidate)
-            if primal <= best.primal + max(tol * abs(best.primal) - best.gap, 0.0):
-                best.primal, answer = primal, candidate
-        return answer
+        return points
 
     def _advance(self, at, y):
         """The point that a Newton step leads to, or one on the way there that does not raise the objective."""
@@ -202,10 +179,6 @@ class Newton:
         return types.SimpleNamespace(w=w, scores=scores, primal=primal, x=problem._gradient(scores), u=u, y=y, zx=None)
 
     def _attach(self, problem):
-        if self.problem is None or self.problem.data is not problem.data:
-            # as in the solver: where the optimum is zero, a trace of the objective at w = 0 stands in for it
-            trace = 1e-10 * abs(problem.mean_loss(np.zeros(problem.visits))) if problem.loss.attained else 0.0
-            self.trace = max(trace, 1e-300)
         if self.problem is None or self.problem.d != problem.d or self.problem.size != problem.size:
             self.curvature = self.inverse = None
             self.bet = np.ones(problem.d)

@@ -1,29 +1,23 @@
 """Regularisation paths, each point warm-started from the last and certified; cross-validation over them.
 
-A path goes from the largest alpha to the smallest. The start of each point is predicted from the two before it (between
-kinks the answer is nearly linear in alpha). Where the loss is smooth, Newton's method carries the prediction to the
-answer (see :mod:`fenchel.newton` and :mod:`fenchel.manifold`); otherwise, and where it does not get there,
-:func:`fenchel.solve` does. Either way the point is accepted by the problem's certificate alone.
+A path goes from the largest alpha to the smallest, and every point of it through the solver's loop. The start of each
+point is predicted from the two before it (between kinks the answer is nearly linear in alpha). Where the loss is
+smooth, Newton's method carries the prediction to the answer (see :mod:`fenchel.newton` and :mod:`fenchel.manifold`);
+otherwise, and where it does not get there, epochs do. Either way the point is accepted by the problem's certificate
+alone.
 """
 
 from __future__ import annotations
 
-import dataclasses
 import sys
-import time
 
 import numpy as np
 
-from .data import as_weights
+from .engine.roles import Iterate
 from .largest_alpha import zero_answer
-from .manifold import correct
-from .methods.sdca_admm import SDCAADMM, State
-from .newton import Newton, worthwhile
 from .problem import Problem
-from .result import History, Record, Result, Status
-from .solver import solve
-
-_SMALL = 50_000  # entries of the data up to which an answer is polished
+from .result import Status
+from .solver.entry import follow
 
 
 class Path:
@@ -166,12 +160,15 @@ def path(
 
 def _follow(problem, alphas, tol, max_epochs, random_state, solver_options, first=None):
     """The result of every alpha, one after another, without the solver's state."""
-    follower = _Follower(problem, tol, max_epochs, random_state, solver_options or {}, first)
-    for alpha in alphas:
-        result = follower.to(alpha)
+    known = None
+    if first is not None:
+        known = Iterate(first.w, first.x, first.y, problem.gradient_sum(first.x), np.zeros(first.y.size))
+    options = solver_options or {}
+    limits = {"tol": tol, "max_epochs": max_epochs, "random_state": random_state}
+    for result in follow(problem, alphas, known=known, correct=not options, **limits, **options):
         if result.status is Status.INTERRUPTED:
             raise KeyboardInterrupt
-        yield dataclasses.replace(result, state={})
+        yield result
 
 
 def _as_problem(problem, y, data):
@@ -211,114 +208,6 @@ def _as_alphas(alphas):
     if bad.size:
         raise ValueError(f"alphas[{bad[0]}] is {alphas[bad[0]]:g}; it must be finite and not negative")
     return np.sort(alphas.astype(float))[::-1]
-
-
-class _Follower:
-    """Goes from one alpha to the next; remembers the last two answers.
-
-    `first` is the answer at the largest alpha, if it is known.
-    """
-
-    def __init__(self, problem, tol, max_epochs, random_state, options, first=None):
-        self.problem, self.tol, self.max_epochs, self.seed = problem, tol, max_epochs, random_state
-        self.options, self.first = options, first
-        self.newton = Newton() if worthwhile(problem) else None
-        self.points = []  # (alpha, state), at most two
-        self.rho = None
-
-    def to(self, alpha) -> Result:
-        problem = self.problem.with_alpha(alpha)
-        if self.options.get("method", SDCAADMM.name) != SDCAADMM.name:
-            return solve(problem, **self._limits(), **self.options)
-        start, spent = self._predict(problem, alpha), None
-        if self.first is not None and not self.points:
-            spent = self._take(problem, self.first)
-        if spent is None and not self.options and self.max_epochs > 0:
-            if self.newton is not None:
-                steps = min(20, self.max_epochs)
-                spent = self.newton.correct(
-                    problem, start["w"], start["y"], tol=self.tol, steps=steps, scores=start.get("scores")
-                )
-            else:
-                spent = correct(problem, start["w"], start["u"], start["y"], tol=self.tol)
-        if spent is not None and spent.status is Status.CONVERGED:
-            result = spent
-        else:
-            if spent is not None and np.isfinite(spent.gap):
-                start |= spent.state
-            warm = warm_from(problem, start | {"rho": self.rho}, seed=self.seed) if self.points else None
-            result = solve(problem, warm_start=warm, **self._limits(), **self.options)
-            self.rho = result.state["rho"]
-            if spent is not None:
-                result.epochs += spent.epochs
-                result.seconds += spent.seconds
-        self.points = [*self.points[-1:], (alpha, result.state)]
-        return result
-
-    def _take(self, problem, answer):
-        """The known answer as a result, if the certificate says so."""
-        clock = time.perf_counter()
-        made = problem.certificate(answer)
-        trace = 1e-10 * abs(problem.mean_loss(np.zeros(problem.visits)))
-        if not (made.certified and made.gap <= self.tol * max(abs(made.primal), trace)):
-            return None
-        seconds = time.perf_counter() - clock
-        history = History([Record(1, seconds, made.primal, made.dual, made.residual, current=made.primal)])
-        state = {"w": answer.w, "x": answer.x, "y": answer.y, "u": np.zeros(problem.d)}
-        coef, intercept = problem.unpack(answer.w)
-        return Result(coef + 0.0, intercept, made.primal, made.dual, Status.CONVERGED, history, 1, seconds, state)
-
-    def _limits(self):
-        return {"tol": self.tol, "max_epochs": self.max_epochs, "random_state": self.seed}
-
-    def _predict(self, problem, alpha):
-        """w, x and y (x perhaps outside its domain) on the line through the last two answers; u the last one's."""
-        if not self.points:
-            zeros = np.zeros
-            return {"w": zeros(problem.size), "x": zeros(problem.visits), "y": zeros(problem.d), "u": zeros(problem.d)}
-        (before, first), (last, second) = self.points[0], self.points[-1]
-        ahead = (alpha - last) / (last - before) if last != before else 0.0
-        keys = [key for key in ("w", "x", "y", "scores") if key in first and key in second]
-        start = {key: second[key] + ahead * (second[key] - first[key]) for key in keys}
-        start["u"] = second["u"]
-        if start["y"].size != problem.d:  # alpha = 0 has no penalty
-            start["y"] = start["u"] = np.zeros(problem.d)
-        return start
-
-
-def warm_from(problem: Problem, state: dict, *, seed: int | None = 0) -> Result | None:
-    """What `solve` needs to start from a point: a dict with w, x and y, and rho if it is known.
-
-    None where the point is of another shape. The problem may be another one; x is brought into its domain.
-    """
-    sizes = {"w": problem.size, "x": problem.visits, "y": problem.d}
-    if any(np.shape(state.get(key)) != (size,) for key, size in sizes.items()):
-        return None
-    rng = np.random.default_rng(seed)
-    w, x, y = state["w"], np.clip(state["x"], *problem._domain()), state["y"]
-    rho = state.get("rho") or SDCAADMM().start(problem, rng).rho
-    point = State(x=x, y=y, w=w, zx=problem.combine(x), by=problem.adjoint @ y, u=problem.map_slots @ w, rho=rho,
-                  epoch=0, rng=rng)  # fmt: skip
-    coef, intercept = problem.unpack(w)
-    return Result(coef, intercept, np.inf, -np.inf, Status.EPOCH_LIMIT, History(), 0, 0.0, point.as_dict())
-
-
-def polish(problem: Problem, result: Result) -> Result:
-    """The result with its last digits, on data so small that this costs some milliseconds; otherwise as it is.
-
-    Afterwards the answer no longer depends on the order of the rows or on the seed, up to rounding.
-    """
-    small = problem.data.stored * problem.layout[0] <= _SMALL
-    if result.status is not Status.CONVERGED or not small:
-        return result
-    w = problem.pack(result.coef, result.intercept)
-    better = correct(problem, w, problem.map_slots @ w, result.state.get("y", np.zeros(problem.d)), tol=1e-13)
-    if better is None or not better.gap < result.gap:
-        return result
-    return dataclasses.replace(
-        result, coef=better.coef, intercept=better.intercept, primal=better.primal, dual=better.dual,
-        seconds=result.seconds + better.seconds, state=result.state | better.state,
-    )  # fmt: skip
 
 
 # -- cross-validation -------------------------------------------------------------------------------
@@ -471,9 +360,7 @@ def _training(problem, number, rows):
             raise ValueError(
                 f"the training rows of fold {number} hold one class only{output}; use fewer folds or stratified ones"
             )
-    other = problem.with_alpha(problem.alpha)
-    other.weight = as_weights(weight, problem.n)
-    return other
+    return problem.with_weights(weight)
 
 
 def _held_out_loss(problem, rows):

@@ -13,7 +13,7 @@ import copy
 import dataclasses
 import functools
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -144,7 +144,8 @@ class Problem:
 
     def _set_blocks(self, blocks: list[Block]):
         self.blocks, features = blocks, self.vectors * self.p
-        self._of_map: dict = {}  # what follows from the map alone; see `_once_per_map`
+        self._of_map: dict[str, object] = {}  # what follows from data and map alone; see `_once_per_map`
+        self._of_weights: dict[str, object] = {}  # what follows from data, map and the weights of rows
         self.map = _stacked([b.matrix for b in self.blocks], features)  # B' on the features alone
         self.bounds = np.concatenate([[0], np.cumsum([b.d for b in self.blocks])]).astype(np.int64)
         # B' on w with its intercept slots
@@ -161,6 +162,14 @@ class Problem:
         alpha = _as_alpha(alpha)
         other = self._with_blocks(scale_blocks(self._unit_blocks, alpha))
         other.alpha, other.zero_answer = alpha, self.zero_answer
+        return other
+
+    def with_weights(self, sample_weight: np.ndarray | None) -> Problem:
+        """The same data and penalty with other weights of the rows; what does not depend on these is shared."""
+        other = copy.copy(self)
+        other.weight, other._of_weights = as_weights(sample_weight, self.n), {}
+        for cached in ("_dual_at_zero", "_conjugate_at_zero", "_loss_at_zero", "fingerprint", "zero_answer", "_remembered"):
+            other.__dict__.pop(cached, None)
         return other
 
     def _with_blocks(self, blocks: list[Block]) -> Problem:
@@ -203,7 +212,7 @@ class Problem:
         w[self.intercept_slots] = np.asarray(intercept, dtype=float)
         return w
 
-    def unpack(self, w):
+    def unpack(self, w: np.ndarray) -> tuple[np.ndarray, float | np.ndarray]:
         """Coefficients and intercept, as (p,) and a number for one output."""
         coef, intercept = w[self.feature_slots].reshape(self.vectors, self.p), w[self.intercept_slots]
         return (coef[0], float(intercept[0])) if self.single else (coef, intercept)
@@ -324,7 +333,7 @@ class Problem:
         np.maximum.at(units, self.map.indices, size)
         return np.where(units > 0, units, 1.0)
 
-    def _parts(self):
+    def _parts(self) -> Iterator[tuple[Block, int, int]]:
         return zip(self.blocks, self.bounds[:-1], self.bounds[1:], strict=True)
 
     def primal(self, coef, intercept=0.0) -> float:
@@ -412,8 +421,11 @@ class Problem:
 
     def zero_certificate(self) -> Certificate:
         """The certificate of w = 0, x = 0, y = 0, where every solve begins; it needs no pass over the data."""
-        primal = self.mean_loss(np.zeros(self.visits)) + self.penalty_value(np.zeros(self.d))
-        return Certificate(primal, self._dual_at_zero, 0.0)
+        return Certificate(self.objective_at_zero(), self._dual_at_zero, 0.0)
+
+    def objective_at_zero(self) -> float:
+        """The objective at w = 0; infinite where that breaks a constraint."""
+        return self._loss_at_zero + self.penalty_value(np.zeros(self.d))
 
     def dual_bound(self, x, y, zx=None, *, enough: float = np.inf, hope: float = -np.inf) -> float:
         """The dual objective at a feasible point made from (x, y): repair, then scale.
@@ -475,8 +487,16 @@ class Problem:
         return self.map_slots.power(2)
 
     @functools.cached_property
-    def _dual_at_zero(self):
-        return self.dual(np.zeros(self.visits), np.zeros(self.d))
+    def _loss_at_zero(self) -> float:
+        return self.mean_loss(np.zeros(self.visits))
+
+    @functools.cached_property
+    def _dual_at_zero(self) -> float:
+        return -self._conjugate_at_zero - self.penalty_conjugate(np.zeros(self.d))
+
+    @functools.cached_property
+    def _conjugate_at_zero(self) -> float:
+        return self.mean_conjugate(np.zeros(self.visits))
 
     def _repair(self, x, y, zx, zeroed=_NONE):
         """y moved to Z x + B y = 0 by least squares, and the coordinates that break a zero bound.
@@ -543,7 +563,7 @@ class Problem:
         columns = [self.scores(direction) for direction in directions.T]
         return np.column_stack(columns) if columns else np.zeros((self.visits, 0))
 
-    def _domain(self):
+    def _domain(self) -> tuple[np.ndarray, np.ndarray]:
         """Ends of the domain of (s f)* for every visit."""
         low, high = self.loss.domain(self.target)
         if self.weight.size:
@@ -636,7 +656,7 @@ class Problem:
 
     # -- structure ----------------------------------------------------------------------------------
 
-    def snaps(self, w, u):
+    def snaps(self, w: np.ndarray, u: np.ndarray) -> Iterator[np.ndarray]:
         """Answers close to w in which the structure of u = prox(...) is exact, the plainest first."""
         yield self.snap(w, u)
         yield from self.restored(w, u)

@@ -8,15 +8,20 @@ from __future__ import annotations
 
 import contextlib
 import copy
+import math
 import time
 from collections.abc import Iterator
 
 import numpy as np
 
+from ..engine.roles import Goal
 from ..methods import make_method
 from ..problem import Problem
 from ..result import Result, Status
 from ..solver import solve
+from ..solver.convergence import Convergence
+from ..solver.progress import Progress
+from ..solver.schedule import Schedule
 from .data import Instance
 from .traces import ROUNDING, Optimum
 
@@ -61,15 +66,19 @@ def advance(problem: Problem, method: str, options: dict, seed: int) -> Iterator
     algorithm = make_method(method, options)
     state = algorithm.start(problem, np.random.default_rng(seed))
     algorithm.epoch(copy.deepcopy(state))  # compiles and loads what is needed
+    schedule = Schedule(problem) if algorithm.attempts else None
+    progress = Progress(attempt_due=0 if schedule is None else schedule.first_due())
+    goal = Goal(_NEWTON_TOL, math.inf, math.inf, Convergence.of(problem, _NEWTON_TOL).allowed)
     seconds = 0.0
     while True:
-        yield getattr(state, "passes", state.epoch), seconds, state.w
+        yield progress.passes, seconds, state.w
         began = time.thread_time()
-        algorithm.epoch(state)
-        point = algorithm.proposal(state, _NEWTON_TOL)
+        report = algorithm.epoch(state)
+        progress.count_epoch(report.share, report.guess)
+        found = None if schedule is None else schedule.propose(algorithm.iterate(state), progress, goal)
         seconds += time.thread_time() - began
-        if point is not None and point.primal < problem.primal_at(state.w):  # the solver asks its certificate
-            algorithm.adopt(state, point)
+        if found is not None and found.primal < problem.primal_at(state.w):  # the solver asks its certificate
+            algorithm.adopt(state, found.iterate)
 
 
 def run_method(

@@ -24,11 +24,9 @@ import numpy as np
 
 from .blocks import block_norms
 from .common import (
+    DualState,
     Method,
     PerCoordinate,
-    PerSlot,
-    PerVisit,
-    State,
     choice,
     constraint_reason,
     live_slots,
@@ -42,9 +40,7 @@ from .opg_admm import OPGADMM
 
 
 @dataclasses.dataclass(kw_only=True)
-class BatchState(State):
-    x: PerVisit
-    zx: PerSlot
+class BatchState(DualState):
     dual: PerCoordinate  # of the exact form: warm start of the prox
     sweeps: int = 0  # of the exact form: passes over the rows so far
 

@@ -12,11 +12,13 @@ from typing import ClassVar
 
 import numpy as np
 
+from ..engine.roles import Iterate
 from ..losses import Loss
 from ..penalties import Separable
 from ..problem import Problem
 from ..proximal import CompiledPenalty, StructuredProx, check_callbacks, feature_quadratic
 from .blocks import block_norms, epoch_parts
+from .roles import EpochReport, PrimalIterate
 
 _SAMPLED = 10  # blocks that a default step size is taken from
 
@@ -97,10 +99,25 @@ class State:
         values = {key: value.copy() if isinstance(value, np.ndarray) else value for key, value in values.items()}
         return cls(rng=rng, **values)
 
+    def point(self) -> Iterate | PrimalIterate:
+        """What a certificate is made of; the arrays are the state's own."""
+        return PrimalIterate(self.w, self.y, self.u)
+
     def clear(self):
         """Back to zero, as at the start."""
         for name in self._vectors():
             getattr(self, name)[:] = 0.0
+
+
+@dataclasses.dataclass(kw_only=True)
+class DualState(State):
+    """With a dual variable for every row, and Z x kept up to date."""
+
+    x: PerVisit
+    zx: PerSlot
+
+    def point(self) -> Iterate:
+        return Iterate(self.w, self.x, self.y, self.zx, self.u)
 
 
 # -- what the kernels take ----------------------------------------------------------------------------
@@ -197,6 +214,7 @@ class Method:
     OPTIONS: tuple[str, ...] = ()
     averages = False
     snaps = False  # whether the structure of the penalty's point is made exact before a certificate
+    foreseeable = attempts = continues = engines = False  # see fenchel.methods.roles.Method
     State = State
 
     def __init__(self, block_size=50, order="random"):
@@ -207,20 +225,27 @@ class Method:
         """Why the method does not fit the problem; None where it does."""
         return None
 
-    def alternative(self, state: State):
+    def iterate(self, state: State) -> Iterate | PrimalIterate:
+        """The point of a state; its arrays are the state's own."""
+        return state.point()
+
+    def step_size(self, state: State) -> float:
+        """No rho that changes."""
+        return float("nan")
+
+    def alternative(self, state: State) -> Iterate | None:
         """No second point worth a certificate."""
         return None
 
-    def proposal(self, state: State, tol: float):
-        """No point from elsewhere."""
-        return None
+    def consider_restart(self, state: State, gap: float, other_gap: float) -> None:
+        """Nothing to start again from."""
 
-    def learn(self, state: State, gap: float) -> None:
+    def adopt(self, state: State, iterate: Iterate, gap: float = np.inf) -> None:
+        """Nobody proposes a point to these methods."""
+        raise NotImplementedError(f"{self.name} goes its own way")
+
+    def learn(self, state: State, gap: float, before: float) -> None:
         """A certificate on schedule found this relative gap; nothing follows from it."""
-
-    def epochs_left(self, state: State, tol: float) -> float:
-        """Until the goal is reached; nobody knows."""
-        return 1e9
 
     def start(self, problem: Problem, rng: np.random.Generator, warm: dict | None = None) -> State:
         """Prepare everything that stays fixed, and the state (zero, or a warm start's)."""
@@ -244,7 +269,7 @@ class Method:
         """Whatever else stays fixed; sets `penalty`."""
         self.penalty = CompiledPenalty(problem)
 
-    def epoch(self, state: State) -> None:
+    def epoch(self, state: State) -> EpochReport:
         """Visit K blocks."""
         from ..kernels.compiled import interrupts_held
 
@@ -254,6 +279,7 @@ class Method:
         check_callbacks(*self._loss_functions, self.penalty)
         state.epoch += 1
         self.finish(state)
+        return EpochReport()
 
     def advance(self, state: State, order) -> None:
         """Visit the blocks listed in `order`."""

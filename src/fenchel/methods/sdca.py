@@ -8,25 +8,17 @@ Symbols: psi~ = psi(B'.) with the quadratic mu_j/2 w_j^2; x the dual variables; 
 
 from __future__ import annotations
 
-import dataclasses
-
 import numpy as np
 
 from ..problem import Problem
 from .blocks import block_norms
-from .common import Method, PerSlot, PerVisit, State, live_slots
-
-
-@dataclasses.dataclass(kw_only=True)
-class SDCAState(State):
-    x: PerVisit
-    zx: PerSlot
+from .common import DualState, Method, live_slots
 
 
 class SimpleDual(Method):
     """A dual method that needs the gradient of the penalty's conjugate, so a simple penalty with a quadratic."""
 
-    State = SDCAState
+    State = DualState
 
     def supports(self, problem: Problem) -> str | None:
         if problem.fit_intercept:

@@ -39,18 +39,19 @@ import dataclasses
 import functools
 import math
 import numbers
-import types
 
 import numpy as np
 import scipy.sparse as sp
 
-from ..costs import block_size
 from ..data import ROUGH, WIDE
+from ..descent import applies as descent_applies
+from ..engine.roles import Iterate
 from ..maps import row_width, runs_of_rows, spectral_norm
 from ..penalties import compiled_prox
 from ..problem import Problem
+from ..solver.prices import block_size
 from .blocks import block_norms, epoch_parts
-from .proposals import HASTE, Proposals
+from .roles import EpochReport
 
 _REACH = 30.0  # how far rho may move from |w| / |x|
 _ALL = np.zeros(0, dtype=np.int64)  # stands for all visits
@@ -60,21 +61,20 @@ _LONGEST_REST = 3  # power of two of the epochs
 _COPIED = 4  # epochs that surely come or have been: a copy of the data takes as long as some of them save by it
 _STUCK = 0.5  # of the last certificate's gap: above it rounding may be what holds the epochs up
 _COUPLED = 0.75  # weight of the moves of Z x and B y when rho is balanced
-_FORESIGHT = 4.0  # times the epochs so far, what a guess may foresee
 _EARLY = 5.0  # over the epoch: the weight of the sizes beside the moves, at most a half
 _ARRAYS = ("x", "y", "w", "zx", "by", "u", "idle")
 _AVERAGED = ("x", "y", "w", "zx", "by")
 
 
-_NUMBERS = ("rho", "epoch", "caution", "reach_w", "reach_x", "summed", "restart_gap", "newton_passes", "newton_due",
-            "newton_tries", "gap", "gap_epoch", "rate", "due", "rested", "share", "guess",
-            "active", "looked", "refused", "precise")  # fmt: skip
-_PAID = 0.1  # of the gap, what an attempt must leave at the most to count as a good one
+_NUMBERS = ("rho", "epoch", "caution", "reach_w", "reach_x", "summed", "restart_gap", "precise")
 
 
 @dataclasses.dataclass
 class State:
-    """Everything that changes. Plain arrays and numbers, so that a run can be saved and resumed."""
+    """What the method changes. Plain arrays and numbers, so that a run can be saved and resumed.
+
+    `epoch` is the age of the method's own adaptation: rho moves less and less, and rows rest after some epochs.
+    """
 
     x: np.ndarray
     y: np.ndarray
@@ -91,30 +91,12 @@ class State:
     mean: dict = dataclasses.field(default_factory=dict)  # sums of w, x, y, zx, by since the last restart
     summed: int = 0
     restart_gap: float = np.inf
-    newton_passes: float = 0.0  # over the data, by Newton's method
-    newton_due: int = 4  # epoch of the next attempt
-    newton_tries: int = 0
-    gap: float = np.inf  # relative, at the last certificate on schedule
-    gap_epoch: int = 0
-    due: int = 0  # epoch of the next certificate
-    rate: float = 1e-3  # at which its logarithm fell, per epoch
-    guess: float = np.inf  # at the relative gap: how far the last epoch went, see _guess
-    active: int = 0  # coordinates of B'w that were not zero when an attempt was last thought of
-    looked: int = 0  # epoch of that
-    refused: float = 0.0  # nanoseconds, what Newton's method on a face would have cost when that was last too much
     precise: bool = False  # whether the data have to be read in double precision from here on
-    rested: float = 0.0  # passes that were saved by rows at rest
-    share: float = 1.0  # of the rows, visited in the last epoch
     idle: np.ndarray | None = None  # visits in a row that changed nothing, up to 255
 
     def __post_init__(self):
         if self.idle is None:
             self.idle = np.zeros(self.x.size, dtype=np.uint8)
-
-    @property
-    def passes(self) -> int:
-        """Passes over the data, of all kinds."""
-        return math.ceil(self.epoch + self.newton_passes - self.rested)
 
     def as_dict(self) -> dict:
         out = {key: getattr(self, key) for key in _ARRAYS}
@@ -125,7 +107,8 @@ class State:
 
     @classmethod
     def from_dict(cls, saved: dict, rng) -> State:
-        rng.bit_generator.state = saved["rng"]
+        if "rng" in saved:
+            rng.bit_generator.state = saved["rng"]
         arrays = {key: saved[key].copy() for key in _ARRAYS if key in saved}
         mean = {key[5:]: value.copy() for key, value in saved.items() if key.startswith("mean_")}
         numbers = {key: saved[key] for key in _NUMBERS if key in saved}
@@ -173,7 +156,7 @@ class SDCAADMM:
     """
 
     name = "sdca-admm"
-    deadline = math.inf  # by the clock of time.perf_counter: attempts between epochs end there
+    foreseeable = continues = True
     OPTIONS = ("preset", "rho", "gamma", "eta_z", "eta_b", "block_size", "order", "within", "column_power",
                "newton", "rest", "n_jobs")  # fmt: skip
 
@@ -200,6 +183,7 @@ class SDCAADMM:
             raise ValueError(f"rest is {rest!r}; it must be True or False")
         plain = preset == "default"
         self.newton = plain if newton is None else newton
+        self.attempts, self.engines = bool(self.newton), bool(plain and self.newton)
         self.rest = plain if rest is None else rest
         self.n_jobs = _threads(n_jobs)
         self.snaps = plain
@@ -224,32 +208,31 @@ class SDCAADMM:
         self._prepare_rows(problem)
         if self.preset != "default" or self.eta_b is not None:
             self._prepare_penalty(problem)  # otherwise before the first epoch, if there is one
-        self.proposals = Proposals(problem) if self.newton else None
+        # a run that descent may well end at once is not worth a copy of the data
+        self.short = self.newton and descent_applies(problem)
         if warm is None:
             zeros = np.zeros
             rho = self.rho or self._first_rho()
             return State(zeros(problem.visits), zeros(problem.d), zeros(problem.size), zeros(problem.size),
-                         zeros(problem.size), zeros(problem.d), float(rho), 0, rng,
-                         newton_due=self.proposals.first_due() if self.newton else 0)  # fmt: skip
-        if "x" not in warm or "rho" not in warm:
+                         zeros(problem.size), zeros(problem.d), float(rho), 0, rng)  # fmt: skip
+        if "x" not in warm:
             raise ValueError("warm_start comes from a method without dual variables; sdca-admm cannot continue it")
         for key, length in (("x", problem.visits), ("y", problem.d), ("w", problem.size)):
             if len(warm[key]) != length:
                 raise ValueError(f"warm_start has {len(warm[key])} entries in {key}, but this problem has {length}")
+        warm, resumed = dict(warm), warm.get("resumed", False)
+        if "rho" not in warm:  # a point that was found without the method
+            warm["rho"] = float(self.rho or self._first_rho())
+        if not resumed or "by" not in warm:
+            warm |= {"zx": problem.combine(warm["x"]), "by": problem.adjoint @ warm["y"]}
         state = State.from_dict(warm, rng)
-        if not warm.get("resumed", False):
+        if not resumed:
             # another problem: take the point and the step, nothing that was summed over the old data
             if not problem.fit_intercept:
                 state.w[problem.intercept_slots] = 0.0
-            state.zx, state.by = problem.combine(state.x), problem.adjoint @ state.y
             state.epoch, state.reach_w, state.reach_x, state.caution = 0, 0.0, 0.0, 1.0
             state.mean, state.summed, state.restart_gap = {}, 0, np.inf
-            # a neighbour's answer has structure to begin with
-            state.newton_passes, state.newton_due, state.newton_tries = 0.0, 1, 0
-            state.rested, state.share, state.idle[:] = 0.0, 1.0, 0
-            state.gap, state.gap_epoch, state.rate, state.due, state.guess = np.inf, 0, 1e-3, 0, np.inf
-            state.active = state.looked = 0
-            state.refused, state.precise = 0.0, False
+            state.idle[:], state.precise = 0, False
         if self.rho is not None:
             state.rho = float(self.rho)
         return state
@@ -390,7 +373,7 @@ class SDCAADMM:
 
     # -- one pass -----------------------------------------------------------------------------------
 
-    def epoch(self, state: State) -> None:
+    def epoch(self, state: State) -> EpochReport:
         """Visit K blocks."""
         teams, interrupts_held, kernel = _kernels()
         problem = self.problem
@@ -413,21 +396,20 @@ class SDCAADMM:
 
                 found = visit(teams.ALONE) if self.members == 1 else self.crew.run(visit, part.size)
                 moved, fresh = moved + found[0], False
-        state.share = (visits.size or problem.visits) / problem.visits
-        state.rested += 1 - state.share
+        share = (visits.size or problem.visits) / problem.visits
         for function in self.callbacks:
             function.check()
         state.epoch += 1
         if not math.isfinite(moved):
             self._restart(state)
-            return
-        state.guess = _guess(moved, *found[1:])
+            return EpochReport(share)
         if self.adapts:
             state.rho *= self._balance(state, moved, *found[1:])
         if self.averages:
             for key in _AVERAGED:
                 state.mean[key] = state.mean.get(key, 0.0) + getattr(state, key)
             state.summed += 1
+        return EpochReport(share, _guess(moved, *found[1:]))
 
     def _rows(self, state):
         """The data: in single precision where that is faster and the goal is far.
@@ -436,7 +418,7 @@ class SDCAADMM:
         """
         data, rows = self.problem.data, self.problem.data.arrays
         if self.copies and not state.precise:
-            many = state.epoch >= _COPIED or self.proposals is None or self.proposals.descent is None
+            many = state.epoch >= _COPIED or not self.short
             rows = (data.single if many else None) or rows
         if rows is not self.rows:
             self.rows = rows
@@ -457,77 +439,47 @@ class SDCAADMM:
             return _ALL, self.bounds
         return visits, kernel.block_bounds(visits.size, self.bounds[1])
 
-    # -- what is tried between epochs ----------------------------------------------------------------
+    # -- what the loop asks and tells ----------------------------------------------------------------
 
-    def proposal(self, state: State, tol: float):
-        """A point that something faster than epochs finds from here, now and then; otherwise None."""
-        if self.proposals is None:
-            return None
-        return self.proposals.make(state, tol, self._left, self.deadline)
+    def iterate(self, state: State) -> Iterate:
+        """The point of a state; its arrays are the state's own."""
+        return Iterate(state.w, state.x, state.y, state.zx, state.u)
 
-    def _left(self, state, tol, settled):
-        """Epochs that Newton's method may cost: somewhat more than seem to be left, for it has a way of arriving, and
-        some share of those made at any rate.
+    def step_size(self, state: State) -> float:
+        """rho, for the record."""
+        return state.rho
 
-        Before the first certificate, as many as were made; more by a guess, where the structure seems to be settled.
-        """
-        if state.gap < 1.0:
-            return max(0.4 * state.epoch, HASTE * self.epochs_left(state, tol))
-        if not (settled and state.guess < 1.0 and tol > 0):
-            return float(state.epoch)
-        rate = math.log(1 / max(state.guess, 1e-300)) / state.epoch
-        left = HASTE * math.log(max(state.guess / tol, 1.0)) / rate
-        return min(max(state.epoch, left), _FORESIGHT * state.epoch)
-
-    def epochs_left(self, state: State, tol: float) -> float:
-        """Epochs until the goal is reached, at the rate of the last certificates; many if it is not known.
-
-        Now and then a certificate gains nothing: the rate is at least a third of what it has been all along.
-        """
-        if not (state.gap < 1.0 and tol > 0):
-            return 1e9
-        rate = max(state.rate, 0.3 * math.log(1 / max(state.gap, 1e-300)) / max(state.epoch, 1))
-        return math.log(max(state.gap / tol, 1.0)) / rate
-
-    def learn(self, state: State, gap: float) -> None:
-        """A certificate on schedule found this relative gap."""
+    def learn(self, state: State, gap: float, before: float) -> None:
+        """A certificate on schedule found this relative gap, after another one."""
         gap = max(gap, 1e-300)  # rounding can make it negative
-        before, at = (state.gap, state.gap_epoch) if state.gap < 1.0 else (1.0, 0)
-        epochs = max(state.epoch - at, 1)
-        state.rate = max(math.log(before / gap), 1e-3) / epochs if gap < np.inf else 1e-3
-        state.precise = state.precise or gap <= ROUGH or _STUCK * state.gap < gap < np.inf
-        state.gap, state.gap_epoch = gap, state.epoch
+        state.precise = state.precise or gap <= ROUGH or _STUCK * before < gap < np.inf
 
-    def adopt(self, state: State, point, gap: float | None = None) -> None:
-        """Go on from a point that was proposed; what epochs gain is counted from its relative gap, if it is known."""
-        if gap is not None:
-            if gap < _PAID * state.gap and state.newton_tries:  # not in vain
-                state.newton_tries -= 1
-                state.newton_due = math.ceil(1.25 * state.epoch) + 1
-            state.gap, state.gap_epoch = max(gap, 1e-300), state.epoch
-            state.precise = state.precise or gap <= ROUGH
+    def adopt(self, state: State, iterate: Iterate, gap: float = math.inf) -> None:
+        """Go on from a point that somebody proposed, with its relative gap if that is known."""
+        state.precise = state.precise or gap <= ROUGH
         for key in ("w", "x", "y", "zx", "u"):
-            getattr(state, key)[:] = getattr(point, key)
+            getattr(state, key)[:] = getattr(iterate, key)
         state.by[:] = self.problem.adjoint @ state.y
         state.mean, state.summed = {}, 0
 
     # -- averages of a run that goes in circles -------------------------------------------------------
 
-    def alternative(self, state: State):
+    def alternative(self, state: State) -> Iterate | None:
         """A second point worth a certificate, or None."""
         if not self.averages or state.summed < 2:
             return None
-        return types.SimpleNamespace(**{key: total / state.summed for key, total in state.mean.items()})
+        w, x, y, zx = (state.mean[key] / state.summed for key in ("w", "x", "y", "zx"))
+        return Iterate(w, x, y, zx, self.problem.map_slots @ w)
 
-    def consider_restart(self, state: State, gap: float, other, other_gap: float) -> None:
-        """Start again from the better of the two points when it has earned it."""
+    def consider_restart(self, state: State, gap: float, other_gap: float) -> None:
+        """Start again from the better of iterate and alternative when it has earned it."""
         closed = min(gap, other_gap) <= 0.3 * state.restart_gap
         if not closed and state.summed < max(16, 0.4 * state.epoch):
             return
         state.restart_gap = min(gap, other_gap)
         if other_gap < gap:
             for key in _AVERAGED:
-                getattr(state, key)[:] = getattr(other, key)
+                getattr(state, key)[:] = state.mean[key] / state.summed
         state.mean, state.summed = {}, 0
 
     def _balance(self, state, moved, primal, dual, size_w, size_x):

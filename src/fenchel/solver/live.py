@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import sys
+from collections.abc import Callable, Iterator
+
+from .result import Record
 
 
 @contextlib.contextmanager
-def make_progress(wanted, tol, max_epochs):
+def make_progress(wanted: bool, tol: float) -> Iterator[Callable[[Record], None]]:
     """A function to call with every record; does nothing unless progress is wanted."""
     if not wanted:
         yield lambda record: None
@@ -26,7 +29,7 @@ def make_progress(wanted, tol, max_epochs):
         yield lambda record: live.update(_line(record, tol))
 
 
-def _line(record, tol):
+def _line(record: Record, tol: float | None) -> str:
     goal = f" (goal {tol:.0e})" if tol else ""
     return (
         f"epoch {record.epoch:5d}   {record.seconds:8.2f} s   primal {record.primal:.8g}   "
@@ -34,5 +37,5 @@ def _line(record, tol):
     )
 
 
-def _plain(record):
+def _plain(record: Record) -> None:
     print(_line(record, None), file=sys.stderr)

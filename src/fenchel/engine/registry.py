@@ -1,0 +1,21 @@
+"""The engines there are. The first one that suits a problem is used."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from ..problem import Problem
+from ..solver.prices import PRICES, Prices
+from .roles import Engine
+from .rounds import WorkingSets
+
+ENGINES: list[Callable[[Prices], Engine]] = [WorkingSets]
+
+
+def fitting(problem: Problem) -> Engine | None:
+    """A new engine for a problem and its neighbours along alpha; None where none fits."""
+    for kind in ENGINES:
+        engine = kind(PRICES)
+        if engine.unfit(problem) is None:
+            return engine
+    return None

@@ -1,0 +1,134 @@
+"""The entry to the solver: arguments are checked here, and the loop does the rest."""
+
+from __future__ import annotations
+
+import functools
+import numbers
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from ..engine.roles import Iterate
+from ..methods import make_method
+from ..problem import Problem
+from . import loop
+from .result import Result, Snapshot
+
+
+def solve(
+    problem: Problem,
+    method: str = "sdca-admm",
+    *,
+    tol: float = 1e-6,
+    max_epochs: int = 10_000,
+    time_limit: float | None = None,
+    callback: Callable[[Snapshot], object] | None = None,
+    random_state: int | None = 0,
+    warm_start: Result | None = None,
+    check_every: int | None = None,
+    progress: bool = False,
+    **options: Any,
+) -> Result:
+    """Solve a problem to a certified relative gap.
+
+    Parameters
+    ----------
+    problem : Problem
+    method : str
+        ``"sdca-admm"``, or one of the methods it is compared with (``fenchel.methods.METHODS``). Its options are
+        passed on (see :class:`fenchel.methods.sdca_admm.SDCAADMM`).
+    tol : float
+        Stop when gap <= tol * |primal|. 0 runs to the limit.
+    max_epochs : int
+        Passes over the data, in this call; an epoch in which rows rest counts for the rows it reads. An attempt of
+        Newton's method that has begun is finished, which may take some passes more; with fewer than 8 there is none.
+    time_limit : float, optional
+        Seconds.
+    callback : callable, optional
+        Called with a :class:`fenchel.result.Snapshot` (epoch, seconds, primal, dual, gap, …, and the
+        iterate's coef and intercept) after every certificate; a true return value stops.
+    random_state : int
+        Same seed, same bits.
+    warm_start : Result, optional
+        Continue from it: the same run resumed, or a neighbouring problem of the same shape.
+    check_every : int, optional
+        Epochs between certificates. By default they are spaced to cost less than 15 % of the run.
+    progress : bool
+        Show a live line.
+    **options
+        Of the method; for ``"sdca-admm"`` for instance ``n_jobs=2`` (threads, for wide dense data) or
+        ``newton=False``. None needs to be set.
+
+    Returns
+    -------
+    Result
+        Also after Ctrl-C, with the best answer so far and its status.
+    """
+    settings = _settings(
+        problem, method, options, tol=tol, max_epochs=max_epochs, time_limit=time_limit, callback=callback,
+        random_state=random_state, check_every=check_every, progress=progress,
+    )  # fmt: skip
+    if warm_start is not None and not isinstance(warm_start, Result):
+        raise ValueError(f"warm_start is {type(warm_start).__name__}; it must be a fenchel.Result")
+    return loop.fit(problem, settings, warm_start)
+
+
+def follow(
+    problem: Problem,
+    alphas: Sequence[float],
+    method: str = "sdca-admm",
+    *,
+    known: Iterate | None = None,
+    correct: bool = True,
+    tol: float = 1e-6,
+    max_epochs: int = 10_000,
+    time_limit: float | None = None,
+    callback: Callable[[Snapshot], object] | None = None,
+    random_state: int | None = 0,
+    check_every: int | None = None,
+    progress: bool = False,
+    **options: Any,
+) -> Iterator[Result]:
+    """The results for falling alphas, each from the ones before; see :func:`solve` for the arguments, which hold for
+    every alpha. `known` is the answer at the first, if somebody knows it; `correct` lets Newton's method carry a
+    prediction to the next answer, where no engine does.
+
+    The results come without the method's state; after Ctrl-C the last one has that status.
+    """
+    settings = _settings(
+        problem, method, options, tol=tol, max_epochs=max_epochs, time_limit=time_limit, callback=callback,
+        random_state=random_state, check_every=check_every, progress=progress,
+    )  # fmt: skip
+    return loop.follow(problem, alphas, settings, known, correct=correct)
+
+
+def _settings(
+    problem: Problem, method: str, options: dict[str, Any], *, tol: float, max_epochs: int, time_limit: float | None,
+    callback: Callable[[Snapshot], object] | None, random_state: int | None, check_every: int | None, progress: bool,
+) -> loop.Settings:  # fmt: skip
+    """The arguments, checked; an error names what is wrong."""
+    if not isinstance(problem, Problem):
+        raise ValueError(f"problem is {problem!r}; it must be a fenchel.Problem")
+    if not (_real(tol) and np.isfinite(tol) and tol >= 0):
+        raise ValueError(f"tol is {tol!r}; it must be a finite number, not negative")
+    if not (_real(max_epochs) and np.isfinite(max_epochs) and max_epochs == np.floor(max_epochs) and max_epochs >= 0):
+        raise ValueError(f"max_epochs is {max_epochs!r}; it must be a whole number, not negative")
+    if time_limit is not None and not (_real(time_limit) and time_limit >= 0):
+        raise ValueError(f"time_limit is {time_limit!r}; it must be a number of seconds, not negative")
+    if callback is not None and not callable(callback):
+        raise ValueError(f"callback is {callback!r}; it must be a function of one argument")
+    if check_every is not None and not (_real(check_every) and check_every >= 1 and check_every == int(check_every)):
+        raise ValueError(f"check_every is {check_every!r}; it must be a whole number, at least 1")
+    algorithm = make_method(method, options)
+    why_not = algorithm.supports(problem)
+    if why_not:
+        raise ValueError(f"{method} does not fit this problem: {why_not}")
+    return loop.Settings(
+        functools.partial(make_method, method, options), tol, int(max_epochs), time_limit, callback, random_state,
+        check_every, progress,
+    )  # fmt: skip
+
+
+def _real(value: object) -> bool:
+    return isinstance(value, numbers.Real) and not isinstance(value, bool)

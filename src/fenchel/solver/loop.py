@@ -1,0 +1,490 @@
+"""The one loop: for one alpha or a falling sequence of them; epochs, certificates, limits, callbacks, status.
+
+Every answer goes through it, a path's and a fold's too, and nobody else makes a Result. For every alpha the order is:
+what is known or predicted, rounds of an engine if one fits (along a path without one, Newton's method from the
+prediction), and then epochs of the method with attempts between them, from the best point so far.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import math
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from ..engine.attempts import Correction
+from ..engine.registry import fitting
+from ..engine.roles import Array, Engine, Goal, Iterate, Proposal
+from ..methods.roles import Method, PrimalIterate, State
+from ..problem import Certificate, Problem
+from .convergence import Convergence, stalled
+from .interrupts import interrupts_noticed
+from .live import make_progress
+from .prices import certificate_nanoseconds, epoch_nanoseconds
+from .progress import Progress
+from .result import History, Record, Result, Snapshot, Status
+from .schedule import Schedule
+from .starts import Start, Track, warm_state
+
+_GOOD = 1e-2  # relative gap of a proposal that is taken where the iterate has none; larger: worse points are taken
+_HANDFUL = 8  # passes that an attempt between epochs may well cost: where fewer are allowed in all there is none
+_CLOSE = 1.5  # times tol: a guess at the gap that calls for a certificate
+_SHARE = 0.07  # of the run for certificates on schedule; the last ones come on top
+_TWO = 0.15  # of the wait between certificates: the shortest, which is what two of them cost
+_LEFT, _SURELY = 0.7, 1.5  # of the epochs that seem to be left: when to look, and when the goal is surely reached
+_GROWTH = 12  # certificates, that a long run may go without in the end, as a part of it
+
+
+@dataclasses.dataclass(frozen=True)
+class Settings:
+    """What a run is asked for; `make` makes the method."""
+
+    make: Callable[[], Method]
+    tol: float
+    max_epochs: int
+    time_limit: float | None = None
+    callback: Callable[[Snapshot], object] | None = None
+    seed: int | None = 0
+    check_every: int | None = None
+    show: bool = False
+
+
+def fit(problem: Problem, settings: Settings, warm_start: Result | None = None) -> Result:
+    """The answer at one alpha, from zero or from another result."""
+    run = _Run(problem, settings, _Engines(problem, settings, [problem.alpha]))
+    return run.go(Start.of(problem, warm_start))
+
+
+def follow(
+    problem: Problem, alphas: Sequence[float], settings: Settings, known: Iterate | None = None, *, correct: bool = True
+) -> Iterator[Result]:
+    """The answers for falling alphas, one after another, without the method's state.
+
+    `known` is the answer at the first of them, if somebody knows it; `correct` lets Newton's method carry a prediction
+    to the next answer, where no engine does. After Ctrl-C the last result has that status.
+    """
+    engines, track = _Engines(problem, settings, alphas), Track()
+    correction = None
+    if correct and engines.engine is None and settings.max_epochs > 0 and Correction.unfit(problem) is None:
+        correction = Correction(problem)
+    problem.zero_certificate()  # what it knows of zero is shared by all alphas
+    for alpha in alphas:
+        at = problem.with_alpha(alpha)
+        run = _Run(at, settings, engines)
+        if correction is not None:
+            correction.move_to(at)
+        result = run.go(track.start(at, known), correction)
+        end, known = run.end(), None
+        if run.method.continues and isinstance(end, Iterate):
+            track.add(alpha, end, run.rho)
+        yield result
+        if result.status is Status.INTERRUPTED:
+            return
+
+
+def warm_from(problem: Problem, state: Mapping[str, Any]) -> Result | None:
+    """What `solve` needs to start from a point: a dict with w, x and y, and rho if it is known.
+
+    None where the point is of another shape. The problem may be another one; x is brought into its domain.
+    """
+    sizes = {"w": problem.size, "x": problem.visits, "y": problem.d}
+    if any(np.shape(state.get(key, ())) != (size,) for key, size in sizes.items()):
+        return None
+    coef, intercept = problem.unpack(state["w"])
+    point = warm_state(problem, state["w"], state["x"], state["y"], state.get("rho"))
+    return Result(coef, intercept, np.inf, -np.inf, Status.EPOCH_LIMIT, History(), 0, 0.0, point)
+
+
+class _Engines:
+    """The engine that fits, for a whole sequence of alphas; None where the method or its options do not allow one."""
+
+    def __init__(self, problem: Problem, settings: Settings, alphas: Sequence[float]) -> None:
+        allowed = settings.make().engines and settings.max_epochs >= _HANDFUL
+        self.engine: Engine | None = fitting(problem) if allowed else None
+        self.alphas, self.tol, self.begun = alphas, settings.tol, False
+
+    def rounds(self, problem: Problem, start: Iterate | None, goal: Goal) -> Iterator[Proposal]:
+        """What the engine proposes; it is told of all alphas before its first round."""
+        if self.engine is not None:
+            if not self.begun:
+                self.begun = True
+                self.engine.begin(problem, self.alphas, self.tol)
+            yield from self.engine.rounds(problem, start, goal)
+
+
+class _Run:
+    """One alpha."""
+
+    def __init__(self, problem: Problem, settings: Settings, engines: _Engines) -> None:
+        self.problem, self.settings, self.engines = problem, settings, engines
+        self.method = settings.make()
+        self.tol, self.max_epochs = settings.tol, settings.max_epochs
+        self.best = Certificate(np.inf, -np.inf, np.inf, "no certificate was made")
+        self.w = np.zeros(problem.size)
+        self.progress, self.work = Progress(), 0.0
+        self.state: State | None = None  # until the method has made one
+        self.schedule: Schedule | None = None
+        self.proposal: Proposal | None = None  # the best one before the method has begun
+        self.gap = math.inf  # relative, of the first certificate
+        self.last = self.max_epochs  # passes at which the run ends
+        self.interrupts: list[int] = []
+
+    def go(self, start: Start, correction: Correction | None = None) -> Result:
+        self.clock = time.perf_counter()
+        limit = self.settings.time_limit
+        self.deadline = math.inf if limit is None else self.clock + limit
+        self.rule = Convergence.of(self.problem, self.tol)
+        self.before, self.history = start.seconds, History(start.history)
+        self.inherited = len(self.history)
+        status: Status | None = None
+        with make_progress(self.settings.show, self.tol) as self.show, interrupts_noticed() as self.interrupts:
+            try:
+                if start.is_zero and not self._has_rounds(correction):
+                    self._start_method(None, False)
+                status = self._open(start)
+                status = status or self._rounds(start, correction)
+                if status is None and self.state is None:
+                    status = self._begin(start)
+                status = status or self._epochs(start)
+            except KeyboardInterrupt:
+                status = Status.INTERRUPTED
+            if not len(self.history):
+                self._judge_zero()
+        self._snap()
+        if not np.isfinite(self.best.primal):
+            self.best.reason = self.best.reason or "no point within the constraints was found"
+        if status in (Status.EPOCH_LIMIT, Status.TIME_LIMIT) and self.rule.reached(self.best):
+            status = Status.CONVERGED  # exact zeros closed the rest of the gap
+        coef, intercept = self.problem.unpack(self.w)
+        return Result(
+            coef=coef + 0.0, intercept=intercept, primal=self.best.primal, dual=self.best.dual, status=status,
+            history=self.history, epochs=self.progress.passes, seconds=self._elapsed(),
+            state=self._saved() if start.keep else {}, reason=self.best.reason,
+        )  # fmt: skip
+
+    @functools.cached_property
+    def rng(self) -> np.random.Generator:
+        return np.random.default_rng(self.settings.seed)
+
+    @property
+    def rho(self) -> float | None:
+        """The method's step, once it has begun."""
+        return None if self.state is None else self.method.step_size(self.state)
+
+    def end(self) -> Iterate | PrimalIterate:
+        """Where the run has come to, with its dual variables."""
+        if self.state is not None:
+            return self.method.iterate(self.state)
+        return Iterate.zero(self.problem) if self.proposal is None else self.proposal.iterate
+
+    # -- before the first epoch ------------------------------------------------------------------------
+
+    def _open(self, start: Start) -> Status | None:
+        """The first certificate: of another result, of zero, or none where a prediction has none worth making."""
+        if start.saved is not None:
+            self._start_method(start.saved, start.resumed)
+            if start.answer is not None:
+                self._offer(self.problem.pack(*start.answer))
+            return self._certify(on_schedule=False)
+        status = None
+        if start.predicted is None:
+            status = self._judge_zero()
+        if status is None and start.known is not None:
+            status = self._consider(self._as_known(start.known))
+        return status
+
+    def _as_known(self, iterate: Iterate) -> Proposal:
+        """An answer that somebody knows, as a proposal: its certificate takes a pass over the data."""
+        made = self.problem.certificate(iterate)
+        return Proposal(iterate, made.primal, 1.0, "known answer", made)
+
+    def _rounds(self, start: Start, correction: Correction | None) -> Status | None:
+        """Proposals of an engine, or of Newton's method from a prediction, judged one after another."""
+        progress = self.progress
+        if progress.engine_ended or not self._has_rounds(correction):
+            return None
+        at, room = self._around(start), self.last - progress.passes
+        goal = Goal(self.tol, self.deadline, room, self.rule.allowed)
+        if correction is not None:
+            source: Iterator[Proposal] = _once(correction, at or Iterate.zero(self.problem), goal)
+        else:
+            source = self.engines.rounds(self.problem, at, goal)
+        while True:
+            if self.interrupts:
+                raise KeyboardInterrupt
+            began = time.perf_counter()
+            proposal = next(source, None)
+            self.work += time.perf_counter() - began
+            if proposal is None:
+                break
+            status = self._consider(proposal)
+            if status is None and correction is None:  # the epochs see to the limits where there was but one proposal
+                status = self._limit()
+            if status is not None:
+                self._go_on_from_proposal()
+                return status
+        progress.engine_ended = True
+        return None
+
+    def _go_on_from_proposal(self) -> None:
+        """Let the method, if it has begun, go on from the best proposal so far, if that is better than its iterate."""
+        if self.state is None or self.proposal is None:
+            return
+        gap = self.progress.gap if self.progress.gap < math.inf else self.gap
+        if self._certificate_of(self.proposal).relative_gap < gap:
+            self._adopt(self.proposal)
+
+    def _has_rounds(self, correction: Correction | None) -> bool:
+        """Whether something may find the answer before the method has to start."""
+        return self.engines.engine is not None or correction is not None
+
+    def _around(self, start: Start) -> Iterate | None:
+        """The point that rounds begin at: of the result that is continued (a copy, for the method goes on), or
+        predicted."""
+        if self.state is None:
+            return start.predicted
+        at = self.method.iterate(self.state)
+        return at.copy() if isinstance(at, Iterate) else None
+
+    def _consider(self, proposal: Proposal) -> Status | None:
+        """Judge a proposal before the first epoch, and remember it if it is the best."""
+        made = self._certificate_of(proposal)
+        self.progress.engine_passes += proposal.passes
+        self._take(proposal.iterate.w, made)
+        before = self.proposal
+        if before is None or made.relative_gap < self._certificate_of(before).relative_gap:
+            self.proposal = proposal
+        return self._judge(made, proposal.iterate.w)
+
+    def _limit(self) -> Status | None:
+        """The limit that is reached, if one is."""
+        if time.perf_counter() >= self.deadline:
+            return Status.TIME_LIMIT
+        return Status.EPOCH_LIMIT if self.progress.passes >= self.last else None
+
+    def _begin(self, start: Start) -> Status | None:
+        """Start the method: from what is predicted or was found on the way there, or from zero."""
+        predicted = start.predicted
+        if predicted is not None and self.proposal is not None and self._certificate_of(self.proposal).certified:
+            predicted = self.proposal.iterate
+        spent, warm = self.progress, None
+        if predicted is not None:
+            warm = warm_state(self.problem, predicted.w, predicted.x, predicted.y, start.rho)
+        self._start_method(warm, False)
+        self.progress.engine_passes, self.progress.engine_ended = spent.engine_passes, spent.engine_ended
+        if warm is not None:
+            self._offer(warm["w"])
+            return self._certify(on_schedule=False)
+        return None
+
+    def _start_method(self, warm: Mapping[str, Any] | None, resumed: bool) -> None:
+        saved = None if warm is None else dict(warm) | {"resumed": resumed}
+        self.state = state = self.method.start(self.problem, self.rng, saved)
+        self.schedule = Schedule(self.problem) if self.method.attempts else None
+        if resumed and warm is not None:
+            self.progress = Progress.from_dict(warm)
+        else:
+            # a neighbour's answer has structure to begin with
+            due = 1 if warm is not None else 0 if self.schedule is None else self.schedule.first_due()
+            self.progress = Progress(epoch=state.epoch, attempt_due=due)
+        self.last = self.progress.passes + self.max_epochs
+
+    # -- epochs ----------------------------------------------------------------------------------------
+
+    def _epochs(self, start: Start) -> Status:
+        state, progress = self.state, self.progress
+        assert state is not None
+        if start.predicted is None:
+            self._go_on_from_proposal()
+        spacing = self.settings.check_every or self._spacing()
+        if not progress.due > progress.epoch:
+            progress.due = progress.epoch + spacing - progress.epoch % spacing
+        room, status = self.max_epochs >= _HANDFUL, None
+        # before all epochs, and where an attempt fell on the last epoch of the run that is resumed
+        resumed = start.resumed and (progress.epoch > 0 or not progress.attempt_passes)
+        cold = start.saved is None and start.predicted is None
+        if room and (cold or resumed) and not self._late():
+            status = self._ask()
+        while status is None:
+            if progress.passes >= self.last:
+                return Status.EPOCH_LIMIT
+            if self.interrupts:
+                raise KeyboardInterrupt
+            began = time.perf_counter()
+            report = self.method.epoch(state)
+            progress.count_epoch(report.share, report.guess)
+            self.work += time.perf_counter() - began
+            late = self._late()
+            on_schedule = progress.epoch >= progress.due or self._seems_close()
+            if on_schedule or progress.passes >= self.last or late:
+                status = self._certify(on_schedule)
+            if on_schedule:
+                progress.due = progress.epoch + self._wait(spacing)
+            if status is None and room and not late and progress.passes < self.last:
+                status = self._ask()
+            if status is None and late:
+                return Status.TIME_LIMIT
+        return status
+
+    def _late(self) -> bool:
+        return time.perf_counter() >= self.deadline
+
+    def _ask(self) -> Status | None:
+        """Certify a point that somebody proposes; take it as the new state where it is worth more than the old."""
+        at = None if self.state is None else self.method.iterate(self.state)
+        if self.schedule is None or not isinstance(at, Iterate):
+            return None
+        progress, began = self.progress, time.perf_counter()
+        goal = Goal(self.tol, self.deadline, self.last - progress.passes, self.rule.allowed)
+        proposal = self.schedule.propose(at, progress, goal)
+        self.work += time.perf_counter() - began
+        if proposal is None:
+            return None
+        made = self._certificate_of(proposal)
+        self._take(proposal.iterate.w, made)
+        status = self._judge(made, proposal.iterate.w)
+        done = status is Status.CONVERGED
+        if status is None and progress.epoch and progress.gap == math.inf:
+            status = self._certify(on_schedule=True)  # the iterate may be the better one
+        if done or made.relative_gap < (progress.gap if progress.gap < math.inf else _GOOD):
+            self._adopt(proposal)
+        return status
+
+    def _adopt(self, proposal: Proposal) -> None:
+        gap = self._certificate_of(proposal).relative_gap
+        self.progress.adopted(gap)
+        self.method.adopt(self.state, proposal.iterate, gap)
+
+    # -- certificates ----------------------------------------------------------------------------------
+
+    def _certificate_of(self, proposal: Proposal) -> Certificate:
+        if proposal.certificate is None:
+            proposal.certificate = self.problem.certificate(proposal.iterate, fresh=False, primal=proposal.primal)
+        return proposal.certificate
+
+    def _certify(self, on_schedule: bool) -> Status | None:
+        """Make a certificate of the iterate, record it, and say whether to stop.
+
+        Off schedule (first, last, out of time) it must not touch the state, so that a run which is
+        stopped and resumed goes the way of one that was not.
+        """
+        problem, method, state, scores = self.problem, self.method, self.state, None
+        iterate = method.iterate(state)
+        # the structure of u is nearer to the answer's than w is
+        at = problem.within(problem.snap(iterate.w, iterate.u)) if method.snaps else iterate.w.copy()
+        if on_schedule and isinstance(iterate, Iterate):
+            # the running sum gathers rounding errors
+            scores, iterate.zx[:] = problem.sweep(at, iterate.x)
+        made = problem.certificate(iterate, fresh=not on_schedule, primal=problem.primal_at(at, scores))
+        if on_schedule:
+            method.learn(state, made.relative_gap, self.progress.gap)
+            if method.foreseeable:
+                self.progress.learn(made.relative_gap)
+        self._take(at, made)
+        other = method.alternative(state)
+        if other is not None:
+            second = problem.certificate(other)
+            self._take(other.w, second)
+            if on_schedule:
+                method.consider_restart(state, made.gap, second.gap)
+        return self._judge(made, at)
+
+    def _judge(self, made: Certificate, at: Array) -> Status | None:
+        """Record a certificate of a point and say whether to stop."""
+        best, settings = self.best, self.settings
+        if len(self.history) == self.inherited:
+            self.gap = made.relative_gap
+        best.residual, best.reason = made.residual, made.reason
+        rho = math.nan if self.rho is None else self.rho
+        record = Record(
+            self.progress.passes, self._elapsed(), best.primal, best.dual, made.residual, rho, self.work, made.primal
+        )
+        self.history.records.append(record)
+        self.show(record)
+        stop = settings.callback is not None and settings.callback(Snapshot(record, self.problem, at))
+        if self.rule.reached(best):
+            return Status.CONVERGED
+        if stop:
+            return Status.CALLBACK
+        return Status.STALLED if stalled(self.history.records[self.inherited :]) else None
+
+    def _judge_zero(self) -> Status | None:
+        made, at = self.problem.zero_certificate(), np.zeros(self.problem.size)
+        self._take(at, made)
+        return self._judge(made, at)
+
+    def _offer(self, w: Array, primal: float | None = None, slack: float = 0.0) -> None:
+        """Keep w if it is the best so far (or within `slack` of it)."""
+        primal = self.problem.primal_at(w) if primal is None else primal
+        if primal <= self.best.primal + slack:
+            self.best.primal, self.w = primal, w.copy()
+
+    def _take(self, w: Array, certificate: Certificate) -> None:
+        """Both bounds hold for the one optimum, so the best of each are kept apart."""
+        self._offer(w, certificate.primal)
+        self.best.dual = max(self.best.dual, certificate.dual)
+
+    def _wait(self, spacing: int) -> int:
+        """Epochs to the next certificate: more of them as the run grows long, fewer if the goal seems near."""
+        if self.settings.check_every:
+            return spacing
+        progress = self.progress
+        spacing = math.ceil(spacing / progress.share)  # epochs in which rows rest are short
+        left = progress.epochs_left(self.tol)
+        # no sooner than after what two certificates cost, unless the goal is surely reached by then
+        least = min(math.ceil(_TWO * spacing), math.ceil(_SURELY * left) + 1)
+        return int(np.clip(math.ceil(_LEFT * left), least, max(spacing, progress.epoch // _GROWTH)))
+
+    def _spacing(self) -> int:
+        """Epochs between certificates, so that they cost a small share of the run (by a model, not by the clock)."""
+        return spacing(self.problem, twice=self.method.averages)
+
+    def _seems_close(self) -> bool:
+        """Whether the goal may be reached before the first certificate is due."""
+        progress = self.progress
+        close = progress.guess <= _CLOSE * self.tol
+        return close and self.settings.check_every is None and progress.gap == math.inf
+
+    def _snap(self) -> None:
+        """Prefer the answer whose zeros and ties are exact, if the proof still covers it."""
+        if self.state is None and self.proposal is None:
+            return
+        at = self.end()
+        for snapped in self.problem.snaps(at.w, at.u):
+            if np.array_equal(snapped, self.w):
+                continue
+            slack = self.tol * abs(self.best.primal) - self.best.gap if self.best.certified else 0.0
+            self._offer(snapped, slack=max(slack, 0.0))
+
+    # -- what is kept ----------------------------------------------------------------------------------
+
+    def _elapsed(self) -> float:
+        return self.before + time.perf_counter() - self.clock
+
+    def _saved(self) -> dict[str, Any]:
+        """What a warm start and a resumed run need."""
+        own: dict[str, Any] = {}
+        if self.state is not None:
+            own = self.state.as_dict()
+        elif self.proposal is not None:
+            at = self.proposal.iterate
+            own = {key: value.copy() for key, value in vars(at).items() if value is not None and key != "scores"}
+            own |= {"rng": self.rng.bit_generator.state}
+        return own | self.progress.as_dict() | {"problem": self.problem.fingerprint}
+
+
+def spacing(problem: Problem, *, twice: bool = False) -> int:
+    """Epochs between certificates, of which each is made `twice` or not, by the prices of both."""
+    price = certificate_nanoseconds(problem) * (2 if twice else 1)
+    return max(1, math.ceil(price / (_SHARE * epoch_nanoseconds(problem))))
+
+
+def _once(correction: Correction, start: Iterate, goal: Goal) -> Iterator[Proposal]:
+    """The one proposal of an attempt, if there is one."""
+    found = correction.run(start, goal, math.inf)
+    if found is not None:
+        yield found

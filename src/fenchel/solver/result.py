@@ -1,0 +1,193 @@
+"""What a solve returns: the answer, the proof, why it stopped, and how it got there."""
+
+from __future__ import annotations
+
+import dataclasses
+import enum
+import io
+import json
+import math
+import os
+import tempfile
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import numpy as np
+
+from ..problem import Bounds, Certificate, Problem
+
+
+class Status(enum.Enum):
+    """Why the solver stopped."""
+
+    CONVERGED = "converged"
+    EPOCH_LIMIT = "epoch limit"
+    TIME_LIMIT = "time limit"
+    CALLBACK = "stopped by the callback"
+    INTERRUPTED = "interrupted"
+    STALLED = "stalled"
+
+    def __str__(self) -> str:
+        return str(self.value)
+
+
+@dataclasses.dataclass(frozen=True)
+class Record(Bounds):
+    """One certificate of a run; `primal` and `dual` are the best so far."""
+
+    epoch: int
+    seconds: float
+    primal: float
+    dual: float
+    residual: float
+    rho: float = math.nan
+    work: float = math.nan  # seconds inside the method itself, certificates and callbacks left out
+    current: float = math.nan  # the objective at the iterate, which may be above the best
+
+
+class Snapshot:
+    """What a callback receives: a record's fields, and the iterate as `coef` and `intercept`."""
+
+    def __init__(self, record: Record, problem: Problem, w: np.ndarray) -> None:
+        self.record, self._problem, self._w = record, problem, w
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        return getattr(self.record, name)
+
+    @property
+    def coef(self) -> np.ndarray:
+        return self._problem.unpack(self._w)[0].copy()
+
+    @property
+    def intercept(self) -> float | np.ndarray:
+        return self._problem.unpack(self._w)[1]
+
+
+class History:
+    """The records of a run; `history.gap`, `history.epoch`, … are arrays."""
+
+    def __init__(self, records: Iterable[Record] = ()) -> None:
+        self.records: list[Record] = list(records)
+
+    def __len__(self) -> int:
+        return len(self.records)
+
+    def __iter__(self) -> Iterator[Record]:
+        return iter(self.records)
+
+    def __getitem__(self, index: int) -> Record:
+        return self.records[index]
+
+    def __getattr__(self, name: str) -> np.ndarray:
+        if name.startswith("_") or name == "records":
+            raise AttributeError(name)
+        if name in Record.__dataclass_fields__ or name in ("gap", "relative_gap"):
+            return np.array([getattr(record, name) for record in self.records])
+        raise AttributeError(
+            f"a History has no {name!r}; it has {', '.join(Record.__dataclass_fields__)}, gap, relative_gap"
+        )
+
+
+@dataclasses.dataclass
+class Result(Bounds):
+    """The answer of :func:`fenchel.solve`.
+
+    Attributes
+    ----------
+    coef, intercept : the best answer found
+    primal, dual, gap : dual <= optimum <= primal is proven
+    reason : why the last certificate could not be made, if it could not; the bound is then an older one
+    status : Status
+    history : History, one record per certificate
+    epochs : passes over the data, including those of the result it was started from
+    state : what a warm start and a resumed run need
+    """
+
+    coef: np.ndarray
+    intercept: float | np.ndarray
+    primal: float
+    dual: float
+    status: Status
+    history: History
+    epochs: int
+    seconds: float
+    state: dict[str, Any]
+    reason: str = ""
+
+    @property
+    def certificate(self) -> Certificate:
+        residual = self.history[-1].residual if len(self.history) else np.inf
+        return Certificate(self.primal, self.dual, residual, self.reason)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write everything to one .npz file, whole or not at all; `Result.load` reads it back."""
+        head = {
+            "format": "fenchel result 1",
+            "primal": self.primal, "dual": self.dual, "status": self.status.name, "epochs": self.epochs,
+            "seconds": self.seconds, "reason": self.reason,
+            "history": [dataclasses.astuple(record) for record in self.history],
+            "state": {key: value for key, value in self.state.items() if not isinstance(value, np.ndarray)},
+        }  # fmt: skip
+        arrays: dict[str, Any] = {
+            f"state.{key}": value for key, value in self.state.items() if isinstance(value, np.ndarray)
+        }
+        buffer = io.BytesIO()
+        np.savez(buffer, head=np.array(json.dumps(head)), coef=self.coef, intercept=self.intercept, **arrays)
+        write_whole(path, buffer.getvalue())
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Result:
+        """Read what `save` wrote."""
+        try:
+            with np.load(path, allow_pickle=False) as file:
+                arrays = {key: file[key] for key in file.files}
+            head = json.loads(str(arrays.pop("head")))
+            if head["format"] != "fenchel result 1":
+                raise KeyError(head["format"])
+        except FileNotFoundError:
+            raise
+        except Exception as error:
+            raise ValueError(f"{os.fspath(path)} is not a saved fenchel result ({error})") from error
+        state = dict(head["state"]) | {key[6:]: value for key, value in arrays.items() if key.startswith("state.")}
+        intercept = arrays["intercept"]
+        return cls(
+            coef=arrays["coef"], intercept=float(intercept) if intercept.ndim == 0 else intercept,
+            primal=head["primal"], dual=head["dual"], status=Status[head["status"]],
+            history=History(Record(*map(_known, row)) for row in head["history"]), epochs=head["epochs"],
+            seconds=head["seconds"], state=state, reason=head["reason"],
+        )  # fmt: skip
+
+    def __repr__(self) -> str:
+        proof = f"relative gap {self.relative_gap:.1e}"
+        if self.reason:
+            proof += f" (no newer certificate: {self.reason})"
+        return f"Result({self.status}, primal {self.primal:.8g}, {proof}, {self.epochs} epochs, {self.seconds:.2f} s)"
+
+
+def _known(value: Any) -> Any:
+    """A number of a record; one nan for all that are not known, so that equal records are equal."""
+    return value if value == value else math.nan
+
+
+def write_whole(path: str | os.PathLike[str], content: bytes) -> None:
+    """Write a file so that it appears whole or not at all."""
+    path = os.fspath(path)
+    if os.path.exists(path) and not os.path.isfile(path):
+        raise ValueError(f"{path} is not a regular file; it would be replaced")
+    handle, temporary = tempfile.mkstemp(dir=os.path.dirname(os.path.abspath(path)), prefix=".fenchel-")
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(content)
+        os.chmod(temporary, 0o666 & ~_umask())
+        os.replace(temporary, path)
+    except BaseException:
+        os.unlink(temporary)
+        raise
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask
