@@ -1,0 +1,251 @@
+"""The certificate of small dense problems, and the state that its finder shares with it.
+
+    D(x) = -(1/n) sum_i (s_i f)*(x_i) + sum_j min over w of [c_j w + penalty_j(w)]   where   c = X'x / n
+
+========== ======================= ==========================================================================
+Symbol     Name here               Meaning
+========== ======================= ==========================================================================
+x          row[DUAL]               s_i f'(u_i), moved so that no unpenalised direction carries a slope
+c          feature[GRADIENT]       the slope of the loss in every feature
+s          scale                   x is shrunk by it so that c meets the thresholds that nothing else softens
+alpha l1_j threshold               of feature j; quadratic is alpha ridge_j
+========== ======================= ==========================================================================
+
+A coordinate with a quadratic, or with a bound on the side where the slope pulls, has a finite minimum for every slope.
+The others need |c_j| <= alpha l1_j, which scaling provides, and c_j = 0 where they have no threshold, which `_balance`
+provides. An intercept is such a coordinate: the sum of x is zero.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numba import boolean, float64, int64, njit, types
+
+from . import small_model as model
+from .rows import KERNEL, LEAN
+from .small_model import SQUARED
+
+_READ, _READ2, _VECTOR, _MATRIX = model._READ, model._READ2, model._VECTOR, model._MATRIX
+
+NO_BOUND = -1e300  # in place of minus infinity: the dual bound of a point that has none
+_MOST_BALANCES = (
+    60  # least-squares moves of one x; one that stays inside the domain is the last but one
+)
+_ROUNDING = 1e-12  # of the terms of a sum: what is smaller counts as zero
+_INWARDS = 0.9  # of the way to the end of a domain: how far one move may go
+
+# Rows of `row` (n numbers each), `feature` (p numbers each), `place` (p whole numbers each), and entries of the two
+# lists of numbers that the parts share.
+SCORE, SLOPE, CURVATURE, DUAL, BEST, CHANGE, TRIAL, MODELLED, SCRATCH, ROW_ROWS = range(10)
+COEF, LAST_COEF, GRADIENT, FEATURE_ROWS = range(4)
+INDEX, POSITION, FOUND, PLACE_ROWS = range(4)
+SIZE, IN_GRAM, FREE, PASSES, CURRENT, FEASIBLE, COUNTS = range(7)
+INTERCEPT, LAST_INTERCEPT, LOSS, MEAN_CURVATURE, CARE, AT_ZERO, NUMBERS = range(7)
+
+
+class Data(NamedTuple):
+    """What the caller gives and nobody changes."""
+
+    X: np.ndarray
+    target: np.ndarray
+    weight: np.ndarray
+    kind: int
+    parameter: float
+    l1: np.ndarray
+    ridge: np.ndarray
+    lower: np.ndarray
+    upper: np.ndarray
+    intercept: bool
+
+
+class Work(NamedTuple):
+    """What the parts share and change."""
+
+    row: np.ndarray
+    feature: np.ndarray
+    place: np.ndarray
+    member: np.ndarray
+    columns: np.ndarray
+    gram: np.ndarray
+    count: np.ndarray
+    number: np.ndarray
+
+
+DATA = types.NamedTuple((_READ2, _READ, _READ, int64, float64, _READ, _READ, _READ, _READ, boolean), Data)
+WORK = types.NamedTuple((_MATRIX, _MATRIX, int64[:, ::1], _MATRIX, _MATRIX, _MATRIX, int64[::1], _VECTOR), Work)
+
+
+# -- the certificate ----------------------------------------------------------------------------------
+
+
+@njit(types.void(DATA, _VECTOR), cache=True, **LEAN)
+def _balance_intercept(data, dual):
+    """Make the sum of x zero: of the squared loss by its mean, of the others by shrinking the heavier sign, which
+    stays in the domain of every conjugate."""
+    positive, negative = 0.0, 0.0
+    for i in range(dual.size):
+        positive += max(dual[i], 0.0)
+        negative += max(-dual[i], 0.0)
+    if data.kind == SQUARED:
+        shift = (positive - negative) / dual.size  # weights have mean 1
+        for i in range(dual.size):
+            dual[i] -= shift * data.weight[i]
+    elif positive != negative:
+        smaller = min(positive, negative)
+        for i in range(dual.size):
+            dual[i] *= smaller / positive if dual[i] > 0.0 else smaller / max(negative, 1e-300)
+
+
+@njit(boolean(DATA, int64, float64), cache=True, **LEAN)
+def hard_slope(data, j, slope):
+    """Whether neither a quadratic nor a bound softens this slope of feature j."""
+    return data.ridge[j] == 0.0 and np.isinf(data.lower[j] if slope > 0.0 else data.upper[j])
+
+
+@njit(boolean(DATA, WORK), cache=True, **KERNEL)
+def _balance(data, work):
+    """Move x so that no direction without penalty carries a slope; whether that succeeded.
+
+    The move is least squares with every row weighted by its distance to the ends of its domain, so that it stays
+    inside. Coordinates without penalty stand first in the working set; those with a bound at zero on one side only
+    take part once their slope has the wrong sign.
+    """
+    dual, free = work.row[DUAL], work.count[FREE]
+    if data.intercept:
+        _balance_intercept(data, dual)
+    chosen, directions = np.zeros(free, np.bool_), np.empty(free + 1, np.int64)
+    matrix, right = np.empty((free + 1, free + 1)), np.empty(free + 1)
+    room, move = work.row[CHANGE], work.row[TRIAL]
+    for _ in range(_MOST_BALANCES if free > 0 else 0):
+        count, worst = 0, 0.0
+        for k in range(free):
+            column, j = work.columns[k], work.place[INDEX, k]
+            slope, terms = 0.0, 0.0
+            for i in range(dual.size):
+                slope += column[i] * dual[i]
+                terms += abs(column[i] * dual[i])
+            if hard_slope(data, j, slope) and abs(slope) > _ROUNDING * terms:
+                chosen[k] = True
+                worst = max(worst, abs(slope) / terms)
+            if chosen[k]:
+                directions[count], right[count] = k, -slope
+                count += 1
+        if worst == 0.0:
+            return True
+        total = 0.0
+        for i in range(dual.size):
+            low, high = model.row_domain(data.kind, data.parameter, data.target[i])
+            size = data.weight[i]
+            room[i] = max(min(min(dual[i] - size * low, size * high - dual[i]), size), 0.0) if size > 0.0 else 0.0
+            total += room[i]
+            move[i] = 0.0
+        top = 0.0
+        for a in range(count):
+            column = work.columns[directions[a]]
+            for i in range(dual.size):
+                work.row[SCRATCH, i] = room[i] * column[i]
+            for c in range(a + 1):
+                matrix[a, c] = model.dot(work.row[SCRATCH], work.columns[directions[c]])
+            top = max(top, matrix[a, a])
+            matrix[count, a] = model.dot(room, column)
+        if data.intercept:
+            matrix[count, count], right[count] = total, 0.0
+            for i in range(dual.size):
+                right[count] -= dual[i]
+            top = max(top, total)
+            count += 1
+        if not top > 0.0 or not model.cholesky_solve(matrix, count, 1e-15 * top, right):
+            return False
+        if data.intercept:
+            count -= 1
+            for i in range(dual.size):
+                move[i] = right[count]
+        for a in range(count):
+            column = work.columns[directions[a]]
+            for i in range(dual.size):
+                move[i] += right[a] * column[i]
+        length = 1.0
+        for i in range(dual.size):
+            move[i] *= room[i]
+            if move[i] != 0.0:
+                low, high = model.row_domain(data.kind, data.parameter, data.target[i])
+                end = data.weight[i] * (high if move[i] > 0.0 else low)
+                if abs(move[i]) >= abs(end - dual[i]):
+                    length = min(length, _INWARDS * (end - dual[i]) / move[i])
+        for i in range(dual.size):
+            dual[i] += length * move[i]
+    return free == 0
+
+
+@njit(types.void(DATA, WORK), cache=True, **KERNEL)
+def sweep(data, work):
+    """x and X'x / n at the present scores: the one pass over the data of a round."""
+    dual, slope = work.row[DUAL], work.row[SLOPE]
+    for i in range(dual.size):
+        dual[i] = slope[i]
+    work.count[FEASIBLE] = _balance(data, work)
+    model.gradient(data.X, dual, work.feature[GRADIENT])
+    for k in range(work.count[FREE]):
+        j = work.place[INDEX, k]
+        slope = work.feature[GRADIENT, j]
+        if hard_slope(data, j, slope):
+            work.feature[GRADIENT, j] = 0.0  # what is left is rounding, see `_balance`
+    work.count[CURRENT] = 1
+    work.count[PASSES] += 1
+
+
+@njit(float64(float64, float64, float64, float64, float64), cache=True, **model._INLINE)
+def least(slope, threshold, quadratic, lower, upper):
+    """min over lower <= w <= upper of slope w + threshold |w| + quadratic/2 w^2."""
+    excess = abs(slope) - threshold
+    if excess <= 1e-14 * threshold:
+        return 0.0
+    end = -lower if slope > 0.0 else upper
+    at = min(excess / quadratic, end) if quadratic > 0.0 else end
+    return max((0.5 * quadratic * at - excess) * at, NO_BOUND) if at > 0.0 else 0.0
+
+
+@njit(float64(DATA, WORK, float64, float64), cache=True, **KERNEL)
+def _dual_at(data, work, alpha, scale):
+    """The dual objective at scale times x."""
+    slope, total = work.feature[GRADIENT], 0.0
+    for j in range(slope.size):
+        if abs(scale * slope[j]) > alpha * data.l1[j]:
+            total += least(scale * slope[j], alpha * data.l1[j], alpha * data.ridge[j], data.lower[j], data.upper[j])
+    return total - model.mean_conjugate(data.kind, data.parameter, data.target, data.weight, work.row[DUAL], scale)
+
+
+@njit(types.UniTuple(float64, 2)(DATA, WORK, float64, float64), cache=True, **KERNEL)
+def dual_bound(data, work, alpha, enough):
+    """The best dual bound that scaling x gives, and the scale. Others than the largest are tried if it is not enough
+    and features with a quadratic or a bound may prefer one."""
+    if work.count[FEASIBLE] == 0:
+        return NO_BOUND, 0.0
+    slope, hard, soft = work.feature[GRADIENT], 1.0, 1.0
+    for j in range(slope.size):
+        threshold = alpha * data.l1[j]
+        if (
+            abs(slope[j]) > threshold
+            and threshold > 0.0
+            and (data.lower[j] if slope[j] > 0.0 else data.upper[j]) != 0.0
+        ):
+            ratio = threshold / abs(slope[j])
+            soft = min(soft, ratio)
+            if hard_slope(data, j, slope[j]) > 0.0:
+                hard = min(hard, ratio)
+    scale, bound = hard, _dual_at(data, work, alpha, hard)
+    if bound >= enough or soft >= hard:
+        return bound, scale
+    # D is concave in the scale: look at the other end and at the top of the parabola through three points
+    middle = 0.5 * (soft + hard)
+    at_soft, at_middle, at_hard = _dual_at(data, work, alpha, soft), _dual_at(data, work, alpha, middle), bound
+    top = middle
+    bend = at_soft - 2.0 * at_middle + at_hard
+    if bend < 0.0:
+        top = min(max(middle - 0.25 * (hard - soft) * (at_hard - at_soft) / bend, soft), hard)
+    for candidate, value in ((soft, at_soft), (middle, at_middle), (top, _dual_at(data, work, alpha, top))):
+        if value > bound:
+            scale, bound = candidate, value
+    return bound, scale
