@@ -21,13 +21,11 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import boolean, float64, int64, njit, types
+from numba import njit
 
 from . import small_model as model
-from .rows import KERNEL, LEAN
+from .rows import INLINE, LEAN
 from .small_model import SQUARED
-
-_READ, _READ2, _VECTOR, _MATRIX = model._READ, model._READ2, model._VECTOR, model._MATRIX
 
 NO_BOUND = -1e300  # in place of minus infinity: the dual bound of a point that has none
 _MOST_BALANCES = (
@@ -69,18 +67,16 @@ class Work(NamedTuple):
     member: np.ndarray
     columns: np.ndarray
     gram: np.ndarray
+    factor: np.ndarray
+    support: np.ndarray
     count: np.ndarray
     number: np.ndarray
-
-
-DATA = types.NamedTuple((_READ2, _READ, _READ, int64, float64, _READ, _READ, _READ, _READ, boolean), Data)
-WORK = types.NamedTuple((_MATRIX, _MATRIX, int64[:, ::1], _MATRIX, _MATRIX, _MATRIX, int64[::1], _VECTOR), Work)
 
 
 # -- the certificate ----------------------------------------------------------------------------------
 
 
-@njit(types.void(DATA, _VECTOR), cache=True, **LEAN)
+@njit(cache=True, **LEAN)
 def _balance_intercept(data, dual):
     """Make the sum of x zero: of the squared loss by its mean, of the others by shrinking the heavier sign, which
     stays in the domain of every conjugate."""
@@ -98,13 +94,13 @@ def _balance_intercept(data, dual):
             dual[i] *= smaller / positive if dual[i] > 0.0 else smaller / max(negative, 1e-300)
 
 
-@njit(boolean(DATA, int64, float64), cache=True, **LEAN)
+@njit(cache=True, **LEAN)
 def hard_slope(data, j, slope):
     """Whether neither a quadratic nor a bound softens this slope of feature j."""
     return data.ridge[j] == 0.0 and np.isinf(data.lower[j] if slope > 0.0 else data.upper[j])
 
 
-@njit(boolean(DATA, WORK), cache=True, **KERNEL)
+@njit(cache=True, **LEAN)
 def _balance(data, work):
     """Move x so that no direction without penalty carries a slope; whether that succeeded.
 
@@ -115,8 +111,9 @@ def _balance(data, work):
     dual, free = work.row[DUAL], work.count[FREE]
     if data.intercept:
         _balance_intercept(data, dual)
-    chosen, directions = np.zeros(free, np.bool_), np.empty(free + 1, np.int64)
-    matrix, right = np.empty((free + 1, free + 1)), np.empty(free + 1)
+    chosen, directions, matrix, right = work.support[0], work.support[1], work.factor, work.factor[free + 1]
+    for k in range(free):
+        chosen[k] = 0
     room, move = work.row[CHANGE], work.row[TRIAL]
     for _ in range(_MOST_BALANCES if free > 0 else 0):
         count, worst = 0, 0.0
@@ -127,9 +124,9 @@ def _balance(data, work):
                 slope += column[i] * dual[i]
                 terms += abs(column[i] * dual[i])
             if hard_slope(data, j, slope) and abs(slope) > _ROUNDING * terms:
-                chosen[k] = True
+                chosen[k] = 1
                 worst = max(worst, abs(slope) / terms)
-            if chosen[k]:
+            if chosen[k] == 1:
                 directions[count], right[count] = k, -slope
                 count += 1
         if worst == 0.0:
@@ -179,7 +176,7 @@ def _balance(data, work):
     return free == 0
 
 
-@njit(types.void(DATA, WORK), cache=True, **KERNEL)
+@njit(cache=True, **LEAN)
 def sweep(data, work):
     """x and X'x / n at the present scores: the one pass over the data of a round."""
     dual, slope = work.row[DUAL], work.row[SLOPE]
@@ -196,7 +193,7 @@ def sweep(data, work):
     work.count[PASSES] += 1
 
 
-@njit(float64(float64, float64, float64, float64, float64), cache=True, **model._INLINE)
+@njit(cache=True, **INLINE)
 def least(slope, threshold, quadratic, lower, upper):
     """min over lower <= w <= upper of slope w + threshold |w| + quadratic/2 w^2."""
     excess = abs(slope) - threshold
@@ -207,7 +204,7 @@ def least(slope, threshold, quadratic, lower, upper):
     return max((0.5 * quadratic * at - excess) * at, NO_BOUND) if at > 0.0 else 0.0
 
 
-@njit(float64(DATA, WORK, float64, float64), cache=True, **KERNEL)
+@njit(cache=True, **LEAN)
 def _dual_at(data, work, alpha, scale):
     """The dual objective at scale times x."""
     slope, total = work.feature[GRADIENT], 0.0
@@ -217,7 +214,7 @@ def _dual_at(data, work, alpha, scale):
     return total - model.mean_conjugate(data.kind, data.parameter, data.target, data.weight, work.row[DUAL], scale)
 
 
-@njit(types.UniTuple(float64, 2)(DATA, WORK, float64, float64), cache=True, **KERNEL)
+@njit(cache=True, **LEAN)
 def dual_bound(data, work, alpha, enough):
     """The best dual bound that scaling x gives, and the scale. Others than the largest are tried if it is not enough
     and features with a quadratic or a bound may prefer one."""

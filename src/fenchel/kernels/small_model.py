@@ -21,9 +21,9 @@ small gain nothing by it.
 from __future__ import annotations
 
 import numpy as np
-from numba import boolean, float64, int64, njit, types
+from numba import int64, njit
 
-from .rows import FAST, KERNEL, LEAN
+from .rows import INLINE, LEAN
 
 SQUARED, LOGISTIC, SMOOTHED_HINGE, SQUARED_HINGE, HUBER, POISSON = range(6)
 KINDS = {
@@ -32,11 +32,6 @@ KINDS = {
 }  # fmt: skip
 """The number of every loss that this path takes, by its name in the registry of losses."""
 
-_READ = types.Array(float64, 1, "C", readonly=True)
-_READ2 = types.Array(float64, 2, "C", readonly=True)
-_VECTOR, _MATRIX = float64[::1], float64[:, ::1]
-_INLINE = {"fastmath": FAST, "error_model": "numpy", "forceinline": True}
-
 _JITTER = 1e-11  # of the largest diagonal entry of a Gram matrix; more would slow Newton's steps down near the answer
 _MOST_SWEEPS = 100  # pairs of descent and Newton for one model; more are only needed where the model is singular
 
@@ -44,7 +39,7 @@ _MOST_SWEEPS = 100  # pairs of descent and Newton for one model; more are only n
 # -- the losses, row by row ---------------------------------------------------------------------------
 
 
-@njit(types.UniTuple(float64, 3)(int64, float64, float64, float64), cache=True, **_INLINE)
+@njit(cache=True, **INLINE)
 def row_loss(kind, parameter, u, t):
     """f, f' and f'' at the score u."""
     if kind == SQUARED:
@@ -73,7 +68,7 @@ def row_loss(kind, parameter, u, t):
     return 0.5 * short * short / parameter, -t * short / parameter, 1.0 / parameter
 
 
-@njit(float64(int64, float64, float64, float64), cache=True, **_INLINE)
+@njit(cache=True, **INLINE)
 def row_conjugate(kind, parameter, x, t):
     """f* at x, which lies in its domain up to rounding."""
     if kind in (SQUARED, HUBER):
@@ -88,7 +83,7 @@ def row_conjugate(kind, parameter, x, t):
     return x * t + (0.25 if kind == SQUARED_HINGE else 0.5 * parameter) * x * x
 
 
-@njit(types.UniTuple(float64, 2)(int64, float64, float64), cache=True, **_INLINE)
+@njit(cache=True, **INLINE)
 def row_domain(kind, parameter, t):
     """The ends of the domain of f*; 0 lies between them for every loss here."""
     if kind == SQUARED:
@@ -101,7 +96,7 @@ def row_domain(kind, parameter, t):
     return (-size, 0.0) if t > 0.0 else (0.0, size)
 
 
-@njit(float64(int64, float64, _READ, _READ, _VECTOR, _VECTOR, _VECTOR), cache=True, **LEAN)
+@njit(cache=True, **LEAN)
 def mean_loss(kind, parameter, target, weight, score, slope, curvature):
     """The mean loss at these scores; its slopes and curvatures are filled in."""
     total = 0.0
@@ -115,7 +110,7 @@ def mean_loss(kind, parameter, target, weight, score, slope, curvature):
     return total / score.size
 
 
-@njit(float64(int64, float64, _READ, _READ, _VECTOR, float64), cache=True, **LEAN)
+@njit(cache=True, **LEAN)
 def mean_conjugate(kind, parameter, target, weight, dual, scale):
     """The mean of (s_i f)*(scale x_i)."""
     total = 0.0
@@ -128,7 +123,7 @@ def mean_conjugate(kind, parameter, target, weight, dual, scale):
 # -- products with the data ---------------------------------------------------------------------------
 
 
-@njit(types.void(_READ2, _VECTOR, _VECTOR), cache=True, **LEAN)
+@njit(cache=True, **LEAN)
 def gradient(X, dual, out):
     """X'x / n for all features. Four rows at a time: `out` is then read and written a quarter as often."""
     n, p = X.shape
@@ -148,7 +143,7 @@ def gradient(X, dual, out):
         i += 1
 
 
-@njit(float64(_VECTOR, _VECTOR), cache=True, **LEAN)
+@njit(cache=True, **LEAN)
 def dot(a, b):
     total = 0.0
     for i in range(a.size):
@@ -156,7 +151,7 @@ def dot(a, b):
     return total
 
 
-@njit(types.void(_MATRIX, int64, _VECTOR, float64, _VECTOR), cache=True, **LEAN)
+@njit(cache=True, **LEAN)
 def combine(columns, size, value, shift, out):
     """shift + W v, for every row."""
     for i in range(out.size):
@@ -168,7 +163,7 @@ def combine(columns, size, value, shift, out):
                 out[i] += factor * column[i]
 
 
-@njit(types.void(_MATRIX, _VECTOR, _VECTOR, _MATRIX, _VECTOR, int64, int64, float64), cache=True, **LEAN)
+@njit(cache=True, **LEAN)
 def append_gram(columns, curvature, scratch, gram, mean_column, first, size, mean_curvature):
     """The rows first to size of the Gram matrix; a mean curvature of 0 says that there is no intercept."""
     n = curvature.size
@@ -185,7 +180,7 @@ def append_gram(columns, curvature, scratch, gram, mean_column, first, size, mea
             gram[k, l] = gram[l, k] = entry
 
 
-@njit(boolean(_MATRIX, int64, float64, _VECTOR), cache=True, **LEAN)
+@njit(cache=True, **LEAN)
 def cholesky_solve(matrix, size, jitter, right):
     """right <- (matrix + jitter)^-1 right. The lower triangle is overwritten; False where a number is not finite."""
     for i in range(size):
@@ -204,16 +199,20 @@ def cholesky_solve(matrix, size, jitter, right):
         right[i] /= row[i]
         for k in range(i):
             right[k] -= row[k] * right[i]
-    return np.isfinite(dot(right[:size], right[:size]))
+    total = 0.0
+    for i in range(size):
+        total += right[i] * right[i]
+    return np.isfinite(total)
 
 
 # -- the inner solver ---------------------------------------------------------------------------------
 
 # Rows of the array `member`, one number for every coordinate of the working set each.
-VALUE, BEFORE, STEP, SLOPES, START_SLOPES, THRESHOLD, QUADRATIC, LOWER, UPPER, MEAN_COLUMN, MEMBER_ROWS = range(11)
+VALUE, BEFORE, STEP, SLOPES, START_SLOPES, THRESHOLD, QUADRATIC, LOWER, UPPER, MEAN_COLUMN = range(10)
+DIRECTION, LANDING, SLOPE_CHANGE, MEMBER_ROWS = range(10, 14)
 
 
-@njit(types.UniTuple(float64, 2)(_MATRIX, int64, _MATRIX, float64), cache=True, **LEAN)
+@njit(cache=True, **LEAN)
 def descend(gram, size, member, unit):
     """One pass of coordinate descent: the largest move, as a share of its threshold, and how many coordinates began
     or ceased to be zero or at a bound. `unit` stands in for thresholds of zero."""
@@ -242,7 +241,7 @@ def descend(gram, size, member, unit):
     return largest, changes
 
 
-@njit(types.UniTuple(float64, 2)(float64, float64, float64, float64), cache=True, **_INLINE)
+@njit(cache=True, **INLINE)
 def _piece(value, threshold, lower, upper):
     """The interval around a value on which its penalty has no kink."""
     if threshold > 0.0:
@@ -250,7 +249,7 @@ def _piece(value, threshold, lower, upper):
     return lower, upper
 
 
-@njit(float64(_MATRIX, int64, _MATRIX, int64[::1], int64, _VECTOR, float64, _VECTOR, _VECTOR), cache=True, **LEAN)
+@njit(cache=True, **LEAN)
 def _try_step(gram, size, member, support, active, direction, length, landing, change):
     """Where a step of this length leads, stopped at the ends of every coordinate's piece, and by how much the model
     changes on the way; `change` becomes that of the slopes."""
@@ -275,14 +274,14 @@ def _try_step(gram, size, member, support, active, direction, length, landing, c
     return total
 
 
-@njit(boolean(_MATRIX, int64, _MATRIX), cache=True, **KERNEL)
-def newton(gram, size, member):
+@njit(cache=True, **LEAN)
+def newton(gram, size, member, matrix, support):
     """One step of Newton's method on the coordinates that are neither zero nor at a bound; whether it moved.
 
     Coordinates that would cross zero or a bound stop there. Where such a step makes the model larger, shorter ones are
-    tried, down to the first stop.
+    tried, down to the first stop. `matrix` and `support` are room to work in.
     """
-    support, active = np.empty(size, np.int64), 0
+    active = int64(0)  # not a literal, for which callees would be compiled again
     value, threshold = member[VALUE], member[THRESHOLD]
     for k in range(size):
         inside = member[LOWER, k] < value[k] < member[UPPER, k]
@@ -291,7 +290,7 @@ def newton(gram, size, member):
             active += 1
     if active == 0:
         return False
-    matrix, direction, top = np.empty((active, active)), np.empty(active), 0.0
+    direction, landing, change, top = member[DIRECTION], member[LANDING], member[SLOPE_CHANGE], 0.0
     for a in range(active):
         k = support[a]
         row, sign = gram[k], 1.0 if value[k] > 0.0 else -1.0
@@ -309,7 +308,6 @@ def newton(gram, size, member):
         end = high if direction[a] > 0.0 else low
         if abs(direction[a]) > abs(end - value[k]):
             first = min(first, (end - value[k]) / direction[a])
-    landing, change = np.empty(active), np.empty(size)
     for attempt in range(4):
         length = 1.0 if attempt == 0 else 0.5 if attempt == 1 else 0.2 if attempt == 2 else first
         length = max(length, first)
@@ -324,8 +322,8 @@ def newton(gram, size, member):
     return False
 
 
-@njit(types.void(_MATRIX, int64, _MATRIX, float64, float64), cache=True, **KERNEL)
-def minimise_model(gram, size, member, unit, accuracy):
+@njit(cache=True, **LEAN)
+def minimise_model(gram, size, member, matrix, support, unit, accuracy):
     """Coordinate descent until a pass leaves the support as it is, then a Newton step, in turns, until the largest
     move of a pass is at most `accuracy` of its threshold."""
     for sweep in range(_MOST_SWEEPS):
@@ -335,4 +333,4 @@ def minimise_model(gram, size, member, unit, accuracy):
                 return
             if changes == 0.0:
                 break
-        newton(gram, size, member)
+        newton(gram, size, member, matrix, support)

@@ -30,9 +30,9 @@ from numba import boolean, float64, int64, njit, types
 from . import small_model as model
 from .rows import KERNEL, LEAN
 from .small_certificate import (
-    AT_ZERO, BEST, CARE, CHANGE, COEF, COUNTS, CURRENT, CURVATURE, DATA, DUAL, FEATURE_ROWS, FOUND, FREE, GRADIENT,
+    AT_ZERO, BEST, CARE, CHANGE, COEF, COUNTS, CURRENT, CURVATURE, DUAL, FEATURE_ROWS, FOUND, FREE, GRADIENT,
     IN_GRAM, INDEX, INTERCEPT, LAST_COEF, LAST_INTERCEPT, LOSS, MEAN_CURVATURE, MODELLED, NO_BOUND, NUMBERS, PASSES,
-    PLACE_ROWS, POSITION, ROW_ROWS, SCORE, SCRATCH, SIZE, SLOPE, TRIAL, WORK, Data, Work, dual_bound, hard_slope, least,
+    PLACE_ROWS, POSITION, ROW_ROWS, SCORE, SCRATCH, SIZE, SLOPE, TRIAL, Data, Work, dual_bound, hard_slope, least,
     sweep,
 )  # fmt: skip
 from .small_model import (
@@ -40,7 +40,8 @@ from .small_model import (
     SQUARED_HINGE, START_SLOPES, STEP, THRESHOLD, UPPER, VALUE,
 )  # fmt: skip
 
-_READ, _READ2, _VECTOR, _MATRIX = model._READ, model._READ2, model._VECTOR, model._MATRIX
+_READ, _READ2 = types.Array(float64, 1, "C", readonly=True), types.Array(float64, 2, "C", readonly=True)
+_VECTOR, _MATRIX = float64[::1], float64[:, ::1]
 
 LARGEST_SET = 400  # coordinates in a working set; beyond, Gram matrices without BLAS cost more than calls of it save
 LARGEST_SUPPORT = 160  # coordinates that are not zero; beyond, the same holds for Cholesky factors
@@ -66,7 +67,7 @@ _FLOOR = 1e-10  # of the objective at zero: an objective below has no meaning, n
 # -- the working set ----------------------------------------------------------------------------------
 
 
-@njit(float64(DATA, WORK, int64), cache=True, **LEAN)
+@njit(cache=True, **LEAN)
 def _score(data, work, j):
     """The alpha at which feature j would begin to move, by its present slope."""
     slope = work.feature[GRADIENT, j]
@@ -75,7 +76,7 @@ def _score(data, work, j):
     return abs(slope) / data.l1[j]
 
 
-@njit(types.void(DATA, WORK, int64), cache=True, **LEAN)
+@njit(cache=True, **LEAN)
 def _enter(data, work, j):
     k = work.count[SIZE]
     work.place[INDEX, k], work.place[POSITION, j] = j, k
@@ -86,7 +87,7 @@ def _enter(data, work, j):
     work.count[SIZE] = k + 1
 
 
-@njit(types.void(DATA, WORK, float64), cache=True, **LEAN)
+@njit(cache=True, **LEAN)
 def _drop(data, work, level):
     """Take those out of the set that are zero and far from their thresholds; what has no threshold stays."""
     kept, size, in_gram = work.count[FREE], work.count[SIZE], work.count[IN_GRAM]
@@ -112,7 +113,7 @@ def _drop(data, work, level):
     work.count[SIZE] = kept
 
 
-@njit(boolean(DATA, WORK, float64, int64), cache=True, **KERNEL)
+@njit(cache=True, **LEAN)
 def _extend(data, work, level, most):
     """Add the features outside whose scores pass the level, at most so many, the largest first; False where the set is
     full. The threshold is found by bisection, which compiles faster than a partition."""
@@ -154,13 +155,13 @@ def _extend(data, work, level, most):
 # -- the fit of a working set -------------------------------------------------------------------------
 
 
-@njit(float64(DATA, _MATRIX, _VECTOR), cache=True, **LEAN)
+@njit(cache=True, **LEAN)
 def _loss(data, row, score):
     """The mean loss at these scores, which may be a row of `row`; its slopes and curvatures are kept there."""
     return model.mean_loss(data.kind, data.parameter, data.target, data.weight, score, row[SLOPE], row[CURVATURE])
 
 
-@njit(float64(_MATRIX, int64, float64), cache=True, **LEAN)
+@njit(cache=True, **LEAN)
 def _penalty(member, size, length):
     """The penalty of the set after a step of this length."""
     total = 0.0
@@ -170,7 +171,7 @@ def _penalty(member, size, length):
     return total
 
 
-@njit(types.void(DATA, WORK, float64), cache=True, **LEAN)
+@njit(cache=True, **LEAN)
 def _load(data, work, alpha):
     """The coefficients and penalties of the set, for this alpha."""
     for k in range(work.count[SIZE]):
@@ -181,7 +182,7 @@ def _load(data, work, alpha):
         work.member[QUADRATIC, k] = alpha * data.ridge[j]
 
 
-@njit(float64(DATA, WORK, float64), cache=True, **LEAN)
+@njit(cache=True, **LEAN)
 def _error(data, work, intercept_slope):
     """An estimate of the gap on the working set, to first order, from the slopes there: what a certificate would find
     if no other feature mattered."""
@@ -206,7 +207,7 @@ def _error(data, work, intercept_slope):
     return max(abs(total) + (ratio - 1.0) * pen, 100.0 * free)
 
 
-@njit(types.void(DATA, WORK, boolean), cache=True, **KERNEL)
+@njit(cache=True, **LEAN)
 def _update_gram(data, work, fresh):
     """A Gram matrix of the whole set: its last rows are new, or all are, where the curvatures have changed."""
     row, n = work.row, data.target.size
@@ -232,7 +233,7 @@ def _update_gram(data, work, fresh):
     work.count[IN_GRAM] = work.count[SIZE]
 
 
-@njit(float64(DATA, WORK), cache=True, **LEAN)
+@njit(cache=True, **LEAN)
 def _slopes(data, work):
     """The slopes of the loss on the set, and of the intercept."""
     slope, n, total = work.row[SLOPE], data.target.size, 0.0
@@ -243,7 +244,7 @@ def _slopes(data, work):
     return total / n if data.intercept else 0.0
 
 
-@njit(float64(DATA, WORK, float64, float64), cache=True, **KERNEL)
+@njit(cache=True, **LEAN)
 def _solve_model(data, work, intercept_slope, accuracy):
     """Move the values to the model's minimum; returns the intercept's move."""
     member, size, unit, mean = work.member, work.count[SIZE], 0.0, work.number[MEAN_CURVATURE]
@@ -252,7 +253,7 @@ def _solve_model(data, work, intercept_slope, accuracy):
         member[BEFORE, k] = member[VALUE, k]
         member[SLOPES, k] = member[START_SLOPES, k] - member[MEAN_COLUMN, k] * intercept_slope / mean
         unit, steepest = max(unit, member[THRESHOLD, k]), max(steepest, abs(member[SLOPES, k]))
-    model.minimise_model(work.gram, size, member, unit if unit > 0.0 else steepest, accuracy)
+    model.minimise_model(work.gram, size, member, work.factor, work.support[0], unit if unit > 0.0 else steepest, accuracy)
     shift = -intercept_slope
     for k in range(size):
         member[STEP, k] = member[VALUE, k] - member[BEFORE, k]
@@ -260,7 +261,7 @@ def _solve_model(data, work, intercept_slope, accuracy):
     return shift / mean if data.intercept else 0.0
 
 
-@njit(float64(DATA, WORK, float64, float64), cache=True, **KERNEL)
+@njit(cache=True, **LEAN)
 def _step(data, work, intercept_slope, shift):
     """Go along the model's step as far as the true objective falls enough; returns the share, 0 where it never does."""
     member, row, size = work.member, work.row, work.count[SIZE]
@@ -291,7 +292,7 @@ def _step(data, work, intercept_slope, shift):
     return 0.0
 
 
-@njit(types.void(DATA, WORK, float64, float64, float64), cache=True, **KERNEL)
+@njit(cache=True, **LEAN)
 def _fit_set(data, work, alpha, wanted, limit):
     """Fit the working set until its estimated gap is at most `limit`, for a gap of `wanted` in the end."""
     member, number, size = work.member, work.number, work.count[SIZE]
@@ -330,7 +331,7 @@ def _fit_set(data, work, alpha, wanted, limit):
 # -- one alpha ----------------------------------------------------------------------------------------
 
 
-@njit(boolean(DATA, WORK, float64, float64, float64, int64, _VECTOR), cache=True, **KERNEL)
+@njit(cache=True, **LEAN)
 def _solve(data, work, alpha, last_alpha, tol, rounds, bounds):
     """Rounds of extending, fitting and certifying; whether the gap became small enough. `bounds` are P and D, and
     row[BEST] the x that proves D."""
@@ -374,7 +375,7 @@ def _solve(data, work, alpha, last_alpha, tol, rounds, bounds):
     return False
 
 
-@njit(types.void(DATA, WORK, float64, float64), cache=True, **KERNEL)
+@njit(cache=True, **LEAN)
 def _predict(data, work, alpha, reach):
     """Start the next alpha where the last two answers point to, `reach` times as far again, if that is better than the
     last answer. Coefficients that would cross zero stop short of it."""
@@ -411,7 +412,7 @@ def _predict(data, work, alpha, reach):
 # -- the whole path -----------------------------------------------------------------------------------
 
 
-@njit(float64(DATA, WORK), cache=True, **KERNEL)
+@njit(cache=True, **LEAN)
 def _first_intercept(data, work):
     """The best intercept for w = 0: in closed form, or by Newton's method between known ends."""
     mean, low, high = 0.0, np.inf, -np.inf
@@ -444,16 +445,17 @@ def _first_intercept(data, work):
     return at
 
 
-@njit(WORK(int64, int64, int64), cache=True, **KERNEL)
+@njit(cache=True, **KERNEL)
 def _allocate(n, p, most):
     return Work(
         np.zeros((ROW_ROWS, n)), np.zeros((FEATURE_ROWS, p)), np.full((PLACE_ROWS, p), -1),
         np.zeros((MEMBER_ROWS, most)), np.empty((most, n)), np.empty((most, most)),
+        np.empty((most + 2, most + 2)), np.empty((2, most + 1), np.int64),
         np.zeros(COUNTS, np.int64), np.zeros(NUMBERS),
     )  # fmt: skip
 
 
-@njit(boolean(DATA, WORK), cache=True, **KERNEL)
+@njit(cache=True, **LEAN)
 def _begin(data, work):
     """Zero, its intercept and the slopes there; features without a threshold enter the set. False if they are too
     many."""
@@ -519,7 +521,7 @@ def follow(
         for j in range(p):
             stage = max(stage, _score(data, work, j) / _STAGE)
         while np.sqrt(_STAGE) * alphas[0] < stage < np.inf:
-            _solve(data, work, stage, last, _STAGE_TOL, 1, bounds)
+            _solve(data, work, stage, last, _STAGE_TOL, int64(1), bounds)
             last, stage = stage, stage / _STAGE
     for k in range(alphas.size):
         alpha = alphas[k]
@@ -529,7 +531,7 @@ def follow(
             _predict(data, work, alpha, min(np.log(last / alpha) / np.log(last_but_one / last), 2.0))
         elif k > 0:
             _predict(data, work, alpha, 0.0)
-        if not _solve(data, work, alpha, last, tol, _MOST_ROUNDS, bounds):
+        if not _solve(data, work, alpha, last, tol, int64(_MOST_ROUNDS), bounds):
             return k
         for j in range(p):
             W[k, j] = work.feature[COEF, j]
