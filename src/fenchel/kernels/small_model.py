@@ -63,7 +63,7 @@ def row_loss(kind, parameter, u, t):
         return 0.0, 0.0, 0.0
     if kind == SQUARED_HINGE:
         return short * short, -2.0 * t * short, 2.0
-    if short >= parameter:
+    if short > parameter:  # where w = 0 and the smoothing is 1, all rows are at this end: they count as curved
         return short - 0.5 * parameter, -t, 0.0
     return 0.5 * short * short / parameter, -t * short / parameter, 1.0 / parameter
 

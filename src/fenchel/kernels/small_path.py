@@ -58,7 +58,7 @@ _KEEP_GRAM = 0.15  # relative change of the rows' curvatures up to which a Gram 
 _SLOW = 0.3  # the error must fall to this share of itself, or the next model gets a new Gram matrix
 _INNER = 0.2  # of the wanted gap: the error at which the fit of a working set ends; more costs passes over X
 _LOOSE = 0.1  # of the gap over all features: more accurate fits of a set that will change are wasted
-_LEAST_CURVATURE = 1e-3  # of the mean: what every row gets where the loss has flat pieces; more makes steps shorter
+_LEAST_CURVATURE = 1e-3  # of the smoothness: what every row gets where the loss has flat pieces; more makes steps shorter
 _CAREFUL = 0.03  # of the loss's smoothness: the same, after a step that was cut to a tenth
 _ARMIJO = 0.01  # of the decrease that the slope promises: what a step must keep
 _FLOOR = 1e-10  # of the objective at zero: an objective below has no meaning, nor has a gap relative to it
@@ -208,14 +208,20 @@ def _error(data, work, intercept_slope):
 
 
 @njit(cache=True, **LEAN)
+def _smoothness(data):
+    """The largest curvature of a loss that has flat pieces; 0 for the others."""
+    if data.kind == SMOOTHED_HINGE:
+        return 1.0 / data.parameter
+    return 2.0 if data.kind == SQUARED_HINGE else 1.0 if data.kind == HUBER else 0.0
+
+
+@njit(cache=True, **LEAN)
 def _update_gram(data, work, fresh):
     """A Gram matrix of the whole set: its last rows are new, or all are, where the curvatures have changed."""
     row, n = work.row, data.target.size
-    flat = data.kind == HUBER or data.kind == SQUARED_HINGE or data.kind == SMOOTHED_HINGE
-    mean, change, modelled = 0.0, 0.0, 0.0
-    for i in range(n):
-        mean += row[CURVATURE, i] / n
-    least_curvature = max(_LEAST_CURVATURE * mean, work.number[CARE]) if flat else 0.0
+    smoothness = _smoothness(data)
+    change, modelled = 0.0, 0.0
+    least_curvature = max(_LEAST_CURVATURE * smoothness, work.number[CARE])
     for i in range(n):
         row[SCRATCH, i] = max(row[CURVATURE, i], data.weight[i] * least_curvature)
         change += abs(row[SCRATCH, i] - row[MODELLED, i])
@@ -314,9 +320,7 @@ def _fit_set(data, work, alpha, wanted, limit):
         length = _step(data, work, intercept_slope, shift)
         fresh = length < 1.0
         if length <= 0.1:
-            smoothness = 2.0 if data.kind == SQUARED_HINGE else 1.0
-            smoothness = 1.0 / data.parameter if data.kind == SMOOTHED_HINGE else smoothness
-            number[CARE] = min(max(10.0 * number[CARE], _CAREFUL * smoothness), smoothness)
+            number[CARE] = min(max(10.0 * number[CARE], _CAREFUL * _smoothness(data)), _smoothness(data))
         elif length == 1.0:
             number[CARE] *= 0.3
         if data.kind == SQUARED:
