@@ -21,11 +21,10 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
+from numba import int64, njit
 
 from . import small_model as model
-from .rows import INLINE, LEAN
-from .small_model import SQUARED
+from .small_model import INLINE, INSIDE, SQUARED
 
 NO_BOUND = -1e300  # in place of minus infinity: the dual bound of a point that has none
 _MOST_BALANCES = (
@@ -40,7 +39,7 @@ SCORE, SLOPE, CURVATURE, DUAL, BEST, CHANGE, TRIAL, MODELLED, SCRATCH, ROW_ROWS 
 COEF, LAST_COEF, GRADIENT, FEATURE_ROWS = range(4)
 INDEX, POSITION, FOUND, PLACE_ROWS = range(4)
 SIZE, IN_GRAM, FREE, PASSES, CURRENT, FEASIBLE, COUNTS = range(7)
-INTERCEPT, LAST_INTERCEPT, LOSS, MEAN_CURVATURE, CARE, AT_ZERO, NUMBERS = range(7)
+INTERCEPT, LAST_INTERCEPT, LOSS, MEAN_CURVATURE, CARE, AT_ZERO, PRIMAL_BOUND, DUAL_BOUND, NUMBERS = range(9)
 
 
 class Data(NamedTuple):
@@ -73,10 +72,21 @@ class Work(NamedTuple):
     number: np.ndarray
 
 
+class Answer(NamedTuple):
+    """What is filled in for every alpha."""
+
+    W: np.ndarray
+    b: np.ndarray
+    primal: np.ndarray
+    dual: np.ndarray
+    x: np.ndarray
+    passes: np.ndarray
+
+
 # -- the certificate ----------------------------------------------------------------------------------
 
 
-@njit(cache=True, **LEAN)
+@njit(**INSIDE)
 def _balance_intercept(data, dual):
     """Make the sum of x zero: of the squared loss by its mean, of the others by shrinking the heavier sign, which
     stays in the domain of every conjugate."""
@@ -94,13 +104,44 @@ def _balance_intercept(data, dual):
             dual[i] *= smaller / positive if dual[i] > 0.0 else smaller / max(negative, 1e-300)
 
 
-@njit(cache=True, **LEAN)
+@njit(**INSIDE)
 def hard_slope(data, j, slope):
     """Whether neither a quadratic nor a bound softens this slope of feature j."""
     return data.ridge[j] == 0.0 and np.isinf(data.lower[j] if slope > 0.0 else data.upper[j])
 
 
-@njit(cache=True, **LEAN)
+@njit(**INSIDE)
+def _weighted_move(data, work, count):
+    """The least move of x, every row weighted by its room, after which the chosen columns (and the ones of an
+    intercept) carry no slope; False where there is none."""
+    room, move, scratch, dual = work.row[CHANGE], work.row[TRIAL], work.row[SCRATCH], work.row[DUAL]
+    matrix, chosen, top = work.factor, work.support[1], 1e-300
+    right = matrix[matrix.shape[0] - 1]
+    last = count + 1 if data.intercept else count
+    for a in range(last):
+        for i in range(dual.size):
+            scratch[i] = room[i] * (work.columns[chosen[a], i] if a < count else 1.0)
+        right[a] = 0.0
+        for c in range(a + 1):
+            matrix[a, c] = 0.0
+        for i in range(dual.size):
+            right[a] -= dual[i] * (work.columns[chosen[a], i] if a < count else 1.0)
+            if a == count:
+                matrix[a, a] += scratch[i]
+        for c in range(min(a + 1, count)):
+            matrix[a, c] = model.dot(scratch, work.columns[chosen[c]])
+        top = max(top, matrix[a, a])
+    if not model.cholesky_solve(matrix, last, 1e-15 * top, right):
+        return False
+    for i in range(dual.size):
+        move[i] = right[count] if data.intercept else 0.0
+        for a in range(count):
+            move[i] += right[a] * work.columns[chosen[a], i]
+        move[i] *= room[i]
+    return True
+
+
+@njit(**INSIDE)
 def _balance(data, work):
     """Move x so that no direction without penalty carries a slope; whether that succeeded.
 
@@ -111,12 +152,12 @@ def _balance(data, work):
     dual, free = work.row[DUAL], work.count[FREE]
     if data.intercept:
         _balance_intercept(data, dual)
-    chosen, directions, matrix, right = work.support[0], work.support[1], work.factor, work.factor[free + 1]
+    chosen, directions = work.support[0], work.support[1]
     for k in range(free):
         chosen[k] = 0
     room, move = work.row[CHANGE], work.row[TRIAL]
     for _ in range(_MOST_BALANCES if free > 0 else 0):
-        count, worst = 0, 0.0
+        count, worst = int64(0), 0.0  # not a literal, for which callees would be compiled again
         for k in range(free):
             column, j = work.columns[k], work.place[INDEX, k]
             slope, terms = 0.0, 0.0
@@ -127,56 +168,29 @@ def _balance(data, work):
                 chosen[k] = 1
                 worst = max(worst, abs(slope) / terms)
             if chosen[k] == 1:
-                directions[count], right[count] = k, -slope
+                directions[count] = k
                 count += 1
         if worst == 0.0:
             return True
-        total = 0.0
         for i in range(dual.size):
             low, high = model.row_domain(data.kind, data.parameter, data.target[i])
             size = data.weight[i]
             room[i] = max(min(min(dual[i] - size * low, size * high - dual[i]), size), 0.0) if size > 0.0 else 0.0
-            total += room[i]
-            move[i] = 0.0
-        top = 0.0
-        for a in range(count):
-            column = work.columns[directions[a]]
-            for i in range(dual.size):
-                work.row[SCRATCH, i] = room[i] * column[i]
-            for c in range(a + 1):
-                matrix[a, c] = model.dot(work.row[SCRATCH], work.columns[directions[c]])
-            top = max(top, matrix[a, a])
-            matrix[count, a] = model.dot(room, column)
-        if data.intercept:
-            matrix[count, count], right[count] = total, 0.0
-            for i in range(dual.size):
-                right[count] -= dual[i]
-            top = max(top, total)
-            count += 1
-        if not top > 0.0 or not model.cholesky_solve(matrix, count, 1e-15 * top, right):
+        if not _weighted_move(data, work, count):
             return False
-        if data.intercept:
-            count -= 1
-            for i in range(dual.size):
-                move[i] = right[count]
-        for a in range(count):
-            column = work.columns[directions[a]]
-            for i in range(dual.size):
-                move[i] += right[a] * column[i]
         length = 1.0
         for i in range(dual.size):
-            move[i] *= room[i]
             if move[i] != 0.0:
                 low, high = model.row_domain(data.kind, data.parameter, data.target[i])
-                end = data.weight[i] * (high if move[i] > 0.0 else low)
-                if abs(move[i]) >= abs(end - dual[i]):
-                    length = min(length, _INWARDS * (end - dual[i]) / move[i])
+                reach = abs(data.weight[i] * (high if move[i] > 0.0 else low) - dual[i])
+                if abs(move[i]) >= reach:
+                    length = min(length, _INWARDS * reach / abs(move[i]))
         for i in range(dual.size):
             dual[i] += length * move[i]
     return free == 0
 
 
-@njit(cache=True, **LEAN)
+@njit(**INSIDE)
 def sweep(data, work):
     """x and X'x / n at the present scores: the one pass over the data of a round."""
     dual, slope = work.row[DUAL], work.row[SLOPE]
@@ -193,7 +207,7 @@ def sweep(data, work):
     work.count[PASSES] += 1
 
 
-@njit(cache=True, **INLINE)
+@njit(**INLINE)
 def least(slope, threshold, quadratic, lower, upper):
     """min over lower <= w <= upper of slope w + threshold |w| + quadratic/2 w^2."""
     excess = abs(slope) - threshold
@@ -204,7 +218,7 @@ def least(slope, threshold, quadratic, lower, upper):
     return max((0.5 * quadratic * at - excess) * at, NO_BOUND) if at > 0.0 else 0.0
 
 
-@njit(cache=True, **LEAN)
+@njit(**INSIDE)
 def _dual_at(data, work, alpha, scale):
     """The dual objective at scale times x."""
     slope, total = work.feature[GRADIENT], 0.0
@@ -214,7 +228,7 @@ def _dual_at(data, work, alpha, scale):
     return total - model.mean_conjugate(data.kind, data.parameter, data.target, data.weight, work.row[DUAL], scale)
 
 
-@njit(cache=True, **LEAN)
+@njit(**INSIDE)
 def dual_bound(data, work, alpha, enough):
     """The best dual bound that scaling x gives, and the scale. Others than the largest are tried if it is not enough
     and features with a quadratic or a bound may prefer one."""

@@ -23,7 +23,14 @@ from __future__ import annotations
 import numpy as np
 from numba import int64, njit
 
-from .rows import INLINE, LEAN
+from .rows import LEAN
+
+# Functions that are only called by others need no door to Python, which takes long to compile where arguments are
+# tuples of arrays (measured: a quarter of all). Sums may be reordered in the few loops that take the time: to let the
+# compiler vectorise the others costs seconds and gains nothing.
+INSIDE = {**LEAN, "fastmath": False, "no_cpython_wrapper": True, "no_cfunc_wrapper": True, "cache": True}
+HOT = {**INSIDE, "fastmath": LEAN["fastmath"]}
+INLINE = {**INSIDE, "forceinline": True}
 
 SQUARED, LOGISTIC, SMOOTHED_HINGE, SQUARED_HINGE, HUBER, POISSON = range(6)
 KINDS = {
@@ -39,7 +46,7 @@ _MOST_SWEEPS = 100  # pairs of descent and Newton for one model; more are only n
 # -- the losses, row by row ---------------------------------------------------------------------------
 
 
-@njit(cache=True, **INLINE)
+@njit(**INLINE)
 def row_loss(kind, parameter, u, t):
     """f, f' and f'' at the score u."""
     if kind == SQUARED:
@@ -68,7 +75,7 @@ def row_loss(kind, parameter, u, t):
     return 0.5 * short * short / parameter, -t * short / parameter, 1.0 / parameter
 
 
-@njit(cache=True, **INLINE)
+@njit(**INLINE)
 def row_conjugate(kind, parameter, x, t):
     """f* at x, which lies in its domain up to rounding."""
     if kind in (SQUARED, HUBER):
@@ -83,7 +90,7 @@ def row_conjugate(kind, parameter, x, t):
     return x * t + (0.25 if kind == SQUARED_HINGE else 0.5 * parameter) * x * x
 
 
-@njit(cache=True, **INLINE)
+@njit(**INLINE)
 def row_domain(kind, parameter, t):
     """The ends of the domain of f*; 0 lies between them for every loss here."""
     if kind == SQUARED:
@@ -96,7 +103,7 @@ def row_domain(kind, parameter, t):
     return (-size, 0.0) if t > 0.0 else (0.0, size)
 
 
-@njit(cache=True, **LEAN)
+@njit(**INSIDE)
 def mean_loss(kind, parameter, target, weight, score, slope, curvature):
     """The mean loss at these scores; its slopes and curvatures are filled in."""
     total = 0.0
@@ -110,7 +117,7 @@ def mean_loss(kind, parameter, target, weight, score, slope, curvature):
     return total / score.size
 
 
-@njit(cache=True, **LEAN)
+@njit(**INSIDE)
 def mean_conjugate(kind, parameter, target, weight, dual, scale):
     """The mean of (s_i f)*(scale x_i)."""
     total = 0.0
@@ -123,7 +130,7 @@ def mean_conjugate(kind, parameter, target, weight, dual, scale):
 # -- products with the data ---------------------------------------------------------------------------
 
 
-@njit(cache=True, **LEAN)
+@njit(**HOT)
 def gradient(X, dual, out):
     """X'x / n for all features. Four rows at a time: `out` is then read and written a quarter as often."""
     n, p = X.shape
@@ -143,7 +150,7 @@ def gradient(X, dual, out):
         i += 1
 
 
-@njit(cache=True, **LEAN)
+@njit(**HOT)
 def dot(a, b):
     total = 0.0
     for i in range(a.size):
@@ -151,7 +158,7 @@ def dot(a, b):
     return total
 
 
-@njit(cache=True, **LEAN)
+@njit(**HOT)
 def combine(columns, size, value, shift, out):
     """shift + W v, for every row."""
     for i in range(out.size):
@@ -163,7 +170,7 @@ def combine(columns, size, value, shift, out):
                 out[i] += factor * column[i]
 
 
-@njit(cache=True, **LEAN)
+@njit(**INSIDE)
 def append_gram(columns, curvature, scratch, gram, mean_column, first, size, mean_curvature):
     """The rows first to size of the Gram matrix; a mean curvature of 0 says that there is no intercept."""
     n = curvature.size
@@ -180,7 +187,7 @@ def append_gram(columns, curvature, scratch, gram, mean_column, first, size, mea
             gram[k, l] = gram[l, k] = entry
 
 
-@njit(cache=True, **LEAN)
+@njit(**HOT)
 def cholesky_solve(matrix, size, jitter, right):
     """right <- (matrix + jitter)^-1 right. The lower triangle is overwritten; False where a number is not finite."""
     for i in range(size):
@@ -212,7 +219,7 @@ VALUE, BEFORE, STEP, SLOPES, START_SLOPES, THRESHOLD, QUADRATIC, LOWER, UPPER, M
 DIRECTION, LANDING, SLOPE_CHANGE, MEMBER_ROWS = range(10, 14)
 
 
-@njit(cache=True, **LEAN)
+@njit(**HOT)
 def descend(gram, size, member, unit):
     """One pass of coordinate descent: the largest move, as a share of its threshold, and how many coordinates began
     or ceased to be zero or at a bound. `unit` stands in for thresholds of zero."""
@@ -241,7 +248,7 @@ def descend(gram, size, member, unit):
     return largest, changes
 
 
-@njit(cache=True, **INLINE)
+@njit(**INLINE)
 def _piece(value, threshold, lower, upper):
     """The interval around a value on which its penalty has no kink."""
     if threshold > 0.0:
@@ -249,7 +256,7 @@ def _piece(value, threshold, lower, upper):
     return lower, upper
 
 
-@njit(cache=True, **LEAN)
+@njit(**HOT)
 def _try_step(gram, size, member, support, active, direction, length, landing, change):
     """Where a step of this length leads, stopped at the ends of every coordinate's piece, and by how much the model
     changes on the way; `change` becomes that of the slopes."""
@@ -274,7 +281,7 @@ def _try_step(gram, size, member, support, active, direction, length, landing, c
     return total
 
 
-@njit(cache=True, **LEAN)
+@njit(**INSIDE)
 def newton(gram, size, member, matrix, support):
     """One step of Newton's method on the coordinates that are neither zero nor at a bound; whether it moved.
 
@@ -322,7 +329,7 @@ def newton(gram, size, member, matrix, support):
     return False
 
 
-@njit(cache=True, **LEAN)
+@njit(**INSIDE)
 def minimise_model(gram, size, member, matrix, support, unit, accuracy):
     """Coordinate descent until a pass leaves the support as it is, then a Newton step, in turns, until the largest
     move of a pass is at most `accuracy` of its threshold."""

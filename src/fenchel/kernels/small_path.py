@@ -28,20 +28,17 @@ import numpy as np
 from numba import boolean, float64, int64, njit, types
 
 from . import small_model as model
-from .rows import KERNEL, LEAN
+from .rows import LEAN
 from .small_certificate import (
-    AT_ZERO, BEST, CARE, CHANGE, COEF, COUNTS, CURRENT, CURVATURE, DUAL, FEATURE_ROWS, FOUND, FREE, GRADIENT,
+    AT_ZERO, BEST, CARE, CHANGE, COEF, COUNTS, CURRENT, CURVATURE, DUAL, DUAL_BOUND, FEATURE_ROWS, FOUND, FREE, GRADIENT,
     IN_GRAM, INDEX, INTERCEPT, LAST_COEF, LAST_INTERCEPT, LOSS, MEAN_CURVATURE, MODELLED, NO_BOUND, NUMBERS, PASSES,
-    PLACE_ROWS, POSITION, ROW_ROWS, SCORE, SCRATCH, SIZE, SLOPE, TRIAL, Data, Work, dual_bound, hard_slope, least,
+    PLACE_ROWS, POSITION, PRIMAL_BOUND, ROW_ROWS, SCORE, SCRATCH, SIZE, SLOPE, TRIAL, Answer, Data, Work, dual_bound, hard_slope, least,
     sweep,
 )  # fmt: skip
 from .small_model import (
-    BEFORE, HUBER, LOGISTIC, LOWER, MEAN_COLUMN, MEMBER_ROWS, POISSON, QUADRATIC, SLOPES, SMOOTHED_HINGE, SQUARED,
+    BEFORE, HUBER, INSIDE, LOGISTIC, LOWER, MEAN_COLUMN, MEMBER_ROWS, POISSON, QUADRATIC, SLOPES, SMOOTHED_HINGE, SQUARED,
     SQUARED_HINGE, START_SLOPES, STEP, THRESHOLD, UPPER, VALUE,
 )  # fmt: skip
-
-_READ, _READ2 = types.Array(float64, 1, "C", readonly=True), types.Array(float64, 2, "C", readonly=True)
-_VECTOR, _MATRIX = float64[::1], float64[:, ::1]
 
 LARGEST_SET = 400  # coordinates in a working set; beyond, Gram matrices without BLAS cost more than calls of it save
 LARGEST_SUPPORT = 160  # coordinates that are not zero; beyond, the same holds for Cholesky factors
@@ -67,7 +64,7 @@ _FLOOR = 1e-10  # of the objective at zero: an objective below has no meaning, n
 # -- the working set ----------------------------------------------------------------------------------
 
 
-@njit(cache=True, **LEAN)
+@njit(**INSIDE)
 def _score(data, work, j):
     """The alpha at which feature j would begin to move, by its present slope."""
     slope = work.feature[GRADIENT, j]
@@ -76,7 +73,7 @@ def _score(data, work, j):
     return abs(slope) / data.l1[j]
 
 
-@njit(cache=True, **LEAN)
+@njit(**INSIDE)
 def _enter(data, work, j):
     k = work.count[SIZE]
     work.place[INDEX, k], work.place[POSITION, j] = j, k
@@ -87,7 +84,7 @@ def _enter(data, work, j):
     work.count[SIZE] = k + 1
 
 
-@njit(cache=True, **LEAN)
+@njit(**INSIDE)
 def _drop(data, work, level):
     """Take those out of the set that are zero and far from their thresholds; what has no threshold stays."""
     kept, size, in_gram = work.count[FREE], work.count[SIZE], work.count[IN_GRAM]
@@ -113,7 +110,7 @@ def _drop(data, work, level):
     work.count[SIZE] = kept
 
 
-@njit(cache=True, **LEAN)
+@njit(**INSIDE)
 def _extend(data, work, level, most):
     """Add the features outside whose scores pass the level, at most so many, the largest first; False where the set is
     full. The threshold is found by bisection, which compiles faster than a partition."""
@@ -155,13 +152,13 @@ def _extend(data, work, level, most):
 # -- the fit of a working set -------------------------------------------------------------------------
 
 
-@njit(cache=True, **LEAN)
+@njit(**INSIDE)
 def _loss(data, row, score):
     """The mean loss at these scores, which may be a row of `row`; its slopes and curvatures are kept there."""
     return model.mean_loss(data.kind, data.parameter, data.target, data.weight, score, row[SLOPE], row[CURVATURE])
 
 
-@njit(cache=True, **LEAN)
+@njit(**INSIDE)
 def _penalty(member, size, length):
     """The penalty of the set after a step of this length."""
     total = 0.0
@@ -171,7 +168,7 @@ def _penalty(member, size, length):
     return total
 
 
-@njit(cache=True, **LEAN)
+@njit(**INSIDE)
 def _load(data, work, alpha):
     """The coefficients and penalties of the set, for this alpha."""
     for k in range(work.count[SIZE]):
@@ -182,7 +179,7 @@ def _load(data, work, alpha):
         work.member[QUADRATIC, k] = alpha * data.ridge[j]
 
 
-@njit(cache=True, **LEAN)
+@njit(**INSIDE)
 def _error(data, work, intercept_slope):
     """An estimate of the gap on the working set, to first order, from the slopes there: what a certificate would find
     if no other feature mattered."""
@@ -207,7 +204,7 @@ def _error(data, work, intercept_slope):
     return max(abs(total) + (ratio - 1.0) * pen, 100.0 * free)
 
 
-@njit(cache=True, **LEAN)
+@njit(**INSIDE)
 def _smoothness(data):
     """The largest curvature of a loss that has flat pieces; 0 for the others."""
     if data.kind == SMOOTHED_HINGE:
@@ -215,7 +212,7 @@ def _smoothness(data):
     return 2.0 if data.kind == SQUARED_HINGE else 1.0 if data.kind == HUBER else 0.0
 
 
-@njit(cache=True, **LEAN)
+@njit(**INSIDE)
 def _update_gram(data, work, fresh):
     """A Gram matrix of the whole set: its last rows are new, or all are, where the curvatures have changed."""
     row, n = work.row, data.target.size
@@ -239,7 +236,7 @@ def _update_gram(data, work, fresh):
     work.count[IN_GRAM] = work.count[SIZE]
 
 
-@njit(cache=True, **LEAN)
+@njit(**INSIDE)
 def _slopes(data, work):
     """The slopes of the loss on the set, and of the intercept."""
     slope, n, total = work.row[SLOPE], data.target.size, 0.0
@@ -250,7 +247,7 @@ def _slopes(data, work):
     return total / n if data.intercept else 0.0
 
 
-@njit(cache=True, **LEAN)
+@njit(**INSIDE)
 def _solve_model(data, work, intercept_slope, accuracy):
     """Move the values to the model's minimum; returns the intercept's move."""
     member, size, unit, mean = work.member, work.count[SIZE], 0.0, work.number[MEAN_CURVATURE]
@@ -267,7 +264,7 @@ def _solve_model(data, work, intercept_slope, accuracy):
     return shift / mean if data.intercept else 0.0
 
 
-@njit(cache=True, **LEAN)
+@njit(**INSIDE)
 def _step(data, work, intercept_slope, shift):
     """Go along the model's step as far as the true objective falls enough; returns the share, 0 where it never does."""
     member, row, size = work.member, work.row, work.count[SIZE]
@@ -298,7 +295,7 @@ def _step(data, work, intercept_slope, shift):
     return 0.0
 
 
-@njit(cache=True, **LEAN)
+@njit(inline="always")
 def _fit_set(data, work, alpha, wanted, limit):
     """Fit the working set until its estimated gap is at most `limit`, for a gap of `wanted` in the end."""
     member, number, size = work.member, work.number, work.count[SIZE]
@@ -335,10 +332,10 @@ def _fit_set(data, work, alpha, wanted, limit):
 # -- one alpha ----------------------------------------------------------------------------------------
 
 
-@njit(cache=True, **LEAN)
-def _solve(data, work, alpha, last_alpha, tol, rounds, bounds):
-    """Rounds of extending, fitting and certifying; whether the gap became small enough. `bounds` are P and D, and
-    row[BEST] the x that proves D."""
+@njit(inline="always")
+def _solve(data, work, alpha, last_alpha, tol, rounds):
+    """Rounds of extending, fitting and certifying; whether the gap became small enough. row[BEST] is the x
+    that proves the dual bound."""
     n, p = data.X.shape
     count, row, best, gap, halved, since = work.count, work.row, NO_BOUND, np.inf, np.inf, 0
     for turn in range(rounds):
@@ -354,7 +351,7 @@ def _solve(data, work, alpha, last_alpha, tol, rounds, bounds):
                 for i in range(n):
                     row[BEST, i] = scale * row[DUAL, i]
             gap = primal - best
-            bounds[0], bounds[1] = primal, best
+            work.number[PRIMAL_BOUND], work.number[DUAL_BOUND] = primal, best
             if gap <= wanted:
                 return True
             since += 1
@@ -379,7 +376,7 @@ def _solve(data, work, alpha, last_alpha, tol, rounds, bounds):
     return False
 
 
-@njit(cache=True, **LEAN)
+@njit(**INSIDE)
 def _predict(data, work, alpha, reach):
     """Start the next alpha where the last two answers point to, `reach` times as far again, if that is better than the
     last answer. Coefficients that would cross zero stop short of it."""
@@ -416,7 +413,7 @@ def _predict(data, work, alpha, reach):
 # -- the whole path -----------------------------------------------------------------------------------
 
 
-@njit(cache=True, **LEAN)
+@njit(**INSIDE)
 def _first_intercept(data, work):
     """The best intercept for w = 0: in closed form, or by Newton's method between known ends."""
     mean, low, high = 0.0, np.inf, -np.inf
@@ -449,21 +446,25 @@ def _first_intercept(data, work):
     return at
 
 
-@njit(cache=True, **KERNEL)
-def _allocate(n, p, most):
-    return Work(
-        np.zeros((ROW_ROWS, n)), np.zeros((FEATURE_ROWS, p)), np.full((PLACE_ROWS, p), -1),
-        np.zeros((MEMBER_ROWS, most)), np.empty((most, n)), np.empty((most, most)),
-        np.empty((most + 2, most + 2)), np.empty((2, most + 1), np.int64),
-        np.zeros(COUNTS, np.int64), np.zeros(NUMBERS),
-    )  # fmt: skip
+@njit(**INSIDE)
+def _clear(work):
+    for i in range(work.row.shape[1]):
+        work.row[SCORE, i] = work.row[MODELLED, i] = 0.0
+    for j in range(work.feature.shape[1]):
+        work.feature[COEF, j] = work.feature[LAST_COEF, j] = 0.0
+        work.place[POSITION, j] = -1
+    for k in range(COUNTS):
+        work.count[k] = 0
+    for k in range(NUMBERS):
+        work.number[k] = 0.0
 
 
-@njit(cache=True, **LEAN)
+@njit(inline="always")
 def _begin(data, work):
     """Zero, its intercept and the slopes there; features without a threshold enter the set. False if they are too
     many."""
     number = work.number
+    _clear(work)
     at_zero = _loss(data, work.row, work.row[SCORE])
     number[AT_ZERO] = 0.0 if data.kind == LOGISTIC else abs(at_zero)
     if data.intercept:
@@ -481,12 +482,56 @@ def _begin(data, work):
     return True
 
 
-@njit(
-    int64(
-        _READ2, _READ, _READ, int64, _READ, _READ, _READ, _READ, _READ, _READ, float64, boolean,
-        _MATRIX, _VECTOR, _VECTOR, _VECTOR, _MATRIX, _VECTOR,
-    ), cache=True, nogil=True, **KERNEL,
-)  # fmt: skip
+_READ, _READ2 = types.Array(float64, 1, "C", readonly=True), types.Array(float64, 2, "C", readonly=True)
+_VECTOR, _MATRIX, _INDEX = float64[::1], float64[:, ::1], int64[:, ::1]
+_DATA = (_READ2, _READ, _READ, int64, float64, _READ, _READ, _READ, _READ, boolean)  # as the fields of Data
+_WORK = types.NamedTuple(
+    (_MATRIX, _MATRIX, _INDEX, _MATRIX, _MATRIX, _MATRIX, _MATRIX, _INDEX, int64[::1], _VECTOR), Work
+)
+_ANSWER = types.NamedTuple((_MATRIX, _VECTOR, _VECTOR, _VECTOR, _MATRIX, _VECTOR), Answer)
+
+
+# One compiled function has a signature. The others are compiled with it, and a process that finds it in the cache loads
+# nothing else.
+@njit(int64(*_DATA, _WORK, _READ, float64, _ANSWER), nogil=True, cache=True, **{**LEAN, "fastmath": False})
+def _run(X, target, weight, kind, parameter, l1, ridge, lower, upper, intercept, work, alphas, tol, answer):
+    """What `follow` does, in rooms that it was given."""
+    data = Data(X, target, weight, kind, parameter, l1, ridge, lower, upper, intercept)
+    n, p = X.shape
+    if not _begin(data, work):
+        return 0
+    last, last_but_one, stage = np.inf, np.inf, 0.0
+    for j in range(p if p > n else 0):
+        stage = max(stage, _score(data, work, j) / _STAGE)
+    k = int64(0)
+    while k < alphas.size:
+        alpha = alphas[k]
+        if not 0.0 < alpha < np.inf:
+            break
+        staged = k == 0 and np.sqrt(_STAGE) * alpha < stage < np.inf
+        if staged:
+            alpha, stage = stage, stage / _STAGE
+        elif k > 0:
+            near = alpha < last < last_but_one < np.inf
+            _predict(data, work, alpha, min(np.log(last / alpha) / np.log(last_but_one / last), 2.0) if near else 0.0)
+        done = _solve(data, work, alpha, last, _STAGE_TOL if staged else tol, 1 if staged else _MOST_ROUNDS)
+        last_but_one, last = last if k > 0 else np.inf, alpha
+        if staged:
+            continue
+        if not done:
+            break
+        for j in range(p):
+            answer.W[k, j] = work.feature[COEF, j]
+        for i in range(n):
+            answer.x[k, i] = work.row[BEST, i]
+        answer.b[k], answer.primal[k], answer.dual[k] = (
+            work.number[INTERCEPT], work.number[PRIMAL_BOUND], work.number[DUAL_BOUND],
+        )  # fmt: skip
+        answer.passes[k], work.count[PASSES] = work.count[PASSES], 0
+        k += 1
+    return k
+
+
 def follow(
     X, target, weight, kind, params, alphas, l1, ridge, lower, upper, tol, fit_intercept, W, b, primal, dual, x, passes
 ):  # fmt: skip
@@ -515,33 +560,14 @@ def follow(
         one (their sum is zero if there is an intercept), and the number of products with the whole of X.
     """
     n, p = X.shape
-    data = Data(X, target, weight, kind, params[0], l1, ridge, lower, upper, fit_intercept)
-    work, bounds = _allocate(n, p, max(min(p, LARGEST_SET), 1)), np.zeros(2)
-    if alphas.size == 0 or not _begin(data, work):
-        return 0
-    last, last_but_one = np.inf, np.inf
-    if p > n:
-        stage = 0.0
-        for j in range(p):
-            stage = max(stage, _score(data, work, j) / _STAGE)
-        while np.sqrt(_STAGE) * alphas[0] < stage < np.inf:
-            _solve(data, work, stage, last, _STAGE_TOL, int64(1), bounds)
-            last, stage = stage, stage / _STAGE
-    for k in range(alphas.size):
-        alpha = alphas[k]
-        if not 0.0 < alpha < np.inf:
-            return k
-        if k > 1 and alpha < last < last_but_one:
-            _predict(data, work, alpha, min(np.log(last / alpha) / np.log(last_but_one / last), 2.0))
-        elif k > 0:
-            _predict(data, work, alpha, 0.0)
-        if not _solve(data, work, alpha, last, tol, int64(_MOST_ROUNDS), bounds):
-            return k
-        for j in range(p):
-            W[k, j] = work.feature[COEF, j]
-        for i in range(n):
-            x[k, i] = work.row[BEST, i]
-        b[k], primal[k], dual[k] = work.number[INTERCEPT], bounds[0], bounds[1]
-        passes[k], work.count[PASSES] = float64(work.count[PASSES]), 0
-        last_but_one, last = last, alpha
-    return alphas.size
+    most = max(min(p, LARGEST_SET), 1)
+    # pages of memory that nobody touches cost nothing, so that the set may grow without moving
+    work = Work(
+        np.empty((ROW_ROWS, n)), np.empty((FEATURE_ROWS, p)), np.empty((PLACE_ROWS, p), np.int64),
+        np.empty((MEMBER_ROWS, most)), np.empty((most, n)), np.empty((most, most)), np.empty((most + 2, most + 2)),
+        np.empty((2, most + 1), np.int64), np.empty(COUNTS, np.int64), np.empty(NUMBERS),
+    )  # fmt: skip
+    answer = Answer(W, b, primal, dual, x, passes)
+    return _run(
+        X, target, weight, kind, params[0], l1, ridge, lower, upper, fit_intercept, work, alphas, tol, answer
+    )
