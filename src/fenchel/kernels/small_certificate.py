@@ -111,33 +111,26 @@ def hard_slope(data, j, slope):
 
 
 @njit(**INSIDE)
-def _weighted_move(data, work, count):
-    """The least move of x, every row weighted by its room, after which the chosen columns (and the ones of an
-    intercept) carry no slope; False where there is none."""
+def _weighted_move(work, count):
+    """The least move of x, every row weighted by its room, after which the chosen columns carry no slope; False where
+    there is none."""
     room, move, scratch, dual = work.row[CHANGE], work.row[TRIAL], work.row[SCRATCH], work.row[DUAL]
     matrix, chosen, top = work.factor, work.support[1], 1e-300
     right = matrix[matrix.shape[0] - 1]
-    last = count + 1 if data.intercept else count
-    for a in range(last):
+    for a in range(count):
+        column = work.columns[chosen[a]]
+        right[a] = -model.dot(dual, column)
         for i in range(dual.size):
-            scratch[i] = room[i] * (work.columns[chosen[a], i] if a < count else 1.0)
-        right[a] = 0.0
+            scratch[i] = room[i] * column[i]
         for c in range(a + 1):
-            matrix[a, c] = 0.0
-        for i in range(dual.size):
-            right[a] -= dual[i] * (work.columns[chosen[a], i] if a < count else 1.0)
-            if a == count:
-                matrix[a, a] += scratch[i]
-        for c in range(min(a + 1, count)):
             matrix[a, c] = model.dot(scratch, work.columns[chosen[c]])
         top = max(top, matrix[a, a])
-    if not model.cholesky_solve(matrix, last, 1e-15 * top, right):
+    if not model.cholesky_solve(matrix, count, 1e-15 * top, right):
         return False
     for i in range(dual.size):
-        move[i] = right[count] if data.intercept else 0.0
+        move[i] = 0.0
         for a in range(count):
-            move[i] += right[a] * work.columns[chosen[a], i]
-        move[i] *= room[i]
+            move[i] += room[i] * right[a] * work.columns[chosen[a], i]
     return True
 
 
@@ -176,7 +169,10 @@ def _balance(data, work):
             low, high = model.row_domain(data.kind, data.parameter, data.target[i])
             size = data.weight[i]
             room[i] = max(min(min(dual[i] - size * low, size * high - dual[i]), size), 0.0) if size > 0.0 else 0.0
-        if not _weighted_move(data, work, count):
+        if data.intercept:
+            directions[count] = work.columns.shape[0] - 1  # there are the ones
+            count += 1
+        if not _weighted_move(work, count):
             return False
         length = 1.0
         for i in range(dual.size):

@@ -124,7 +124,7 @@ def _extend(data, work, level, most):
                 high = max(high, score)
     if count == 0:
         return True
-    most = min(most, work.columns.shape[0] - work.count[SIZE])
+    most = min(most, work.gram.shape[0] - work.count[SIZE])
     if most <= 0:
         return False
     low = level
@@ -216,9 +216,8 @@ def _smoothness(data):
 def _update_gram(data, work, fresh):
     """A Gram matrix of the whole set: its last rows are new, or all are, where the curvatures have changed."""
     row, n = work.row, data.target.size
-    smoothness = _smoothness(data)
     change, modelled = 0.0, 0.0
-    least_curvature = max(_LEAST_CURVATURE * smoothness, work.number[CARE])
+    least_curvature = max(_LEAST_CURVATURE * _smoothness(data), work.number[CARE])
     for i in range(n):
         row[SCRATCH, i] = max(row[CURVATURE, i], data.weight[i] * least_curvature)
         change += abs(row[SCRATCH, i] - row[MODELLED, i])
@@ -265,13 +264,19 @@ def _solve_model(data, work, intercept_slope, accuracy):
 
 
 @njit(**INSIDE)
-def _step(data, work, intercept_slope, shift):
-    """Go along the model's step as far as the true objective falls enough; returns the share, 0 where it never does."""
+def _store(work):
+    """The values of the set become coefficients; the slopes over all features are then those of another point."""
+    for k in range(work.count[SIZE]):
+        work.feature[COEF, work.place[INDEX, k]] = work.member[VALUE, k]
+    work.count[CURRENT] = 0
+
+
+@njit(**INSIDE)
+def _step(data, work, shift, promise):
+    """Go along a step as far as the true objective falls by a part of what was promised for the whole of it; returns
+    the share, 0 where it never does."""
     member, row, size = work.member, work.row, work.count[SIZE]
     before = _penalty(member, size, 0.0)
-    promise = _penalty(member, size, 1.0) - before + intercept_slope * shift
-    for k in range(size):
-        promise += member[START_SLOPES, k] * member[STEP, k]
     start = work.number[LOSS] + before
     model.combine(work.columns, size, member[STEP], shift, row[CHANGE])
     length = 1.0
@@ -314,7 +319,10 @@ def _fit_set(data, work, alpha, wanted, limit):
         # the model of the squared loss is exact, so that it is solved once and well
         accuracy = 0.5 * wanted / pen if data.kind == SQUARED else 0.03 * max(limit, 0.01 * error) / pen
         shift = _solve_model(data, work, intercept_slope, min(max(accuracy, 1e-10), 1e-3))
-        length = _step(data, work, intercept_slope, shift)
+        promise = _penalty(member, size, 1.0) - _penalty(member, size, 0.0) + intercept_slope * shift
+        for k in range(size):
+            promise += member[START_SLOPES, k] * member[STEP, k]
+        length = _step(data, work, shift, promise)
         fresh = length < 1.0
         if length <= 0.1:
             number[CARE] = min(max(10.0 * number[CARE], _CAREFUL * _smoothness(data)), _smoothness(data))
@@ -324,9 +332,7 @@ def _fit_set(data, work, alpha, wanted, limit):
             break
         for k in range(size):
             member[BEFORE, k], member[STEP, k] = member[VALUE, k], 0.0
-    for k in range(size):
-        work.feature[COEF, work.place[INDEX, k]] = member[VALUE, k]
-    work.count[CURRENT] = 0
+    _store(work)
 
 
 # -- one alpha ----------------------------------------------------------------------------------------
@@ -378,78 +384,45 @@ def _solve(data, work, alpha, last_alpha, tol, rounds):
 
 @njit(**INSIDE)
 def _predict(data, work, alpha, reach):
-    """Start the next alpha where the last two answers point to, `reach` times as far again, if that is better than the
-    last answer. Coefficients that would cross zero stop short of it."""
-    member, number, row, size = work.member, work.number, work.row, work.count[SIZE]
+    """Start the next alpha where the last two answers point to, `reach` times as far again, or on the way there if that
+    is better. Coefficients that would cross zero stop short of it."""
+    member, number, size = work.member, work.number, work.count[SIZE]
     _load(data, work, alpha)
-    old = number[LOSS] + _penalty(member, size, 0.0)
     for k in range(size):
         j = work.place[INDEX, k]
-        value, last = member[VALUE, k], work.feature[LAST_COEF, j]
+        value, last = member[BEFORE, k], work.feature[LAST_COEF, j]
         work.feature[LAST_COEF, j] = value
         if value != 0.0 and last != 0.0 and member[LOWER, k] < value < member[UPPER, k]:
             guess = value + reach * (value - last)
             guess = guess if guess * value > 0.0 else 0.1 * value
             member[VALUE, k] = min(max(guess, member[LOWER, k]), member[UPPER, k])
         member[STEP, k] = member[VALUE, k] - value
-    intercept = number[INTERCEPT] + (reach * (number[INTERCEPT] - number[LAST_INTERCEPT]) if data.intercept else 0.0)
+    shift = reach * (number[INTERCEPT] - number[LAST_INTERCEPT]) if data.intercept else 0.0
     number[LAST_INTERCEPT] = number[INTERCEPT]
-    model.combine(work.columns, size, member[VALUE], intercept, row[TRIAL])
-    loss = _loss(data, row, row[TRIAL])
-    if loss + _penalty(member, size, 1.0) < old:
-        number[INTERCEPT] = intercept
-        for k in range(size):
-            work.feature[COEF, work.place[INDEX, k]] = member[VALUE, k]
-        for i in range(data.target.size):
-            row[SCORE, i] = row[TRIAL, i]
-        number[LOSS] = loss
-        work.count[CURRENT] = 0
-    else:
-        # the scores anew, without the rounding of many steps
-        model.combine(work.columns, size, member[BEFORE], number[INTERCEPT], row[SCORE])
-        number[LOSS] = _loss(data, row, row[SCORE])
+    if reach > 0.0 and _step(data, work, shift, 0.0) > 0.0:
+        _store(work)
 
 
 # -- the whole path -----------------------------------------------------------------------------------
 
 
 @njit(**INSIDE)
-def _first_intercept(data, work):
-    """The best intercept for w = 0: in closed form, or by Newton's method between known ends."""
-    mean, low, high = 0.0, np.inf, -np.inf
+def _first_intercept(data):
+    """The best intercept for w = 0 where there is a formula for it, and the mean of the targets elsewhere: every model
+    has the intercept in it, so that a start need not be the best."""
+    mean = 0.0
     for i in range(data.target.size):
-        if data.weight[i] > 0.0:
-            mean += data.weight[i] * data.target[i] / data.target.size
-            low, high = min(low, data.target[i]), max(high, data.target[i])
-    if data.kind == SQUARED:
-        return mean
+        mean += data.weight[i] * data.target[i] / data.target.size
     if data.kind == LOGISTIC:
         return np.log(max(1.0 + mean, 1e-12) / max(1.0 - mean, 1e-12))
-    if data.kind == POISSON:
-        return np.log(max(mean, 1e-30))
-    at = min(max(mean, low), high)  # hinges lie between the labels, -1 and 1
-    for _ in range(12):
-        for i in range(data.target.size):
-            work.row[TRIAL, i] = at
-        _loss(data, work.row, work.row[TRIAL])
-        slope, curvature = 0.0, 0.0
-        for i in range(data.target.size):
-            slope += work.row[SLOPE, i]
-            curvature += work.row[CURVATURE, i]
-        if slope > 0.0:
-            high = at
-        else:
-            low = at
-        at -= slope / max(curvature, 1e-300)
-        if not low < at < high:
-            at = 0.5 * (low + high)
-    return at
+    return np.log(max(mean, 1e-30)) if data.kind == POISSON else mean
 
 
 @njit(**INSIDE)
 def _clear(work):
     for i in range(work.row.shape[1]):
         work.row[SCORE, i] = work.row[MODELLED, i] = 0.0
+        work.columns[-1, i] = 1.0
     for j in range(work.feature.shape[1]):
         work.feature[COEF, j] = work.feature[LAST_COEF, j] = 0.0
         work.place[POSITION, j] = -1
@@ -468,13 +441,13 @@ def _begin(data, work):
     at_zero = _loss(data, work.row, work.row[SCORE])
     number[AT_ZERO] = 0.0 if data.kind == LOGISTIC else abs(at_zero)
     if data.intercept:
-        number[INTERCEPT] = _first_intercept(data, work)
+        number[INTERCEPT] = _first_intercept(data)
         for i in range(data.target.size):
             work.row[SCORE, i] = number[INTERCEPT]
     number[LOSS] = _loss(data, work.row, work.row[SCORE])
     for j in range(data.l1.size):
         if data.l1[j] == 0.0 and data.lower[j] < data.upper[j]:
-            if work.count[SIZE] == work.columns.shape[0]:
+            if work.count[SIZE] == work.gram.shape[0]:
                 return False
             _enter(data, work, j)
     work.count[FREE] = work.count[SIZE]
@@ -564,7 +537,7 @@ def follow(
     # pages of memory that nobody touches cost nothing, so that the set may grow without moving
     work = Work(
         np.empty((ROW_ROWS, n)), np.empty((FEATURE_ROWS, p)), np.empty((PLACE_ROWS, p), np.int64),
-        np.empty((MEMBER_ROWS, most)), np.empty((most, n)), np.empty((most, most)), np.empty((most + 2, most + 2)),
+        np.empty((MEMBER_ROWS, most)), np.empty((most + 1, n)), np.empty((most, most)), np.empty((most + 2, most + 2)),
         np.empty((2, most + 1), np.int64), np.empty(COUNTS, np.int64), np.empty(NUMBERS),
     )  # fmt: skip
     answer = Answer(W, b, primal, dual, x, passes)
