@@ -27,9 +27,7 @@ from . import small_model as model
 from .small_model import INLINE, INSIDE, SQUARED
 
 NO_BOUND = -1e300  # in place of minus infinity: the dual bound of a point that has none
-_MOST_BALANCES = (
-    60  # least-squares moves of one x; one that stays inside the domain is the last but one
-)
+_MOST_BALANCES = 60  # least-squares moves of one x; one that stays inside the domain is the last but one
 _ROUNDING = 1e-12  # of the terms of a sum: what is smaller counts as zero
 _INWARDS = 0.9  # of the way to the end of a domain: how far one move may go
 
