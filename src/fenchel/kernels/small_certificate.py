@@ -230,6 +230,8 @@ def dual_bound(data, work, alpha, enough):
         return NO_BOUND, 0.0
     slope, hard, soft = work.feature[GRADIENT], 1.0, 1.0
     for j in range(slope.size):
+        if not np.isfinite(slope[j]):
+            return NO_BOUND, 0.0
         threshold = alpha * data.l1[j]
         if (
             abs(slope[j]) > threshold
