@@ -210,8 +210,8 @@ def _error(data, work, intercept_slope):
             free = max(free, slope * slope / gram[k, k])
     if data.intercept and work.number[MEAN_CURVATURE] > 0.0:
         free = max(free, intercept_slope * intercept_slope / work.number[MEAN_CURVATURE])
-    # slopes without a threshold are mended by moving x, which costs more than their second-order error
-    return max(abs(total) + (ratio - 1.0) * pen, 100.0 * free)
+    # slopes without a threshold are mended by moving x, which costs an error of the first order
+    return max(abs(total) + (ratio - 1.0) * pen, max(100.0 * free, 0.1 * np.sqrt(free * abs(work.number[LOSS]))))
 
 
 @njit(**INSIDE)
