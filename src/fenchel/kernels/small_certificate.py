@@ -28,7 +28,7 @@ from .small_model import INLINE, INSIDE, SQUARED
 
 NO_BOUND = -1e300  # in place of minus infinity: the dual bound of a point that has none
 _MOST_BALANCES = 60  # least-squares moves of one x; one that stays inside the domain is the last but one
-_ROUNDING = 1e-12  # of the terms of a sum: what is smaller counts as zero
+_ROUNDING = 1e-12  # of the lengths of two vectors: an inner product that is smaller counts as zero
 _INWARDS = 0.9  # of the way to the end of a domain: how far one move may go
 
 # Rows of `row` (n numbers each), `feature` (p numbers each), `place` (p whole numbers each), and entries of the two
@@ -147,21 +147,20 @@ def _balance(data, work):
     for k in range(free):
         chosen[k] = 0
     room, move = work.row[CHANGE], work.row[TRIAL]
-    for _ in range(_MOST_BALANCES if free > 0 else 0):
-        count, worst = int64(0), 0.0  # not a literal, for which callees would be compiled again
+    for turn in range(_MOST_BALANCES if free > 0 else 0):
+        count, far = int64(0), False  # not a literal, for which callees would be compiled again
         for k in range(free):
             column, j = work.columns[k], work.place[INDEX, k]
-            slope, terms = 0.0, 0.0
-            for i in range(dual.size):
-                slope += column[i] * dual[i]
-                terms += abs(column[i] * dual[i])
-            if hard_slope(data, j, slope) and abs(slope) > _ROUNDING * terms:
+            # lengths, not the terms of the sum: all of these go to zero where x must vanish on the whole column
+            slope, length = model.dot(column, dual), np.sqrt(model.dot(column, column) * model.dot(dual, dual))
+            if hard_slope(data, j, slope):
                 chosen[k] = 1
-                worst = max(worst, abs(slope) / terms)
+                far = far or abs(slope) > _ROUNDING * length
             if chosen[k] == 1:
                 directions[count] = k
                 count += 1
-        if worst == 0.0:
+        # two moves at least: whoever checks this later starts from as little as rounding leaves
+        if count == 0 or (turn >= 2 and not far):
             return True
         for i in range(dual.size):
             low, high = model.row_domain(data.kind, data.parameter, data.target[i])

@@ -129,7 +129,7 @@ def _solve(data, work, alpha, last_alpha, tol, rounds):
         first = max(10, min(_FIRST_SET, int64(2.0 * np.sqrt(p))))
         if not extend(data, work, level, p if near or p <= _TAKE_ALL else max(support, first)):
             return False
-        fit_set(data, work, alpha, wanted, max(_INNER * wanted, _LOOSE * gap if np.isfinite(gap) else 0.0))
+        fit_set(data, work, alpha, wanted, max(_INNER * wanted, _LOOSE * gap if best > NO_BOUND else 0.0))
         sweep(data, work)
     return False
 
