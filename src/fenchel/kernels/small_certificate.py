@@ -153,6 +153,14 @@ def _balance(data, work):
             column, j = work.columns[k], work.place[INDEX, k]
             # lengths, not the terms of the sum: all of these go to zero where x must vanish on the whole column
             slope, length = model.dot(column, dual), np.sqrt(model.dot(column, column) * model.dot(dual, dual))
+            terms = 0.0
+            for i in range(dual.size):
+                terms += abs(column[i] * dual[i])
+            if terms <= _ROUNDING * length:
+                # rows whose x must vanish (one class has them all, say) get there exactly
+                for i in range(dual.size):
+                    dual[i] = 0.0 if column[i] != 0.0 else dual[i]
+                slope = 0.0
             if hard_slope(data, j, slope):
                 chosen[k] = 1
                 far = far or abs(slope) > _ROUNDING * length
