@@ -1,0 +1,265 @@
+"""The certificate of small dense problems, and the state that its finder shares with it.
+
+    D(x) = -(1/n) sum_i (s_i f)*(x_i) + sum_j min over w of [c_j w + penalty_j(w)]   where   c = X'x / n
+
+========== ======================= ==========================================================================
+Symbol     Name here               Meaning
+========== ======================= ==========================================================================
+x          row[DUAL]               s_i f'(u_i), moved so that no unpenalised direction carries a slope
+c          feature[GRADIENT]       the slope of the loss in every feature
+s          scale                   x is shrunk by it so that c meets the thresholds that nothing else softens
+alpha l1_j threshold               of feature j; quadratic is alpha ridge_j
+========== ======================= ==========================================================================
+
+A coordinate with a quadratic, or with a bound on the side where the slope pulls, has a finite minimum for every slope.
+The others need |c_j| <= alpha l1_j, which scaling provides, and c_j = 0 where they have no threshold, which `_balance`
+provides. An intercept is such a coordinate: the sum of x is zero.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numba import int64, njit
+
+from . import small_model as model
+from .small_model import INLINE, INSIDE, SQUARED
+
+NO_BOUND = -1e300  # in place of minus infinity: the dual bound of a point that has none
+_MOST_BALANCES = 60  # least-squares moves of one x; one that stays inside the domain is the last but one
+_ROUNDING = 1e-12  # of the lengths of two vectors: an inner product that is smaller counts as zero
+_INWARDS = 0.9  # of the way to the end of a domain: how far one move may go
+
+# Rows of `row` (n numbers each), `feature` (p numbers each), `place` (p whole numbers each), and entries of the two
+# lists of numbers that the parts share.
+SCORE, SLOPE, CURVATURE, DUAL, BEST, CHANGE, TRIAL, MODELLED, SCRATCH, ROW_ROWS = range(10)
+COEF, LAST_COEF, GRADIENT, FEATURE_ROWS = range(4)
+INDEX, POSITION, FOUND, PLACE_ROWS = range(4)
+SIZE, IN_GRAM, FREE, PASSES, CURRENT, FEASIBLE, COUNTS = range(7)
+INTERCEPT, LAST_INTERCEPT, LOSS, MEAN_CURVATURE, CARE, AT_ZERO, PRIMAL_BOUND, DUAL_BOUND, NUMBERS = range(9)
+
+
+class Data(NamedTuple):
+    """What the caller gives and nobody changes."""
+
+    X: np.ndarray
+    target: np.ndarray
+    weight: np.ndarray
+    kind: int
+    parameter: float
+    l1: np.ndarray
+    ridge: np.ndarray
+    lower: np.ndarray
+    upper: np.ndarray
+    intercept: bool
+
+
+class Work(NamedTuple):
+    """What the parts share and change."""
+
+    row: np.ndarray
+    feature: np.ndarray
+    place: np.ndarray
+    member: np.ndarray
+    columns: np.ndarray
+    gram: np.ndarray
+    factor: np.ndarray
+    support: np.ndarray
+    count: np.ndarray
+    number: np.ndarray
+
+
+class Answer(NamedTuple):
+    """What is filled in for every alpha."""
+
+    W: np.ndarray
+    b: np.ndarray
+    primal: np.ndarray
+    dual: np.ndarray
+    x: np.ndarray
+    passes: np.ndarray
+
+
+# -- the certificate ----------------------------------------------------------------------------------
+
+
+@njit(**INSIDE)
+def _balance_intercept(data, dual):
+    """Make the sum of x zero: of the squared loss by its mean, of the others by shrinking the heavier sign, which
+    stays in the domain of every conjugate."""
+    positive, negative = 0.0, 0.0
+    for i in range(dual.size):
+        positive += max(dual[i], 0.0)
+        negative += max(-dual[i], 0.0)
+    if data.kind == SQUARED:
+        shift = (positive - negative) / dual.size  # weights have mean 1
+        for i in range(dual.size):
+            dual[i] -= shift * data.weight[i]
+    elif positive != negative:
+        smaller = min(positive, negative)
+        for i in range(dual.size):
+            dual[i] *= smaller / positive if dual[i] > 0.0 else smaller / max(negative, 1e-300)
+
+
+@njit(**INSIDE)
+def hard_slope(data, j, slope):
+    """Whether neither a quadratic nor a bound softens this slope of feature j."""
+    return data.ridge[j] == 0.0 and np.isinf(data.lower[j] if slope > 0.0 else data.upper[j])
+
+
+@njit(**INSIDE)
+def _weighted_move(work, count):
+    """The least move of x, every row weighted by its room, after which the chosen columns carry no slope; False where
+    there is none."""
+    room, move, scratch, dual = work.row[CHANGE], work.row[TRIAL], work.row[SCRATCH], work.row[DUAL]
+    matrix, chosen, top = work.factor, work.support[1], 1e-300
+    right = matrix[matrix.shape[0] - 1]
+    for a in range(count):
+        column = work.columns[chosen[a]]
+        right[a] = -model.dot(dual, column)
+        for i in range(dual.size):
+            scratch[i] = room[i] * column[i]
+        for c in range(a + 1):
+            matrix[a, c] = model.dot(scratch, work.columns[chosen[c]])
+        top = max(top, matrix[a, a])
+    if not model.cholesky_solve(matrix, count, 1e-15 * top, right):
+        return False
+    for i in range(dual.size):
+        move[i] = 0.0
+        for a in range(count):
+            move[i] += room[i] * right[a] * work.columns[chosen[a], i]
+    return True
+
+
+@njit(**INSIDE)
+def _balance(data, work):
+    """Move x so that no direction without penalty carries a slope; whether that succeeded.
+
+    The move is least squares with every row weighted by its distance to the ends of its domain, so that it stays
+    inside. Coordinates without penalty stand first in the working set; those with a bound at zero on one side only
+    take part once their slope has the wrong sign.
+    """
+    dual, free = work.row[DUAL], work.count[FREE]
+    if data.intercept:
+        _balance_intercept(data, dual)
+    chosen, directions = work.support[0], work.support[1]
+    for k in range(free):
+        chosen[k] = 0
+    room, move = work.row[CHANGE], work.row[TRIAL]
+    for turn in range(_MOST_BALANCES if free > 0 else 0):
+        count, far = int64(0), False  # not a literal, for which callees would be compiled again
+        for k in range(free):
+            column, j = work.columns[k], work.place[INDEX, k]
+            # lengths, not the terms of the sum: all of these go to zero where x must vanish on the whole column
+            slope, length = model.dot(column, dual), np.sqrt(model.dot(column, column) * model.dot(dual, dual))
+            terms = 0.0
+            for i in range(dual.size):
+                terms += abs(column[i] * dual[i])
+            if terms <= _ROUNDING * length:
+                # rows whose x must vanish (one class has them all, say) get there exactly
+                for i in range(dual.size):
+                    dual[i] = 0.0 if column[i] != 0.0 else dual[i]
+                slope = 0.0
+            if hard_slope(data, j, slope):
+                chosen[k] = 1
+                far = far or abs(slope) > _ROUNDING * length
+            if chosen[k] == 1:
+                directions[count] = k
+                count += 1
+        # two moves at least: whoever checks this later starts from as little as rounding leaves
+        if count == 0 or (turn >= 2 and not far):
+            return True
+        for i in range(dual.size):
+            low, high = model.row_domain(data.kind, data.parameter, data.target[i])
+            size = data.weight[i]
+            room[i] = max(min(min(dual[i] - size * low, size * high - dual[i]), size), 0.0) if size > 0.0 else 0.0
+        if data.intercept:
+            directions[count] = work.columns.shape[0] - 1  # there are the ones
+            count += 1
+        if not _weighted_move(work, count):
+            return False
+        length = 1.0
+        for i in range(dual.size):
+            if move[i] != 0.0:
+                low, high = model.row_domain(data.kind, data.parameter, data.target[i])
+                reach = abs(data.weight[i] * (high if move[i] > 0.0 else low) - dual[i])
+                if abs(move[i]) >= reach:
+                    length = min(length, _INWARDS * reach / abs(move[i]))
+        for i in range(dual.size):
+            dual[i] += length * move[i]
+    return free == 0
+
+
+@njit(**INSIDE)
+def sweep(data, work):
+    """x and X'x / n at the present scores: the one pass over the data of a round."""
+    dual, slope = work.row[DUAL], work.row[SLOPE]
+    for i in range(dual.size):
+        dual[i] = slope[i]
+    work.count[FEASIBLE] = _balance(data, work)
+    model.gradient(data.X, dual, work.feature[GRADIENT])
+    for k in range(work.count[FREE]):
+        j = work.place[INDEX, k]
+        slope = work.feature[GRADIENT, j]
+        if hard_slope(data, j, slope):
+            work.feature[GRADIENT, j] = 0.0  # what is left is rounding, see `_balance`
+    work.count[CURRENT] = 1
+    work.count[PASSES] += 1
+
+
+@njit(**INLINE)
+def least(slope, threshold, quadratic, lower, upper):
+    """min over lower <= w <= upper of slope w + threshold |w| + quadratic/2 w^2."""
+    excess = abs(slope) - threshold
+    if excess <= 1e-14 * threshold:
+        return 0.0
+    end = -lower if slope > 0.0 else upper
+    at = min(excess / quadratic, end) if quadratic > 0.0 else end
+    return max((0.5 * quadratic * at - excess) * at, NO_BOUND) if at > 0.0 else 0.0
+
+
+@njit(**INSIDE)
+def _dual_at(data, work, alpha, scale):
+    """The dual objective at scale times x."""
+    slope, total = work.feature[GRADIENT], 0.0
+    for j in range(slope.size):
+        if abs(scale * slope[j]) > alpha * data.l1[j]:
+            total += least(scale * slope[j], alpha * data.l1[j], alpha * data.ridge[j], data.lower[j], data.upper[j])
+    return total - model.mean_conjugate(data.kind, data.parameter, data.target, data.weight, work.row[DUAL], scale)
+
+
+@njit(**INSIDE)
+def dual_bound(data, work, alpha, enough):
+    """The best dual bound that scaling x gives, and the scale. Others than the largest are tried if it is not enough
+    and features with a quadratic or a bound may prefer one."""
+    if work.count[FEASIBLE] == 0:
+        return NO_BOUND, 0.0
+    slope, hard, soft = work.feature[GRADIENT], 1.0, 1.0
+    for j in range(slope.size):
+        if not np.isfinite(slope[j]):
+            return NO_BOUND, 0.0
+        threshold = alpha * data.l1[j]
+        if (
+            abs(slope[j]) > threshold
+            and threshold > 0.0
+            and (data.lower[j] if slope[j] > 0.0 else data.upper[j]) != 0.0
+        ):
+            ratio = threshold / abs(slope[j])
+            soft = min(soft, ratio)
+            if hard_slope(data, j, slope[j]) > 0.0:
+                hard = min(hard, ratio)
+    scale, bound = hard, _dual_at(data, work, alpha, hard)
+    if bound >= enough or soft >= hard:
+        return bound, scale
+    # D is concave in the scale: look at the other end and at the top of the parabola through three points
+    middle = 0.5 * (soft + hard)
+    at_soft, at_middle, at_hard = _dual_at(data, work, alpha, soft), _dual_at(data, work, alpha, middle), bound
+    top = middle
+    bend = at_soft - 2.0 * at_middle + at_hard
+    if bend < 0.0:
+        top = min(max(middle - 0.25 * (hard - soft) * (at_hard - at_soft) / bend, soft), hard)
+    for candidate, value in ((soft, at_soft), (middle, at_middle), (top, _dual_at(data, work, alpha, top))):
+        if value > bound:
+            scale, bound = candidate, value
+    return bound, scale

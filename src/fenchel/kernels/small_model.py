@@ -1,0 +1,343 @@
+"""The quadratic model of small dense problems: rows of the loss, Gram matrix, coordinate descent, Newton's steps.
+
+    minimise over v    q'(v - v0) + 1/2 (v - v0)' G (v - v0) + sum_k [ threshold_k |v_k| + 1/2 quadratic_k v_k^2 ]
+    subject to         lower_k <= v_k <= upper_k
+
+========== ======================= ==========================================================================
+Symbol     Name here               Meaning
+========== ======================= ==========================================================================
+u, x, h    score, slope, curvature u_i = z_i'w + b, s_i f'(u_i) and s_i f''(u_i) of every row
+t, s       target, weight          of the rows; weights have mean 1, and rows of weight 0 play no part
+W          columns (size, n)       columns of X in the working set, one after another
+G          gram                    W'(H - hh'/sum h)W / n: the intercept, if there is one, is eliminated
+W'h / n    mean_column             how the intercept answers to every coordinate
+q          slopes                  slopes of the loss's model at v, kept for the whole set while v moves
+========== ======================= ==========================================================================
+
+Everything is a plain loop: what calls BLAS, sorts or slices in numba takes long to compile, and problems that are this
+small gain nothing by it.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import int64, njit
+
+from .rows import LEAN
+
+# Functions that are only called by others need no door to Python, which takes long to compile where arguments are
+# tuples of arrays (measured: a quarter of all). Sums may be reordered in the few loops that take the time: to let the
+# compiler vectorise the others costs seconds and gains nothing.
+INSIDE = {**LEAN, "fastmath": False, "no_cpython_wrapper": True, "no_cfunc_wrapper": True, "cache": True}
+HOT = {**INSIDE, "fastmath": LEAN["fastmath"]}
+INLINE = {**INSIDE, "forceinline": True}
+
+SQUARED, LOGISTIC, SMOOTHED_HINGE, SQUARED_HINGE, HUBER, POISSON = range(6)
+KINDS = {
+    "squared": SQUARED, "logistic": LOGISTIC, "smoothed-hinge": SMOOTHED_HINGE, "squared-hinge": SQUARED_HINGE,
+    "huber": HUBER, "poisson": POISSON,
+}  # fmt: skip
+"""The number of every loss that this path takes, by its name in the registry of losses."""
+
+_JITTER = 1e-11  # of the largest diagonal entry of a Gram matrix; more would slow Newton's steps down near the answer
+_MOST_SWEEPS = 100  # pairs of descent and Newton for one model; more are only needed where the model is singular
+
+
+# -- the losses, row by row ---------------------------------------------------------------------------
+
+
+@njit(**INLINE)
+def row_loss(kind, parameter, u, t):
+    """f, f' and f'' at the score u."""
+    if kind == SQUARED:
+        return 0.5 * (u - t) * (u - t), u - t, 1.0
+    if kind == LOGISTIC:
+        margin = t * u
+        small = np.exp(-abs(margin))
+        whole = 1.0 + small
+        share = small / whole if margin > 0.0 else 1.0 / whole
+        return np.log1p(small) + max(-margin, 0.0), -t * share, small / (whole * whole)
+    if kind == POISSON:
+        mean = np.exp(u)
+        return mean - t * u, mean - t, mean
+    if kind == HUBER:
+        size = abs(u - t)
+        if size <= parameter:
+            return 0.5 * size * size, u - t, 1.0
+        return parameter * (size - 0.5 * parameter), parameter if u > t else -parameter, 0.0
+    short = 1.0 - t * u
+    if short <= 0.0:
+        return 0.0, 0.0, 0.0
+    if kind == SQUARED_HINGE:
+        return short * short, -2.0 * t * short, 2.0
+    if short > parameter:  # where w = 0 and the smoothing is 1, all rows are at this end: they count as curved
+        return short - 0.5 * parameter, -t, 0.0
+    return 0.5 * short * short / parameter, -t * short / parameter, 1.0 / parameter
+
+
+@njit(**INLINE)
+def row_conjugate(kind, parameter, x, t):
+    """f* at x, which lies in its domain up to rounding."""
+    if kind in (SQUARED, HUBER):
+        return x * t + 0.5 * x * x
+    if kind == LOGISTIC:
+        share = min(max(-x * t, 0.0), 1.0)
+        rest = 1.0 - share
+        return share * np.log(max(share, 1e-300)) + rest * np.log(max(rest, 1e-300))
+    if kind == POISSON:
+        mean = max(x + t, 0.0)
+        return mean * np.log(max(mean, 1e-300)) - mean
+    return x * t + (0.25 if kind == SQUARED_HINGE else 0.5 * parameter) * x * x
+
+
+@njit(**INLINE)
+def row_domain(kind, parameter, t):
+    """The ends of the domain of f*; 0 lies between them for every loss here."""
+    if kind == SQUARED:
+        return -np.inf, np.inf
+    if kind == HUBER:
+        return -parameter, parameter
+    if kind == POISSON:
+        return -t, np.inf
+    size = np.inf if kind == SQUARED_HINGE else 1.0
+    return (-size, 0.0) if t > 0.0 else (0.0, size)
+
+
+@njit(**INSIDE)
+def mean_loss(kind, parameter, target, weight, score, slope, curvature):
+    """The mean loss at these scores; its slopes and curvatures are filled in."""
+    total = 0.0
+    for i in range(score.size):
+        slope[i] = curvature[i] = 0.0
+        if weight[i] > 0.0:
+            value, first, second = row_loss(kind, parameter, score[i], target[i])
+            total += weight[i] * value
+            slope[i] = weight[i] * first
+            curvature[i] = weight[i] * second
+    return total / score.size
+
+
+@njit(**INSIDE)
+def mean_conjugate(kind, parameter, target, weight, dual, scale):
+    """The mean of (s_i f)*(scale x_i)."""
+    total = 0.0
+    for i in range(dual.size):
+        if weight[i] > 0.0:
+            total += weight[i] * row_conjugate(kind, parameter, scale * dual[i] / weight[i], target[i])
+    return total / dual.size
+
+
+# -- products with the data ---------------------------------------------------------------------------
+
+
+@njit(**HOT)
+def gradient(X, dual, out):
+    """X'x / n for all features. Four rows at a time: `out` is then read and written a quarter as often."""
+    n, p = X.shape
+    for j in range(p):
+        out[j] = 0.0
+    i = 0
+    while i + 4 <= n:
+        a, b, c, d = dual[i] / n, dual[i + 1] / n, dual[i + 2] / n, dual[i + 3] / n
+        first, second, third, fourth = X[i], X[i + 1], X[i + 2], X[i + 3]
+        for j in range(p):
+            out[j] += a * first[j] + b * second[j] + c * third[j] + d * fourth[j]
+        i += 4
+    while i < n:
+        a, first = dual[i] / n, X[i]
+        for j in range(p):
+            out[j] += a * first[j]
+        i += 1
+
+
+@njit(**HOT)
+def dot(a, b):
+    total = 0.0
+    for i in range(a.size):
+        total += a[i] * b[i]
+    return total
+
+
+@njit(**HOT)
+def combine(columns, size, value, shift, out):
+    """shift + W v, for every row."""
+    for i in range(out.size):
+        out[i] = shift
+    for k in range(size):
+        if value[k] != 0.0:
+            factor, column = value[k], columns[k]
+            for i in range(out.size):
+                out[i] += factor * column[i]
+
+
+@njit(**INSIDE)
+def append_gram(columns, curvature, scratch, gram, mean_column, first, size, mean_curvature):
+    """The rows first to size of the Gram matrix; a mean curvature of 0 says that there is no intercept."""
+    n = curvature.size
+    for k in range(first, size):
+        column, total = columns[k], 0.0
+        for i in range(n):
+            scratch[i] = column[i] * curvature[i]
+            total += scratch[i]
+        mean_column[k] = total / n
+        for l in range(k + 1):
+            entry = dot(scratch, columns[l]) / n
+            if mean_curvature > 0.0:
+                entry -= mean_column[k] * mean_column[l] / mean_curvature
+            gram[k, l] = gram[l, k] = entry
+
+
+@njit(**HOT)
+def cholesky_solve(matrix, size, jitter, right):
+    """right <- (matrix + jitter)^-1 right. The lower triangle is overwritten; False where a number is not finite."""
+    for i in range(size):
+        row = matrix[i]
+        for j in range(i + 1):
+            other, total = matrix[j], row[j]
+            for k in range(j):
+                total -= row[k] * other[k]
+            row[j] = np.sqrt(max(total, 0.0) + jitter) if i == j else total / other[j]
+        total = right[i]
+        for k in range(i):
+            total -= row[k] * right[k]
+        right[i] = total / row[i]
+    for i in range(size - 1, -1, -1):
+        row = matrix[i]
+        right[i] /= row[i]
+        for k in range(i):
+            right[k] -= row[k] * right[i]
+    total = 0.0
+    for i in range(size):
+        total += right[i] * right[i]
+    return np.isfinite(total)
+
+
+# -- the inner solver ---------------------------------------------------------------------------------
+
+# Rows of the array `member`, one number for every coordinate of the working set each.
+VALUE, BEFORE, STEP, SLOPES, START_SLOPES, THRESHOLD, QUADRATIC, LOWER, UPPER, MEAN_COLUMN = range(10)
+DIRECTION, LANDING, SLOPE_CHANGE, MEMBER_ROWS = range(10, 14)
+
+
+@njit(**HOT)
+def descend(gram, size, member, unit):
+    """One pass of coordinate descent: the largest move, as a share of its threshold, and how many coordinates began
+    or ceased to be zero or at a bound. `unit` stands in for thresholds of zero."""
+    value, slopes, threshold, quadratic = member[VALUE], member[SLOPES], member[THRESHOLD], member[QUADRATIC]
+    lower, upper = member[LOWER], member[UPPER]
+    largest, changes = 0.0, 0.0
+    for k in range(size):
+        row, old = gram[k], value[k]
+        curvature = row[k] + quadratic[k]
+        if row[k] < 0.0 or curvature <= 0.0:
+            continue
+        pull, new = old * row[k] - slopes[k], 0.0
+        if pull > threshold[k]:
+            new = min((pull - threshold[k]) / curvature, upper[k])
+        elif pull < -threshold[k]:
+            new = max((pull + threshold[k]) / curvature, lower[k])
+        move = new - old
+        if move == 0.0:
+            continue
+        largest = max(largest, abs(move) * curvature / (threshold[k] if threshold[k] > 0.0 else unit))
+        if new * old <= 0.0 or new == lower[k] or new == upper[k] or old == lower[k] or old == upper[k]:
+            changes += 1.0
+        value[k] = new
+        for l in range(size):
+            slopes[l] += move * row[l]
+    return largest, changes
+
+
+@njit(**INLINE)
+def _piece(value, threshold, lower, upper):
+    """The interval around a value on which its penalty has no kink."""
+    if threshold > 0.0:
+        return (max(lower, 0.0), upper) if value > 0.0 else (lower, min(upper, 0.0))
+    return lower, upper
+
+
+@njit(**HOT)
+def _try_step(gram, size, member, support, active, direction, length, landing, change):
+    """Where a step of this length leads, stopped at the ends of every coordinate's piece, and by how much the model
+    changes on the way; `change` becomes that of the slopes."""
+    for l in range(size):
+        change[l] = 0.0
+    total = 0.0
+    for a in range(active):
+        k = support[a]
+        old, threshold, quadratic = member[VALUE, k], member[THRESHOLD, k], member[QUADRATIC, k]
+        low, high = _piece(old, threshold, member[LOWER, k], member[UPPER, k])
+        new = min(max(old + length * direction[a], low), high)
+        # a coordinate that stops at an end shall be there exactly
+        if abs(new) <= 1e-14 * abs(old):
+            new = 0.0
+        landing[a], move, row = new, new - old, gram[k]
+        total += member[SLOPES, k] * move + threshold * (abs(new) - abs(old))
+        total += 0.5 * quadratic * (new * new - old * old)
+        for l in range(size):
+            change[l] += move * row[l]
+    for a in range(active):
+        total += 0.5 * change[support[a]] * (landing[a] - member[VALUE, support[a]])
+    return total
+
+
+@njit(**INSIDE)
+def newton(gram, size, member, matrix, support):
+    """One step of Newton's method on the coordinates that are neither zero nor at a bound; whether it moved.
+
+    Coordinates that would cross zero or a bound stop there. Where such a step makes the model larger, shorter ones are
+    tried, down to the first stop. `matrix` and `support` are room to work in.
+    """
+    active = int64(0)  # not a literal, for which callees would be compiled again
+    value, threshold = member[VALUE], member[THRESHOLD]
+    for k in range(size):
+        inside = member[LOWER, k] < value[k] < member[UPPER, k]
+        if inside and (value[k] != 0.0 or threshold[k] == 0.0) and gram[k, k] + member[QUADRATIC, k] > 0.0:
+            support[active] = k
+            active += 1
+    if active == 0:
+        return False
+    direction, landing, change, top = member[DIRECTION], member[LANDING], member[SLOPE_CHANGE], 0.0
+    for a in range(active):
+        k = support[a]
+        row, sign = gram[k], 1.0 if value[k] > 0.0 else -1.0
+        for c in range(a + 1):
+            matrix[a, c] = row[support[c]]
+        matrix[a, a] += member[QUADRATIC, k]
+        top = max(top, matrix[a, a])
+        direction[a] = -(member[SLOPES, k] + member[QUADRATIC, k] * value[k] + threshold[k] * sign)
+    if not cholesky_solve(matrix, active, _JITTER * top, direction):
+        return False
+    first = 1.0
+    for a in range(active):
+        k = support[a]
+        low, high = _piece(value[k], threshold[k], member[LOWER, k], member[UPPER, k])
+        end = high if direction[a] > 0.0 else low
+        if abs(direction[a]) > abs(end - value[k]):
+            first = min(first, (end - value[k]) / direction[a])
+    for attempt in range(4):
+        length = 1.0 if attempt == 0 else 0.5 if attempt == 1 else 0.2 if attempt == 2 else first
+        length = max(length, first)
+        if _try_step(gram, size, member, support, active, direction, length, landing, change) < 0.0:
+            for a in range(active):
+                value[support[a]] = landing[a]
+            for l in range(size):
+                member[SLOPES, l] += change[l]
+            return True
+        if length == first:
+            break
+    return False
+
+
+@njit(**INSIDE)
+def minimise_model(gram, size, member, matrix, support, unit, accuracy):
+    """Coordinate descent until a pass leaves the support as it is, then a Newton step, in turns, until the largest
+    move of a pass is at most `accuracy` of its threshold."""
+    for sweep in range(_MOST_SWEEPS):
+        for _ in range(3 if sweep == 0 else 2):
+            largest, changes = descend(gram, size, member, unit)
+            if largest <= accuracy:
+                return
+            if changes == 0.0:
+                break
+        newton(gram, size, member, matrix, support)

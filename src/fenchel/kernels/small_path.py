@@ -1,0 +1,296 @@
+"""Whole paths of small dense problems in one compiled call: every alpha with its own certificate.
+
+    min over w, b of   (1/n) sum_i s_i f(z_i'w + b; t_i) + sum_j [ alpha l1_j |w_j| + 1/2 alpha ridge_j w_j^2 ]
+    subject to         lower_j <= w_j <= upper_j,  where  lower_j <= 0 <= upper_j
+
+For every alpha, until the gap is small enough: extend the working set by the features whose slopes break their
+thresholds most, fit the set (quadratic models whose Gram matrix is kept while it is good enough, steps halved on the
+true objective), and certify over all features, which is the only pass over X.
+
+========== ======================= ==========================================================================
+Symbol     Name here               Meaning
+========== ======================= ==========================================================================
+w, b       feature[COEF],          the answer so far; w is zero outside the working set
+           number[INTERCEPT]
+v          member[VALUE]           w on the working set
+u, x, h    row[SCORE], row[SLOPE], scores z_i'w + b, slopes s_i f'(u_i), curvatures s_i f''(u_i)
+           row[CURVATURE]
+h_G        row[MODELLED]           the curvatures that the Gram matrix was made of
+P, D       primal, dual            proven bounds: D <= optimum <= P
+========== ======================= ==========================================================================
+
+``small_set.py`` has the working set and its fit, ``small_model.py`` the quadratic model and its solver, and
+``small_certificate.py`` the dual bound.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import boolean, float64, int64, njit, types
+
+from .rows import LEAN
+from .small_certificate import (
+    AT_ZERO,
+    BEST,
+    COEF,
+    COUNTS,
+    CURRENT,
+    DUAL,
+    DUAL_BOUND,
+    FEATURE_ROWS,
+    FREE,
+    INDEX,
+    INTERCEPT,
+    LAST_COEF,
+    LAST_INTERCEPT,
+    LOSS,
+    MODELLED,
+    NO_BOUND,
+    NUMBERS,
+    PASSES,
+    PLACE_ROWS,
+    POSITION,
+    PRIMAL_BOUND,
+    ROW_ROWS,
+    SCORE,
+    SIZE,
+    Answer,
+    Data,
+    Work,
+    dual_bound,
+    sweep,
+)  # fmt: skip
+from .small_model import (
+    BEFORE,
+    INSIDE,
+    LOGISTIC,
+    LOWER,
+    MEMBER_ROWS,
+    POISSON,
+    STEP,
+    UPPER,
+    VALUE,
+)  # fmt: skip
+from .small_set import drop, enter, extend, fit_set, load, loss_at, score, set_penalty, step, store
+
+LARGEST_SET = 400  # coordinates in a working set; beyond, Gram matrices without BLAS cost more than calls of it save
+LARGEST_SUPPORT = 160  # coordinates that are not zero; beyond, the same holds for Cholesky factors
+_MOST_ROUNDS = 60  # working sets for one alpha; an answer takes one to ten of them
+_PATIENCE = 8  # rounds in which the gap did not halve; then rounding stands in the way
+_FIRST_SET = 40  # at most so many features enter a set that knows nothing; more make Gram matrices that nobody needs
+_TAKE_ALL = 32  # features of the data; with fewer, all that break their thresholds enter at once
+_NEAR = 1.3  # ratio of two alphas up to which the strong rule foresees the next support; beyond, it names too many
+_STAGE = 3.0  # ratio of the alphas that lead to a first alpha far below the largest; larger saves fits, costs rounds
+_STAGE_TOL = 1e-2  # relative accuracy of the fit at such an alpha
+_INNER = 0.2  # of the wanted gap: the error at which the fit of a working set ends; more costs passes over X
+_LOOSE = 0.1  # of the gap over all features: more accurate fits of a set that will change are wasted
+_FLOOR = 1e-10  # of the objective at zero: an objective below has no meaning, nor has a gap relative to it
+
+
+# -- one alpha ----------------------------------------------------------------------------------------
+
+
+@njit(inline="always")
+def _solve(data, work, alpha, last_alpha, tol, rounds):
+    """Rounds of extending, fitting and certifying; whether the gap became small enough. row[BEST] is the x
+    that proves the dual bound."""
+    n, p = data.X.shape
+    count, row, best, gap, halved, since = work.count, work.row, NO_BOUND, np.inf, np.inf, 0
+    for turn in range(rounds):
+        load(data, work, alpha)
+        primal = work.number[LOSS] + set_penalty(work.member, count[SIZE], 0.0)
+        wanted = tol * max(abs(primal), _FLOOR * work.number[AT_ZERO])
+        if not np.isfinite(primal):
+            return False
+        if count[CURRENT] == 1:
+            bound, scale = dual_bound(data, work, alpha, primal - wanted)
+            if bound > best:
+                best = bound
+                for i in range(n):
+                    row[BEST, i] = scale * row[DUAL, i]
+            gap = primal - best
+            work.number[PRIMAL_BOUND], work.number[DUAL_BOUND] = primal, best
+            if gap <= wanted:
+                return True
+            since += 1
+            if gap <= 0.5 * halved:
+                halved, since = gap, 0
+            if since > _PATIENCE:
+                return False
+        support = 0
+        for k in range(count[SIZE]):
+            support += work.feature[COEF, work.place[INDEX, k]] != 0.0
+        if support > LARGEST_SUPPORT:
+            return False
+        near = turn == 0 and last_alpha < _NEAR * alpha
+        level = min(alpha - 0.5 * (last_alpha - alpha), alpha) if near else alpha
+        if turn == 0 and count[SIZE] > 2 * support + 32 + count[FREE]:
+            drop(data, work, level)
+        first = max(10, min(_FIRST_SET, int64(2.0 * np.sqrt(p))))
+        if not extend(data, work, level, p if near or p <= _TAKE_ALL else max(support, first)):
+            return False
+        fit_set(data, work, alpha, wanted, max(_INNER * wanted, _LOOSE * gap if best > NO_BOUND else 0.0))
+        sweep(data, work)
+    return False
+
+
+@njit(**INSIDE)
+def _predict(data, work, alpha, reach):
+    """Start the next alpha where the last two answers point to, `reach` times as far again, or on the way there if that
+    is better. Coefficients that would cross zero stop short of it."""
+    member, number, size = work.member, work.number, work.count[SIZE]
+    load(data, work, alpha)
+    for k in range(size):
+        j = work.place[INDEX, k]
+        value, last = member[BEFORE, k], work.feature[LAST_COEF, j]
+        work.feature[LAST_COEF, j] = value
+        if value != 0.0 and last != 0.0 and member[LOWER, k] < value < member[UPPER, k]:
+            guess = value + reach * (value - last)
+            guess = guess if guess * value > 0.0 else 0.1 * value
+            member[VALUE, k] = min(max(guess, member[LOWER, k]), member[UPPER, k])
+        member[STEP, k] = member[VALUE, k] - value
+    shift = reach * (number[INTERCEPT] - number[LAST_INTERCEPT]) if data.intercept else 0.0
+    number[LAST_INTERCEPT] = number[INTERCEPT]
+    if reach > 0.0 and step(data, work, shift, 0.0) > 0.0:
+        store(work)
+
+
+# -- the whole path -----------------------------------------------------------------------------------
+
+
+@njit(**INSIDE)
+def _first_intercept(data):
+    """The best intercept for w = 0 where there is a formula for it, and the mean of the targets elsewhere: every model
+    has the intercept in it, so that a start need not be the best."""
+    mean = 0.0
+    for i in range(data.target.size):
+        mean += data.weight[i] * data.target[i] / data.target.size
+    if data.kind == LOGISTIC:
+        return np.log(max(1.0 + mean, 1e-12) / max(1.0 - mean, 1e-12))
+    return np.log(max(mean, 1e-30)) if data.kind == POISSON else mean
+
+
+@njit(**INSIDE)
+def _clear(work):
+    for i in range(work.row.shape[1]):
+        work.row[SCORE, i] = work.row[MODELLED, i] = 0.0
+        work.columns[-1, i] = 1.0
+    for j in range(work.feature.shape[1]):
+        work.feature[COEF, j] = work.feature[LAST_COEF, j] = 0.0
+        work.place[POSITION, j] = -1
+    for k in range(COUNTS):
+        work.count[k] = 0
+    for k in range(NUMBERS):
+        work.number[k] = 0.0
+
+
+@njit(inline="always")
+def _begin(data, work):
+    """Zero, its intercept and the slopes there; features without a threshold enter the set. False if they are too
+    many."""
+    number = work.number
+    _clear(work)
+    at_zero = loss_at(data, work.row, work.row[SCORE])
+    number[AT_ZERO] = 0.0 if data.kind == LOGISTIC else abs(at_zero)
+    if data.intercept:
+        number[INTERCEPT] = _first_intercept(data)
+        for i in range(data.target.size):
+            work.row[SCORE, i] = number[INTERCEPT]
+    number[LOSS] = loss_at(data, work.row, work.row[SCORE])
+    for j in range(data.l1.size):
+        if data.l1[j] == 0.0 and data.lower[j] < data.upper[j]:
+            if work.count[SIZE] == work.gram.shape[0]:
+                return False
+            enter(data, work, j)
+    work.count[FREE] = work.count[SIZE]
+    sweep(data, work)
+    return True
+
+
+_READ, _READ2 = types.Array(float64, 1, "C", readonly=True), types.Array(float64, 2, "C", readonly=True)
+_VECTOR, _MATRIX, _INDEX = float64[::1], float64[:, ::1], int64[:, ::1]
+_DATA = (_READ2, _READ, _READ, int64, float64, _READ, _READ, _READ, _READ, boolean)  # as the fields of Data
+_WORK = types.NamedTuple(
+    (_MATRIX, _MATRIX, _INDEX, _MATRIX, _MATRIX, _MATRIX, _MATRIX, _INDEX, int64[::1], _VECTOR), Work
+)
+_ANSWER = types.NamedTuple((_MATRIX, _VECTOR, _VECTOR, _VECTOR, _MATRIX, _VECTOR), Answer)
+
+
+# One compiled function has a signature. The others are compiled with it, and a process that finds it in the cache loads
+# nothing else.
+@njit(int64(*_DATA, _WORK, _READ, float64, _ANSWER), nogil=True, cache=True, **{**LEAN, "fastmath": False})
+def _run(X, target, weight, kind, parameter, l1, ridge, lower, upper, intercept, work, alphas, tol, answer):
+    """What `follow` does, in rooms that it was given."""
+    data = Data(X, target, weight, kind, parameter, l1, ridge, lower, upper, intercept)
+    n, p = X.shape
+    if not _begin(data, work):
+        return 0
+    last, last_but_one, stage = np.inf, np.inf, 0.0
+    for j in range(p if p > n else 0):
+        stage = max(stage, score(data, work, j) / _STAGE)
+    k = int64(0)
+    while k < alphas.size:
+        alpha = alphas[k]
+        if not 0.0 < alpha < np.inf:
+            break
+        staged = k == 0 and np.sqrt(_STAGE) * alpha < stage < np.inf
+        if staged:
+            alpha, stage = stage, stage / _STAGE
+        elif k > 0:
+            near = alpha < last < last_but_one < np.inf
+            _predict(data, work, alpha, min(np.log(last / alpha) / np.log(last_but_one / last), 2.0) if near else 0.0)
+        done = _solve(data, work, alpha, last, _STAGE_TOL if staged else tol, 1 if staged else _MOST_ROUNDS)
+        last_but_one, last = last if k > 0 else np.inf, alpha
+        if staged:
+            continue
+        if not done:
+            break
+        for j in range(p):
+            answer.W[k, j] = work.feature[COEF, j]
+        for i in range(n):
+            answer.x[k, i] = work.row[BEST, i]
+        answer.b[k], answer.primal[k], answer.dual[k] = (
+            work.number[INTERCEPT], work.number[PRIMAL_BOUND], work.number[DUAL_BOUND],
+        )  # fmt: skip
+        answer.passes[k], work.count[PASSES] = work.count[PASSES], 0
+        k += 1
+    return k
+
+
+def follow(
+    X, target, weight, kind, params, alphas, l1, ridge, lower, upper, tol, fit_intercept, W, b, primal, dual, x, passes
+):  # fmt: skip
+    """Solve for falling alphas and certify every answer; returns how many were finished.
+
+    It stops before an alpha whose working set or support is too large for plain loops, whose gap does not become small
+    enough, or where a number is not finite: the caller goes on from there by other means.
+
+    Parameters
+    ----------
+    X : (n, p) array, C-ordered
+    target, weight : vectors of n numbers
+        Weights have mean 1; rows of weight 0 play no part.
+    kind : int
+        Of :data:`fenchel.kernels.small_model.KINDS`.
+    params : vector
+        Its first entry is the smoothing of the smoothed hinge or the delta of Huber's loss; others take no notice.
+    alphas : vector of positive numbers
+    l1, ridge, lower, upper : vectors of p numbers
+        A feature with lower = upper = 0 stays out; one with l1 = 0 is always in the working set.
+    tol : float
+        Every gap is at most tol * |primal|.
+    fit_intercept : bool
+    W, b, primal, dual, x, passes : arrays, one row or number for every alpha
+        They are filled in: coefficients, intercept, bounds of the optimum, the n dual variables that prove the lower
+        one (their sum is zero if there is an intercept), and the number of products with the whole of X.
+    """
+    n, p = X.shape
+    most = max(min(p, LARGEST_SET), 1)
+    # pages of memory that nobody touches cost nothing, so that the set may grow without moving
+    work = Work(
+        np.empty((ROW_ROWS, n)), np.empty((FEATURE_ROWS, p)), np.empty((PLACE_ROWS, p), np.int64),
+        np.empty((MEMBER_ROWS, most)), np.empty((most + 1, n)), np.empty((most, most)), np.empty((most + 2, most + 2)),
+        np.empty((2, most + 1), np.int64), np.empty(COUNTS, np.int64), np.empty(NUMBERS),
+    )  # fmt: skip
+    answer = Answer(W, b, primal, dual, x, passes)
+    return _run(X, target, weight, kind, params[0], l1, ridge, lower, upper, fit_intercept, work, alphas, tol, answer)

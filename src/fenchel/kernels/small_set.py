@@ -1,0 +1,347 @@
+"""The working set of small dense problems: which features are in it, and their fit.
+
+A fit is a sequence of quadratic models of the loss on the set. Their Gram matrix is kept while it is good enough, and
+grows with the set; steps are halved on the true objective.
+
+========== ======================= ==========================================================================
+Symbol     Name here               Meaning
+========== ======================= ==========================================================================
+v          member[VALUE]           w on the working set; member[BEFORE] + length * member[STEP] on the way there
+u, x, h    row[SCORE], row[SLOPE], scores z_i'w + b, slopes s_i f'(u_i), curvatures s_i f''(u_i)
+           row[CURVATURE]
+h_G        row[MODELLED]           the curvatures that the Gram matrix was made of
+========== ======================= ==========================================================================
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+from . import small_model as model
+from .small_certificate import (
+    CARE,
+    CHANGE,
+    COEF,
+    CURRENT,
+    CURVATURE,
+    FOUND,
+    FREE,
+    GRADIENT,
+    IN_GRAM,
+    INDEX,
+    INTERCEPT,
+    LAST_COEF,
+    LOSS,
+    MEAN_CURVATURE,
+    MODELLED,
+    POSITION,
+    SCORE,
+    SCRATCH,
+    SIZE,
+    SLOPE,
+    TRIAL,
+    hard_slope,
+    least,
+)  # fmt: skip
+from .small_model import (
+    BEFORE,
+    HUBER,
+    INSIDE,
+    LOWER,
+    MEAN_COLUMN,
+    QUADRATIC,
+    SLOPES,
+    SMOOTHED_HINGE,
+    SQUARED,
+    SQUARED_HINGE,
+    START_SLOPES,
+    STEP,
+    THRESHOLD,
+    UPPER,
+    VALUE,
+)  # fmt: skip
+
+_MOST_MODELS = 40  # models for one working set
+_MOST_HALVINGS = 30  # of one step; shorter ones no longer change the objective
+_KEEP_GRAM = 0.15  # relative change of the rows' curvatures up to which a Gram matrix is kept; more costs models
+_SLOW = 0.3  # the error must fall to this share of itself, or the next model gets a new Gram matrix
+_LEAST_CURVATURE = 1e-3  # of the smoothness: rows of flat pieces get so much; more makes steps shorter
+_CAREFUL = 0.03  # of the loss's smoothness: the same, after a step that was cut to a tenth
+_ARMIJO = 0.01  # of the decrease that the slope promises: what a step must keep
+
+
+# -- the working set ----------------------------------------------------------------------------------
+
+
+@njit(**INSIDE)
+def score(data, work, j):
+    """The alpha at which feature j would begin to move, by its present slope."""
+    slope = work.feature[GRADIENT, j]
+    if (data.lower[j] if slope > 0.0 else data.upper[j]) == 0.0 or data.l1[j] == 0.0:
+        return 0.0
+    return abs(slope) / data.l1[j]
+
+
+@njit(**INSIDE)
+def enter(data, work, j):
+    k = work.count[SIZE]
+    work.place[INDEX, k], work.place[POSITION, j] = j, k
+    column = work.columns[k]
+    for i in range(column.size):
+        column[i] = data.X[i, j]
+    work.member[LOWER, k], work.member[UPPER, k] = data.lower[j], data.upper[j]
+    work.count[SIZE] = k + 1
+
+
+@njit(**INSIDE)
+def drop(data, work, level):
+    """Take those out of the set that are zero and far from their thresholds; what has no threshold stays."""
+    kept, size, in_gram = work.count[FREE], work.count[SIZE], work.count[IN_GRAM]
+    gram, member = work.gram, work.member
+    for k in range(kept, size):
+        j = work.place[INDEX, k]
+        if work.feature[COEF, j] == 0.0 and score(data, work, j) < 0.9 * level:
+            work.place[POSITION, j], work.feature[LAST_COEF, j] = -1, 0.0
+            work.count[IN_GRAM] -= k < in_gram
+            continue
+        if kept != k:
+            work.place[INDEX, kept], work.place[POSITION, j] = j, kept
+            for what in (LOWER, UPPER, model.MEAN_COLUMN):
+                member[what, kept] = member[what, k]
+            old, new = work.columns[k], work.columns[kept]
+            for i in range(new.size):
+                new[i] = old[i]
+            for l in range(size):
+                gram[kept, l] = gram[k, l]
+            for l in range(size):
+                gram[l, kept] = gram[l, k]
+        kept += 1
+    work.count[SIZE] = kept
+
+
+@njit(**INSIDE)
+def extend(data, work, level, most):
+    """Add the features outside whose scores pass the level, at most so many, the largest first; False where the set is
+    full. The threshold is found by bisection, which compiles faster than a partition."""
+    found, count, high = work.place[FOUND], 0, level
+    for j in range(found.size):
+        if work.place[POSITION, j] < 0:
+            own = score(data, work, j)
+            if own > level:
+                found[count] = j
+                count += 1
+                high = max(high, own)
+    if count == 0:
+        return True
+    most = min(most, work.gram.shape[0] - work.count[SIZE])
+    if most <= 0:
+        return False
+    low = level
+    if count > most:
+        for _ in range(30):
+            middle, above = 0.5 * (low + high), 0
+            for k in range(count):
+                above += score(data, work, found[k]) > middle
+            if above > most:
+                low = middle
+            else:
+                high = middle
+            if above == most:
+                break
+        low = high
+    before = work.count[SIZE]
+    for k in range(count):
+        if score(data, work, found[k]) > low:
+            enter(data, work, found[k])
+    if work.count[SIZE] == before:
+        enter(data, work, found[0])  # more than `most` have the very same score
+    return True
+
+
+# -- the fit of a working set -------------------------------------------------------------------------
+
+
+@njit(**INSIDE)
+def loss_at(data, row, score):
+    """The mean loss at these scores, which may be a row of `row`; its slopes and curvatures are kept there."""
+    return model.mean_loss(data.kind, data.parameter, data.target, data.weight, score, row[SLOPE], row[CURVATURE])
+
+
+@njit(**INSIDE)
+def set_penalty(member, size, length):
+    """The penalty of the set after a step of this length."""
+    total = 0.0
+    for k in range(size):
+        value = member[BEFORE, k] + length * member[STEP, k]
+        total += member[THRESHOLD, k] * abs(value) + 0.5 * member[QUADRATIC, k] * value * value
+    return total
+
+
+@njit(**INSIDE)
+def load(data, work, alpha):
+    """The coefficients and penalties of the set, for this alpha."""
+    for k in range(work.count[SIZE]):
+        j = work.place[INDEX, k]
+        work.member[VALUE, k] = work.member[BEFORE, k] = work.feature[COEF, j]
+        work.member[STEP, k] = 0.0
+        work.member[THRESHOLD, k] = alpha * data.l1[j]
+        work.member[QUADRATIC, k] = alpha * data.ridge[j]
+
+
+@njit(**INSIDE)
+def _error(data, work, intercept_slope):
+    """An estimate of the gap on the working set, to first order, from the slopes there: what a certificate would find
+    if no other feature mattered."""
+    member, gram, total, pen, ratio, free = work.member, work.gram, 0.0, 0.0, 1.0, 0.0
+    for k in range(work.count[SIZE]):
+        value, slope, threshold, quadratic = (
+            member[VALUE, k], member[START_SLOPES, k], member[THRESHOLD, k], member[QUADRATIC, k],
+        )  # fmt: skip
+        own = threshold * abs(value) + 0.5 * quadratic * value * value
+        pen += own
+        total += own + value * slope
+        if not hard_slope(data, work.place[INDEX, k], slope):
+            total -= least(slope, threshold, quadratic, member[LOWER, k], member[UPPER, k])
+        elif threshold > 0.0:
+            ratio = max(ratio, abs(slope) / threshold)
+        elif k < work.count[IN_GRAM] and gram[k, k] > 0.0:
+            total -= value * slope
+            free = max(free, slope * slope / gram[k, k])
+    if data.intercept and work.number[MEAN_CURVATURE] > 0.0:
+        free = max(free, intercept_slope * intercept_slope / work.number[MEAN_CURVATURE])
+    # slopes without a threshold are mended by moving x, which costs an error of the first order
+    return max(abs(total) + (ratio - 1.0) * pen, max(100.0 * free, 0.1 * np.sqrt(free * abs(work.number[LOSS]))))
+
+
+@njit(**INSIDE)
+def _smoothness(data):
+    """The largest curvature of a loss that has flat pieces; 0 for the others."""
+    if data.kind == SMOOTHED_HINGE:
+        return 1.0 / data.parameter
+    return 2.0 if data.kind == SQUARED_HINGE else 1.0 if data.kind == HUBER else 0.0
+
+
+@njit(**INSIDE)
+def _update_gram(data, work, fresh):
+    """A Gram matrix of the whole set: its last rows are new, or all are, where the curvatures have changed."""
+    row, n = work.row, data.target.size
+    change, modelled = 0.0, 0.0
+    least_curvature = max(_LEAST_CURVATURE * _smoothness(data), work.number[CARE])
+    for i in range(n):
+        row[SCRATCH, i] = max(row[CURVATURE, i], data.weight[i] * least_curvature)
+        change += abs(row[SCRATCH, i] - row[MODELLED, i])
+        modelled += row[MODELLED, i]
+    if fresh or change > _KEEP_GRAM * modelled:
+        work.count[IN_GRAM], mean = 0, 0.0
+        for i in range(n):
+            row[MODELLED, i] = row[SCRATCH, i]
+            mean += row[SCRATCH, i] / n
+        work.number[MEAN_CURVATURE] = max(mean, 1e-300)
+    model.append_gram(
+        work.columns, row[MODELLED], row[SCRATCH], work.gram, work.member[MEAN_COLUMN], work.count[IN_GRAM],
+        work.count[SIZE], work.number[MEAN_CURVATURE] if data.intercept else 0.0,
+    )  # fmt: skip
+    work.count[IN_GRAM] = work.count[SIZE]
+
+
+@njit(**INSIDE)
+def _slopes(data, work):
+    """The slopes of the loss on the set, and of the intercept."""
+    slope, n, total = work.row[SLOPE], data.target.size, 0.0
+    for k in range(work.count[SIZE]):
+        work.member[START_SLOPES, k] = model.dot(work.columns[k], slope) / n
+    for i in range(n):
+        total += slope[i]
+    return total / n if data.intercept else 0.0
+
+
+@njit(**INSIDE)
+def _solve_model(data, work, intercept_slope, accuracy):
+    """Move the values to the model's minimum; returns the intercept's move."""
+    member, size, unit, mean = work.member, work.count[SIZE], 0.0, work.number[MEAN_CURVATURE]
+    steepest = 1e-300
+    for k in range(size):
+        member[BEFORE, k] = member[VALUE, k]
+        member[SLOPES, k] = member[START_SLOPES, k] - member[MEAN_COLUMN, k] * intercept_slope / mean
+        unit, steepest = max(unit, member[THRESHOLD, k]), max(steepest, abs(member[SLOPES, k]))
+    model.minimise_model(
+        work.gram, size, member, work.factor, work.support[0], unit if unit > 0.0 else steepest, accuracy
+    )
+    shift = -intercept_slope
+    for k in range(size):
+        member[STEP, k] = member[VALUE, k] - member[BEFORE, k]
+        shift -= member[MEAN_COLUMN, k] * member[STEP, k]
+    return shift / mean if data.intercept else 0.0
+
+
+@njit(**INSIDE)
+def store(work):
+    """The values of the set become coefficients; the slopes over all features are then those of another point."""
+    for k in range(work.count[SIZE]):
+        work.feature[COEF, work.place[INDEX, k]] = work.member[VALUE, k]
+    work.count[CURRENT] = 0
+
+
+@njit(**INSIDE)
+def step(data, work, shift, promise):
+    """Go along a step as far as the true objective falls by a part of what was promised for the whole of it; returns
+    the share, 0 where it never does."""
+    member, row, size = work.member, work.row, work.count[SIZE]
+    before = set_penalty(member, size, 0.0)
+    start = work.number[LOSS] + before
+    model.combine(work.columns, size, member[STEP], shift, row[CHANGE])
+    length = 1.0
+    for _ in range(_MOST_HALVINGS):
+        for i in range(data.target.size):
+            row[TRIAL, i] = row[SCORE, i] + length * row[CHANGE, i]
+        loss = loss_at(data, row, row[TRIAL])
+        if loss + set_penalty(member, size, length) <= start + _ARMIJO * length * promise + 1e-15 * abs(start):
+            for i in range(data.target.size):
+                row[SCORE, i] = row[TRIAL, i]
+            if length < 1.0:
+                for k in range(size):
+                    member[VALUE, k] = member[BEFORE, k] + length * member[STEP, k]
+            work.number[LOSS] = loss
+            work.number[INTERCEPT] += length * shift
+            return length
+        length *= 0.5
+    for k in range(size):
+        member[VALUE, k] = member[BEFORE, k]
+    loss_at(data, row, row[SCORE])
+    return 0.0
+
+
+@njit(inline="always")
+def fit_set(data, work, alpha, wanted, limit):
+    """Fit the working set until its estimated gap is at most `limit`, for a gap of `wanted` in the end."""
+    member, number, size = work.member, work.number, work.count[SIZE]
+    load(data, work, alpha)
+    fresh, last = False, np.inf
+    for turn in range(_MOST_MODELS):
+        intercept_slope = _slopes(data, work)
+        error = _error(data, work, intercept_slope)
+        if turn > 0:
+            if error <= limit:
+                break
+            fresh = fresh or error > _SLOW * last
+        last = error
+        _update_gram(data, work, fresh and data.kind != SQUARED)
+        pen = max(set_penalty(member, size, 0.0) if turn == 0 else set_penalty(member, size, 1.0), 1e-300)
+        # the model of the squared loss is exact, so that it is solved once and well
+        accuracy = 0.5 * wanted / pen if data.kind == SQUARED else 0.03 * max(limit, 0.01 * error) / pen
+        shift = _solve_model(data, work, intercept_slope, min(max(accuracy, 1e-10), 1e-3))
+        promise = set_penalty(member, size, 1.0) - set_penalty(member, size, 0.0) + intercept_slope * shift
+        for k in range(size):
+            promise += member[START_SLOPES, k] * member[STEP, k]
+        length = step(data, work, shift, promise)
+        fresh = length < 1.0
+        if length <= 0.1:
+            number[CARE] = min(max(10.0 * number[CARE], _CAREFUL * _smoothness(data)), _smoothness(data))
+        elif length == 1.0:
+            number[CARE] *= 0.3
+        if data.kind == SQUARED:
+            break
+        for k in range(size):
+            member[BEFORE, k], member[STEP, k] = member[VALUE, k], 0.0
+    store(work)
