@@ -37,6 +37,16 @@ class Loss:
     attained = True  # whether some score has the least value
 
     @property
+    def name(self) -> str | None:
+        """The loss's name in the registry; None for a loss that is not there."""
+        return next((name for name, kind in LOSSES.items() if type(self) is kind), None)
+
+    @property
+    def shape(self) -> np.ndarray:
+        """The numbers that were given to make it."""
+        return np.array([value for value in vars(self).values() if isinstance(value, float)] or [0.0])
+
+    @property
     def kinked(self) -> bool:
         """Whether the loss has points without a slope."""
         return self.smoothness is None

@@ -168,7 +168,14 @@ class Problem:
         """The same data and penalty with other weights of the rows; what does not depend on these is shared."""
         other = copy.copy(self)
         other.weight, other._of_weights = as_weights(sample_weight, self.n), {}
-        for cached in ("_dual_at_zero", "_conjugate_at_zero", "_loss_at_zero", "fingerprint", "zero_answer", "_remembered"):
+        for cached in (
+            "_dual_at_zero",
+            "_conjugate_at_zero",
+            "_loss_at_zero",
+            "fingerprint",
+            "zero_answer",
+            "_remembered",
+        ):
             other.__dict__.pop(cached, None)
         return other
 

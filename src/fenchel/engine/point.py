@@ -51,7 +51,10 @@ class Point:
             return
         for _ in range(20):
             bend = np.maximum(self.h.mean(axis=1), 1e-3 * self.smooth)
-            step, before = -self.x.mean(axis=1) / bend, self.f
+            push, before = self.x.mean(axis=1), self.f
+            if np.all(np.abs(push) <= 1e-13 * np.abs(self.x).mean(axis=1)):
+                return
+            step = -push / bend
             for _ in range(_HALVINGS):
                 f, x, h = self.look(self.u + step[:, None])
                 if f < before:

@@ -23,6 +23,7 @@ from .inner.descent import LocalPenalty, ModelDescent
 from .point import Point
 from .restrictions.working_set import WorkingSet
 from .roles import Goal, Iterate, Proposal
+from .small import SmallPath, is_small
 from .steps import halved
 from .units import Units, Vector, dual_variables, units_of
 
@@ -57,6 +58,7 @@ class WorkingSets:
     def __init__(self, prices: Any) -> None:
         self.prices = prices
         self._fit: _Fit | None = None
+        self._small: SmallPath | None = None
 
     def unfit(self, problem: Problem) -> str | None:
         """Why it does not suit the problem; None where it does."""
@@ -69,14 +71,18 @@ class WorkingSets:
 
     def begin(self, problem: Problem, alphas: Sequence[float], tol: float) -> None:
         """A falling sequence of alphas on the same data begins."""
-        self._fit = _Fit(problem, self.prices, several=len(alphas) > 1)
+        self._fit, self._several = None, len(alphas) > 1
+        self._small = SmallPath(problem, alphas, tol) if is_small(problem, alphas) else None
 
     def rounds(self, problem: Problem, start: Iterate | None, goal: Goal) -> Iterator[Proposal]:
         """Proposals with their certificates, one a round, until somebody stops asking or nothing is gained."""
+        if self._small is not None and problem.alpha in self._small.answers:
+            proposal = self._small.proposal(problem)
+            yield proposal
+            start = proposal.iterate
         if self._fit is None:
-            self.begin(problem, [problem.alpha], goal.tol)
-        assert self._fit is not None
-        return self._fit.rounds(problem, start, goal)
+            self._fit = _Fit(problem, self.prices, self._several)
+        yield from self._fit.rounds(problem, start, goal)
 
 
 @dataclasses.dataclass

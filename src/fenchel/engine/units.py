@@ -127,12 +127,25 @@ class Units:
         if self.alone:
             over = hold > self.l1
             return float((self.l1[over] / hold[over]).min(initial=1.0)) if over.any() else 1.0
-        share = 1.0
-        over = np.flatnonzero(self.sizes(self._beyond_of(hold)) > self.norm)
-        for k in over:
-            members = self.members[self.start[k] : self.start[k + 1]]
-            share = min(share, _held_share(hold[members], self.l1[members], self.norm[k], share))
-        return share
+        sizes = self.sizes(np.maximum(hold - self.l1, 0.0))
+        far = np.flatnonzero(sizes > self.norm)
+        return self._largest_share(hold, far, sizes[far]) if far.size else 1.0
+
+    def _largest_share(self, hold: Vector, far: Index, sizes: Vector) -> float:
+        """The largest s with |(s hold - l1)_+| <= norm on these groups, whose `sizes` are those at s = 1."""
+        members, start = self.of_coefficients(far)
+        some, weights, norms = hold[members], self.l1[members], self.norm[far]
+        if not weights.any():
+            return float((norms / sizes).min())
+        low, high = 0.0, 1.0
+        while high - low > 1e-15:  # at most fifty times
+            middle = 0.5 * (low + high)
+            beyond = np.square(np.maximum(middle * some - weights, 0.0))
+            if np.all(np.sqrt(np.add.reduceat(beyond, start[:-1])) <= norms):
+                low = middle
+            else:
+                high = middle
+        return low
 
     def _held(self, slope: Vector) -> Vector:
         """The size of the slopes where only weights hold them: no quadratic, and no bound on that side."""
@@ -152,9 +165,6 @@ class Units:
             return np.zeros(slope.size)
         open_side = np.where(slope > 0, np.isinf(self.upper), np.isinf(self.lower))
         return np.where(open_side & (self.ridge == 0) & ~self._weighed, slope, 0.0)
-
-    def _beyond_of(self, size: Vector) -> Vector:
-        return np.maximum(size - self.l1, 0.0)
 
     def conjugate(self, slope: Vector) -> float:
         """The conjugate at slopes that the penalty can hold, quadratics and finite bounds included."""
@@ -179,25 +189,10 @@ class Units:
         return total
 
 
-def _held_share(size: Vector, l1: Vector, norm: float, share: float) -> float:
-    """The largest s with |(s size - l1)_+| <= norm, by bisection from above; a little less at the most."""
-    low, high = 0.0, share
-    if np.linalg.norm(np.maximum(high * size - l1, 0.0)) <= norm:
-        return share
-    for _ in range(60):
-        middle = 0.5 * (low + high)
-        if np.linalg.norm(np.maximum(middle * size - l1, 0.0)) <= norm:
-            low = middle
-        else:
-            high = middle
-        if high - low <= 1e-15:
-            break
-    return low
-
-
 def units_of(problem: Problem) -> Units | str:
     """The units of a problem's penalty, or the reason why it does not fall into units; found once for a problem."""
-    return problem.remembered("units of the penalty", lambda: _units_of(problem))
+    found: Units | str = problem.remembered("units of the penalty", lambda: _units_of(problem))
+    return found
 
 
 def _units_of(problem: Problem) -> Units | str:
@@ -223,7 +218,7 @@ def _units_of(problem: Problem) -> Units | str:
             ends = np.sort(np.array([form.lower / entry, form.upper / entry]), axis=0)
             lower[feature] = np.maximum(lower[feature], ends[0])
             upper[feature] = np.minimum(upper[feature], ends[1])
-        if form.labels is not None:
+        if form.labels is not None and form.norms is not None:
             if np.any(group[feature] >= 0):
                 return "groups overlap"
             steps = np.concatenate([[0], np.cumsum(np.bincount(form.labels))])

@@ -10,6 +10,8 @@ the whole is made anew when somebody asks for it.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from ..restrictions.columns import Columns
@@ -28,7 +30,7 @@ class LaggedGram:
 
     def __init__(self, n: int, intercept: bool, constant: bool, dtype: type = np.float64) -> None:
         self.n, self.intercept, self.constant, self.dtype = n, intercept, constant, dtype
-        self.matrix = np.empty((0, 0), dtype=dtype)
+        self.matrix: Any = np.empty((0, 0), dtype=dtype)
         self.centres = np.zeros(0)
         self.ridge = np.zeros(0)
         self.heights = np.ones(1)
@@ -101,7 +103,7 @@ class LaggedGram:
         if len(self.matrix) >= total:
             return
         size = max(total, min(2 * len(self.matrix), total + 1024)) if self.count else max(total, 16)
-        matrix = np.zeros((size, size), dtype=self.dtype)
+        matrix: Any = np.zeros((size, size), dtype=self.dtype)
         matrix[: self.count, : self.count] = self.matrix[: self.count, : self.count]
         self.matrix = matrix
 
