@@ -8,11 +8,12 @@ from scipy.linalg.blas import dsyrk, ssyrk
 _ENTRIES = 1 << 17  # numbers weighted at a time: they stay in the cache for the product
 
 
-def lower_gram(rows: np.ndarray, weights: np.ndarray, out: np.ndarray | None = None, sign: float = 1.0) -> np.ndarray:
+def lower_gram(rows: np.ndarray, weights: np.ndarray, out: np.ndarray | None = None, sign: float = 1.0,
+               less: np.ndarray | None = None) -> np.ndarray:  # fmt: skip
     """The lower triangle of the sum of weights_i rows_i rows_i', zeros above it; added to `out` if that is given, with
     this sign.
 
-    Rows of any dtype, weights that are not negative; `out` is in Fortran's order, and its dtype is the one that is
+    With `less` that is taken from every row first. Rows of any dtype, weights that are not negative; `out` is in Fortran's order, and its dtype is the one that is
     computed with.
     """
     n, k = rows.shape
@@ -30,6 +31,8 @@ def lower_gram(rows: np.ndarray, weights: np.ndarray, out: np.ndarray | None = N
     for first in range(0, some.size, chunk):
         last = min(first + chunk, some.size)
         part = rows[first:last] if every else rows[some[first:last]]
+        if less is not None:
+            part = part - less
         np.multiply(part, roots[first:last, None], out=weighted[: last - first], casting="same_kind")
         syrk(sign, weighted[: last - first].T, beta=1.0, c=out, lower=1, overwrite_c=1)
     return out

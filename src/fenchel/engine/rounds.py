@@ -109,6 +109,7 @@ class _Fit:
         self.alpha: float | None = None  # the last one
         self.answers: list[_Answer] = []  # the last two before it
         self.slope: Vector | None = None  # -X'x/n at the last look at all features
+        self.looked: Vector | None = None  # that x
 
     def _new_gram(self, dtype: type) -> LaggedGram:
         return LaggedGram(self.point.n, self.point.intercept, self.quadratic, dtype)
@@ -143,6 +144,8 @@ class _Fit:
             if working.fits(units.of_coefficients(known)[0].size):
                 working.add(units, known)
                 point.move(working.scores(point.w[working.coefs], point.b))
+                if self.choices.may_be_whole() and self.choices.whole_is_cheaper(known.size, 5) and not self.several:
+                    self._take_all(units)
                 return []
             point.w[:], point.b[:] = 0.0, 0.0
         working.add(units, units.free)
@@ -164,7 +167,7 @@ class _Fit:
 
     def _look(self, x: Vector) -> None:
         """The slopes of all features at these slopes of the rows."""
-        self.slope = -self.point.slopes(x)
+        self.slope, self.looked = -self.point.slopes(x), x
         self.passes += 0.5
 
     def _predict(self, alpha: float) -> None:
@@ -239,7 +242,7 @@ class _Fit:
         w, zx = np.zeros(shape), np.zeros(shape)
         w[:, :-1], w[:, -1] = point.w.reshape(point.outputs, point.p), point.b
         x = problem.centred(np.ascontiguousarray(point.x.T).ravel())
-        rows = np.ascontiguousarray(x.reshape(point.n, point.outputs).T)
+        rows = np.ascontiguousarray(x.reshape(point.n, point.outputs).T) if point.intercept else point.x
         self._look(rows)
         assert self.slope is not None
         zx[:, :-1] = -point.n * self.slope.reshape(point.outputs, point.p)
@@ -326,8 +329,12 @@ class _Fit:
         bare = self.choices.without_gram(working, int(np.count_nonzero(point.w)))
         before, fresh, refresh, cuts = np.inf, False, False, 0
         for step in range(STEPS):
-            g, push = working.slopes(point.x), point.push()
-            self.passes += share
+            if step == 0 and self.looked is point.x and self.slope is not None:
+                g, push = -self.slope[working.coefs], point.push()
+            else:
+                g, push = working.slopes(point.x), point.push()
+                self.passes += 0.5 * share
+            self.passes += 0.5 * share
             loose = 0.5 * float(np.sum(np.square(push) / np.maximum(point.h.mean(axis=1), 1e-300)))
             gap = point.gap(local, -g, v, columns) + loose
             if step and (gap <= limit or time.perf_counter() > goal.deadline):
@@ -369,17 +376,25 @@ class _Fit:
         """Keep the Gram matrix, or have it made anew; returns whether it is the loss's own curvature."""
         gram, point = self.gram, self.point
         if self.quadratic:
-            if gram.dtype is np.float32 and gap > 0.3 * before:  # single precision does not contract any more
-                self.gram = self._new_gram(np.float64)
+            if gram.dtype is np.float32 and gap > 0.3 * before:
+                self._use_double()
             return self.gram.dtype is np.float64
         if gram.count and not refresh:
             change = gram.change(point.bend())
             rate = max(change if fresh or not math.isfinite(before) else gap / max(before, 1e-300), 0.02)
             if rate > 0.9:
-                refresh = change > 1e-3
+                refresh = change > 1e-3 or not gram.precise
+                if change <= 1e-3:
+                    self._use_double()
             else:
                 support = int(np.count_nonzero(v))
                 refresh = self.choices.worth_a_gram(self.working, gap, aim or limit, rate, support)
         if refresh:
-            gram.forget()
+            self.gram.forget()
         return False
+
+    def _use_double(self) -> None:
+        """Models that are right to single precision do not contract any more."""
+        if self.gram.dtype is np.float32:
+            self.gram = self._new_gram(np.float64)
+        self.gram.precise = True

@@ -39,6 +39,8 @@ class SmallPath:
         from ..kernels.small_model import KINDS
         from ..kernels.small_path import follow
 
+        name = problem.loss.name
+        assert name is not None
         one = problem.with_alpha(1.0)
         units, data = units_of(one), problem.data
         assert isinstance(units, Units)
@@ -54,7 +56,7 @@ class SmallPath:
         W, x = np.zeros((count, p)), np.zeros((count, n))
         b, primal, dual, passes = np.zeros(count), np.zeros(count), np.zeros(count), np.zeros(count)
         found = follow(
-            X, target, weight, KINDS[problem.loss.name], problem.loss.shape, np.array(alphas, dtype=float), units.l1,
+            X, target, weight, KINDS[name], problem.loss.shape, np.array(alphas, dtype=float), units.l1,
             units.ridge, units.lower, units.upper, tol, problem.fit_intercept, W, b, primal, dual, x, passes,
         )  # fmt: skip
         self.answers: dict[float, tuple[Vector, Vector, float]] = {}

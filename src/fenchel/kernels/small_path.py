@@ -25,6 +25,8 @@ P, D       primal, dual            proven bounds: D <= optimum <= P
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numba import boolean, float64, int64, njit, types
 
@@ -258,8 +260,9 @@ def _run(X, target, weight, kind, parameter, l1, ridge, lower, upper, intercept,
 
 
 def follow(
-    X, target, weight, kind, params, alphas, l1, ridge, lower, upper, tol, fit_intercept, W, b, primal, dual, x, passes
-):  # fmt: skip
+    X: Any, target: Any, weight: Any, kind: int, params: Any, alphas: Any, l1: Any, ridge: Any, lower: Any, upper: Any,
+    tol: float, fit_intercept: bool, W: Any, b: Any, primal: Any, dual: Any, x: Any, passes: Any,
+) -> int:  # fmt: skip
     """Solve for falling alphas and certify every answer; returns how many were finished.
 
     It stops before an alpha whose working set or support is too large for plain loops, whose gap does not become small

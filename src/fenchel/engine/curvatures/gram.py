@@ -30,6 +30,7 @@ class LaggedGram:
 
     def __init__(self, n: int, intercept: bool, constant: bool, dtype: type = np.float64) -> None:
         self.n, self.intercept, self.constant, self.dtype = n, intercept, constant, dtype
+        self.precise = False  # whether single precision will no longer do
         self.matrix: Any = np.empty((0, 0), dtype=dtype)
         self.centres = np.zeros(0)
         self.ridge = np.zeros(0)
@@ -71,33 +72,27 @@ class LaggedGram:
 
     def _make(self, part: Columns, places: Index, curvature: Vector, output: int, alone: bool) -> None:
         """The rows of one output: its columns are in the order of its coefficients."""
-        first = int(np.searchsorted(places, self.count))
+        first, count = int(np.searchsorted(places, self.count)), part.count
+        if first == count:
+            return
         weight = None if self.constant and np.all(curvature == 1.0) else curvature
+        means = None
+        if self.intercept:
+            self.centres[places[first:]] = part.centre(weight, first) / self.n
+            means = self.centres[places] / self.heights[output]
         if alone:
-            block = self.matrix[: part.count, : part.count] if len(self.matrix) > part.count else self.matrix
-            own = self.matrix
-        else:
-            own = block = np.empty((part.count, part.count), dtype=self.dtype)
-            if first:
-                block[:first, :first] = self.matrix[np.ix_(places[:first], places[:first])] * self.n
-        part.gram(weight, first, own)
-        block = own[: part.count, : part.count]
+            part.gram(weight, means, first, self.matrix, not self.precise)
+            self.matrix[first:count, :count] /= self.n
+            self.matrix[:first, first:count] /= self.n
+            return
+        block: Any = np.empty((count, count), dtype=self.dtype)
+        block[:first, :first] = self.matrix[np.ix_(places[:first], places[:first])]
+        part.gram(weight, means, first, block, not self.precise)
         block[first:] /= self.n
         block[:first, first:] /= self.n
-        if self.intercept:
-            centre = part.centre(weight, first) / self.n
-            self.centres[places[first:]] = centre
-            whole = self.centres[places]
-            lift = np.outer(centre / self.heights[output], whole)
-            block[first:] -= lift
-            block[:first, first:] -= lift[:, :first].T
-        if not alone:
-            if first:
-                block[:first, :first] /= self.n
-            new = places[first:]
-            self.matrix[new, :] = 0.0
-            self.matrix[:, new] = 0.0
-            self.matrix[np.ix_(places, places)] = block
+        self.matrix[places[first:], : self.matrix.shape[1]] = 0.0
+        self.matrix[:, places[first:]] = 0.0
+        self.matrix[np.ix_(places, places)] = block
 
     def _grow(self, total: int) -> None:
         if len(self.matrix) >= total:

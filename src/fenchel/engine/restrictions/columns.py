@@ -37,8 +37,11 @@ class Columns(Protocol):
     def slopes(self, x: Vector) -> Vector:
         """The product of every column with x."""
 
-    def gram(self, weight: Vector | None, first: int, out: Any) -> None:
-        """Rows `first` on of the weighted Gram matrix and, mirrored, its columns; without weights they are ones."""
+    def gram(self, weight: Vector | None, means: Vector | None, first: int, out: Any, single: bool) -> None:
+        """Rows `first` on of the weighted Gram matrix and, mirrored, its columns; without weights they are ones.
+
+        With `means`, of the columns less these, which are their weighted means. `single` allows single precision.
+        """
 
     def centre(self, weight: Vector | None, first: int) -> Vector:
         """The weighted sum of every column from `first` on."""
@@ -73,23 +76,24 @@ class DenseColumns:
     def slopes(self, x: Vector) -> Vector:
         return np.asarray(self.rows[: self.count] @ x)
 
-    def gram(self, weight: Vector | None, first: int, out: Any) -> None:
+    def gram(self, weight: Vector | None, means: Vector | None, first: int, out: Any, single: bool) -> None:
         from ...kernels.units import mirror
 
         rows, count = self.rows[: self.count], self.count
         if first:
-            new = rows[first:] if weight is None else rows[first:] * weight
-            block = new @ rows.T
+            new = rows[first:] if means is None else rows[first:] - means[first:, None]
+            block = (new if weight is None else new * weight) @ rows.T
             out[first:count, :count] = block
             out[:first, first:count] = block[:, :first].T
             return
-        if weight is not None and count >= SINGLE_FROM:
-            narrow = np.empty(rows.shape, dtype=np.float32)
-            np.multiply(rows, np.sqrt(weight), out=narrow, casting="same_kind")
-            out[:count, :count] = ssyrk(1.0, narrow.T, trans=1, lower=0).T
-        else:
-            wide = rows if weight is None else rows * np.sqrt(weight)
-            out[:count, :count] = dsyrk(1.0, wide.T, trans=1, lower=0).T
+        narrow = single and weight is not None and count >= SINGLE_FROM
+        scaled = np.empty(rows.shape, dtype=np.float32 if narrow else np.float64)
+        # less their means before they lose digits: columns far from zero are nearly constant
+        np.subtract(rows, 0.0 if means is None else means[:, None], out=scaled, casting="same_kind")
+        if weight is not None:
+            scaled *= np.sqrt(weight).astype(scaled.dtype)
+        syrk = ssyrk if narrow else dsyrk
+        out[:count, :count] = syrk(1.0, scaled.T, trans=1, lower=0).T
         mirror(out, count)
 
     def centre(self, weight: Vector | None, first: int) -> Vector:
@@ -120,11 +124,16 @@ class WholeDense:
         found = self.data.transposed_times(x)
         return found if self.order is None else found[self.order]
 
-    def gram(self, weight: Vector | None, first: int, out: Any) -> None:
+    def gram(self, weight: Vector | None, means: Vector | None, first: int, out: Any, single: bool) -> None:
         from ...kernels.units import mirror
 
         weights = np.ones(self.data.n) if weight is None else weight
-        made = lower_gram(self.data.dense, weights, np.zeros((self.count, self.count), dtype=out.dtype, order="F"))
+        space = np.zeros((self.count, self.count), dtype=out.dtype, order="F")
+        if means is not None and self.order is not None:
+            ordered = np.empty_like(means)
+            ordered[self.order] = means
+            means = ordered
+        made = lower_gram(self.data.dense, weights, space, less=means)
         mirror(made, self.count)
         out[: self.count, : self.count] = made if self.order is None else made[np.ix_(self.order, self.order)]
 
@@ -138,7 +147,7 @@ class SparseColumns:
     def __init__(self, data: Rows) -> None:
         self.data, self.count = data, 0
         self.columns = np.zeros(0, dtype=np.int64)
-        self._made = 0
+        self.stored, self.pairs = 0, 0.0
 
     def add(self, columns: Index) -> None:
         self.columns = np.concatenate([self.columns, columns])
@@ -182,10 +191,13 @@ class SparseColumns:
         sum_rows(*self.by_row, x, out)
         return out
 
-    def gram(self, weight: Vector | None, first: int, out: Any) -> None:
+    def gram(self, weight: Vector | None, means: Vector | None, first: int, out: Any, single: bool) -> None:
         from ...kernels.sparse_columns import gram
 
-        gram(*self.by_row, np.ones(self.data.n) if weight is None else weight, out, self.count)
+        weights = np.ones(self.data.n) if weight is None else weight
+        gram(*self.by_row, weights, out, self.count)
+        if means is not None:
+            out[: self.count, : self.count] -= float(weights.sum()) * np.outer(means, means)
 
     def centre(self, weight: Vector | None, first: int) -> Vector:
         return self.slopes(np.ones(self.data.n) if weight is None else weight)[first:]
