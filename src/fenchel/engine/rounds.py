@@ -59,6 +59,7 @@ class WorkingSets:
         self.prices = prices
         self._fit: _Fit | None = None
         self._small: SmallPath | None = None
+        self._several = False
 
     def unfit(self, problem: Problem) -> str | None:
         """Why it does not suit the problem; None where it does."""
