@@ -8,11 +8,11 @@ Both commits solve every problem in turns (A B B A ...), each in a process that 
 certified relative gap of --tol. The sources of a commit are taken from git into the cache folder. What numba compiled
 for the same sources is used again, and never for other sources.
 
-The first run of a problem warms up (it may compile) and is not counted. The exit code is 1 if a problem got slower or its
-status got worse:
+The first run of a problem warms up (it may compile) and is not counted. The exit code is 1 if a problem got slower or
+its status got worse:
 
 - slower: more than 1.1 times the seconds of BASE and more than 2 ms longer. Noise only ever adds time, so both the
-  medians and the fastest runs must say so, and a problem that looks slower is run four times as often before the verdict.
+  medians and the fastest runs must say so, and a problem that looks slower is run AGAIN times as often first.
 - worse: BASE converged and the head did not. Where one of them was cut off by the limit, times are not compared.
 """
 
@@ -148,8 +148,8 @@ def git(*arguments) -> bytes:
 def sources(revision: str | None, cache: Path) -> Path:
     """The folder src of a commit; None means the working tree.
 
-    It comes from `git archive` and not from a worktree: there is nothing to clean up, and the times of its files are those
-    of the commit, so that compiled code stays valid.
+    It comes from `git archive` and not from a worktree: there is nothing to clean up, and the times of its files are
+    those of the commit, so that compiled code stays valid.
     """
     if revision is None:
         return ROOT / "src"

@@ -2,8 +2,8 @@
 
     python compare_worker.py
 
-Reads one JSON object a line: {"kind", "name", "file" or "seed", "tol", "limit"}; answers in one line: the seconds of the
-processor, the passes over the data and the status. It uses only public names that old and new commits share.
+Reads one JSON object a line: {"kind", "name", "file" or "seed", "tol", "limit"}; answers in one line: the seconds of
+the processor, the passes over the data and the status. It uses only public names that old and new commits share.
 """
 
 from __future__ import annotations
