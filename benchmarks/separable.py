@@ -8,9 +8,10 @@
 `fenchel` is timed to a certified relative gap of 1e-6, building the Problem included. A peer is run with several
 tolerances, and the cheapest one counts at which its answer is within 1e-6 of the optimum, relatively, by the judge, who
 computes the objective in float64 (on a path: at the worst point of it; cross-validation: of the path on all rows). A
-peer that is cut off because it is far behind counts with the time that it had used: its ratio is a lower bound. Single fits by those who follow paths (adelie,
-glmnet) are tried at once and along a short path. One thread, seconds of the processor, everybody's favourite memory
-layout for free, solvers in turns. A run that was interrupted goes on where it stopped; --fresh starts anew.
+peer that is cut off because it is far behind counts with the time that it had used: the ratio is a lower bound. Single
+fits by those who follow paths (adelie, glmnet) are tried at once and along a short path. One thread, seconds of the
+processor, everybody's favourite memory layout for free, solvers in turns. A run that was interrupted goes on where it
+stopped; --fresh starts anew.
 """
 
 from __future__ import annotations
@@ -43,7 +44,8 @@ SHORT = 0.5  # seconds of a run below which nobody is cut off; larger: longer ru
 PATIENCE = 20.0  # seconds of a run at which everybody is cut off; larger: longer runs
 LONGEST = 90.0  # seconds of the wall for one answer, then the process is ended; larger: longer runs
 WARM_UP = 240.0  # seconds of the wall for taking a problem, compiling included
-ENOUGH = 10.0  # seconds of a run of ours beyond which it is not repeated
+ENOUGH = 10.0  # seconds of a run beyond which it is not repeated; larger: longer runs
+CONTENDER = 2.0  # times the best peer's time within which a peer is run again; larger: longer runs
 
 
 class Worker:
@@ -206,8 +208,8 @@ def reached(record) -> dict:
 def chosen(record, peers):
     """The peers that can still be the best, each with its tolerance."""
     found = reached(record)
-    best = min((seconds for seconds, _ in found.values()), default=0.0)
-    return [(stem, found[stem][1]) for stem in peers if stem in found and found[stem][0] <= BEHIND * best]
+    most = min(ENOUGH, CONTENDER * min((seconds for seconds, _ in found.values()), default=0.0))
+    return [(stem, found[stem][1]) for stem in peers if stem in found and found[stem][0] <= most]
 
 
 def parse(arguments):

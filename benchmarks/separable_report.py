@@ -215,10 +215,10 @@ def text(records, computer, half):
         theirs, peer = best_peer(record)
         value = "not certified" if not np.isfinite(seconds_of(record, OURS)) else number(ratio(record))
         more = "≥ " if is_bound(record) else ""
+        ours = milliseconds(seconds_of(record, OURS))
         yield (
             f"| {record['case']} | {kind(record)} | {record['n']:,} x {record['p']:,} | {record['loss']} | "
-            f"{record['penalty']} | {more}{value} | {milliseconds(seconds_of(record, OURS))} | {NAMES.get(peer, peer)} | "
-            f"{more}{milliseconds(theirs)} |"
+            f"{record['penalty']} | {more}{value} | {ours} | {NAMES.get(peer, peer)} | {more}{milliseconds(theirs)} |"
         )
     yield ""
     yield from estimator(records)
@@ -256,8 +256,8 @@ def accuracy(records):
     yield (
         "The true relative suboptimality of the answers at each package's *default* tolerance, at the worst point of a "
         "path. The optimum is the least value that anybody reached, and `fenchel`'s bounds prove that it is at most "
-        f"{max(doubts, default=np.nan):.0e} above the true one. Cross-validation is judged by the path on all rows at the "
-        "same tolerance."
+        f"{max(doubts, default=np.nan):.0e} above the true one. Cross-validation is judged by the path on all rows at "
+        "the same tolerance."
     )
     yield ""
     yield "| package | task | problems | median | worst | within 1e-6 |"
