@@ -102,11 +102,12 @@ def gemv32():
 
 
 def copy():
-    rng = np.random.default_rng(0)
+    rng, gather = np.random.default_rng(0), kernel("gather")
     for n, p, k in ((200, 20_000, 100), (2000, 4000, 300)):
         X = rng.standard_normal((n, p))
         columns = np.sort(rng.choice(p, k, replace=False))
-        yield lambda X=X, columns=columns: np.ascontiguousarray(X[:, columns].T), n * k
+        out = np.empty((k, n))
+        yield lambda X=X, columns=columns, out=out: gather(X, columns, out), n * k
 
 
 def cast():
@@ -176,7 +177,8 @@ def loss():
 
 def call():
     small = np.ones(8)
-    yield lambda: np.maximum(small, 0.5), 1
+    # a hundred at a time, so that reading the clock costs nothing
+    yield lambda: [np.maximum(small, 0.5) for _ in range(100)], 100
 
 
 def measure(names=UNITS) -> dict[str, float]:

@@ -1,7 +1,7 @@
 """Compiled loops that `calibrate.py` times where numpy and scipy have none: swap them for fenchel's own here.
 
-The two below do the arithmetic of a coordinate descent on a Gram matrix and of a Gram matrix of CSR rows, and nothing
-around it. Once `fenchel.kernels.units` has kernels of these names and signatures, those are taken.
+They do the arithmetic of a coordinate descent on a Gram matrix, of a Gram matrix of CSR rows and of gathering columns,
+and nothing around it. Once `fenchel.kernels.units` has kernels of these names and signatures, those are taken.
 """
 
 from __future__ import annotations
@@ -40,12 +40,20 @@ def csr_gram(data, indices, indptr, weights, out):
                 row[indices[b]] += value * data[b]
 
 
+@numba.njit(cache=False)
+def gather(X, columns, out):
+    """Columns of X, which is in C order, as the rows of out."""
+    for i in range(X.shape[0]):
+        for k in range(columns.size):
+            out[k, i] = X[i, columns[k]]
+
+
 def kernel(name):
     """fenchel's own, if it is there; else the loop of this file."""
     try:
         return getattr(importlib.import_module("fenchel.kernels.units"), name)
     except (ImportError, AttributeError):
-        return {"descend": descend, "csr_gram": csr_gram}[name]
+        return {"descend": descend, "csr_gram": csr_gram, "gather": gather}[name]
 
 
 def dense_gram(p, n=None, seed=0):
