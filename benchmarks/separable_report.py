@@ -233,6 +233,9 @@ def text(records, computer, half):
         yield ""
     yield from accuracy(records)
     yield from left_out(records)
+    found = {NAMES.get(solver, "fenchel"): version for one in records for solver, version in one["versions"].items()}
+    yield ""
+    yield "Versions: " + ", ".join(f"{name} {version}" for name, version in sorted(found.items())) + "."
 
 
 def estimator(records):

@@ -444,7 +444,8 @@ def made_record(task="fit", n=50, p=200, support=10, ours=(0.01, 0.02, 0.03), pe
     runs += [{"solver": f"{name}_fit", "stop": stop, "word": "run", "seconds": seconds, "values": [value],
               "support": support} for name, stop, seconds, value in peers]  # fmt: skip
     return {"case": f"{task}-{n}-{p}", "task": task, "n": n, "p": p, "loss": "squared", "penalty": "l1",
-            "sparse": False, "intercept": False, "runs": runs, "left": {}, "cut": cut or {}}  # fmt: skip
+            "sparse": False, "intercept": False, "runs": runs, "left": {}, "cut": cut or {},
+            "versions": {"skglm_fit": "0.5"}}  # fmt: skip
 
 
 def test_separable_ratio(bench):
@@ -483,6 +484,7 @@ def test_separable_distribution(bench, tmp_path):
     page = (tmp_path / "page.md").read_text(encoding="utf-8")
     assert f"| {report.FEW} | 3 | 0.50 | 1.25 | 2.0 | 6.0 | 10.0 | 1 | 1, 3 |" in page
     assert page.index("## The distribution") < page.index("fit-50-101") < page.index("fit-50-100")
+    assert page.endswith("Versions: skglm 0.5.\n")
     assert "- cv-50-200 (squared, l1): `fenchel` 20 ms" in page and "| glmnet | path | 1 |" in page
     assert (tmp_path / "images" / "benchmarks-separable.png").stat().st_size < 200_000
 
