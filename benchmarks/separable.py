@@ -181,7 +181,7 @@ def climb(record, stem, specialist, run):
             accuracy, seconds = suboptimality(record, one), times * one["seconds"]
             late = seconds > SHORT and seconds > min(PATIENCE, BEHIND * time_to_beat(record))
             if late and accuracy > TARGET:  # its time would be more than this; the page says so
-                record["cut"][stem] = max(seconds, record["cut"].get(stem, 0.0))
+                record["cut"][stem] = min(seconds, record["cut"].get(stem, float("inf")))
             if not timed and accuracy <= TARGET and not late:
                 timed = True
                 run(stem, stop)
