@@ -42,7 +42,7 @@ BEHIND = (
 )
 SHORT = 0.5  # seconds of a run below which nobody is cut off; larger: longer runs
 PATIENCE = 20.0  # seconds of a run at which everybody is cut off; larger: longer runs
-LONGEST = 90.0  # seconds of the wall for one answer, then the process is ended; larger: longer runs
+LONGEST = {True: 120.0, False: 45.0}  # seconds of the wall for one answer of ours, of a peer; larger: longer runs
 WARM_UP = 240.0  # seconds of the wall for taking a problem, compiling included
 ENOUGH = 10.0  # seconds of a run beyond which it is not repeated; larger: longer runs
 CONTENDER = 2.0  # times the best peer's time within which a peer is run again; larger: longer runs
@@ -139,7 +139,7 @@ def play(case: Case, field: Field, file: Path, repetitions: int) -> dict:
     def run(stem, stop, word="run"):
         if stem in record["left"]:
             return None
-        answer = field.workers[stem].ask({word: stop}, LONGEST)
+        answer = field.workers[stem].ask({word: stop}, LONGEST[stem.startswith("fenchel")])
         if "error" in answer:
             record["left"][stem] = f"failed: {answer['error']}"
             return None
@@ -172,13 +172,16 @@ def climb(record, stem, specialist, run):
     times = FOLDS if task == "cv" else 1
     steps = [1, STEPS] if getattr(specialist, "steps", False) and task in ("fit", "tiny") else [None]
     for step in steps:
-        default, timed = False, task != "cv"
+        default, timed, last = False, task != "cv", 0.0
         for stop in specialist.stops:
             one = run(stem, stop if step is None else [stop, step], word)
             if one is None:
+                if "no answer in" in record["left"][stem] and last:  # it takes longer than its last run
+                    record["cut"][stem] = min(last, record["cut"].get(stem, float("inf")))
                 return
             default = default or stop == specialist.default
             accuracy, seconds = suboptimality(record, one), times * one["seconds"]
+            last = seconds
             late = seconds > SHORT and seconds > min(PATIENCE, BEHIND * time_to_beat(record))
             if late and accuracy > TARGET:  # its time would be more than this; the page says so
                 record["cut"][stem] = min(seconds, record["cut"].get(stem, float("inf")))
