@@ -52,14 +52,14 @@ class Choices:
         some = gram + 2 * n * size * prices.copy + rounds * self.pass_price + products * n * size * prices.gemv
         return bool(whole <= some)
 
-    def without_gram(self, working: WorkingSet, support: int) -> bool:
-        """Whether descent on sparse columns is cheaper than their Gram matrix and descent on that."""
+    def without_gram(self, working: WorkingSet, support: int, turns: int) -> bool:
+        """Whether descent on sparse columns, by so many turns, is cheaper than their Gram matrix and descent on that."""
         if not self.data.sparse or self.point.outputs > 1:
             return False
         part, size, prices = working.columns[0], working.size, self.prices
         gram = part.pairs * prices.csr_gram + 2.0 * size * size
         gram += TURNS * size * min(size, max(20, 2 * support)) * prices.descent
-        return bool(TURNS * 1.3 * part.stored * prices.csc_pass + 5 * part.stored < gram or not working.fits(size))
+        return bool(turns * 1.3 * part.stored * prices.csc_pass + 5 * part.stored < gram or not working.fits(size))
 
     def worth_a_gram(self, working: WorkingSet, gap: float, goal: float, rate: float, support: int) -> bool:
         """Whether what is left, at the present rate of a step, costs more than a new Gram matrix."""

@@ -30,10 +30,16 @@ class Point:
         self.weight = np.tile(problem.weight, self.outputs) if problem.weight.size else np.zeros(0)
         self.smooth = float(self.loss.smoothness or 1.0)
         self.w, self.b = np.zeros(self.outputs * self.p), np.zeros(self.outputs)
-        self.floor = 0.0
         self.move(np.zeros((self.outputs, self.n)))
-        if not self.loss.quadratic and np.any(self.h == 0):
-            self.floor = FLAT
+        self.floor = FLAT if self._flat else 0.0
+
+    @property
+    def _flat(self) -> bool:
+        """Whether rows that count have no curvature here."""
+        if self.loss.quadratic:
+            return False
+        flat = self.h.ravel() == 0
+        return bool(np.any(flat & (self.weight > 0)) if self.weight.size else np.any(flat))
 
     def look(self, u: Vector) -> tuple[float, Vector, Vector]:
         """The mean loss, slopes and curvatures at these scores."""
@@ -108,6 +114,6 @@ class Point:
 
     def learn(self, taken: float) -> None:
         """Where the loss has flat parts: a shortened step asks for a more careful model, a whole one for less of it."""
-        if self.floor:
+        if self.floor or self._flat:
             careful = min(1.0, max(10 * self.floor, CAREFUL))
             self.floor = max(0.3 * self.floor, CARELESS) if taken == 1.0 else careful

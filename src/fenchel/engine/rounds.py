@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .choices import SPREAD, Choices
+from .choices import SPREAD, TURNS, Choices
 from .curvatures.gram import LaggedGram
 from .inner.columns import ColumnDescent
 from .inner.descent import LocalPenalty, ModelDescent
@@ -107,6 +107,7 @@ class _Fit:
         self.working = WorkingSet(problem.data, self.point.outputs)
         self.gram = self._new_gram(np.float64)
         self.passes = 0.0  # over the data, since the last proposal
+        self.turns = TURNS  # passes of descent over sparse columns that a model takes, as far as is known
         self.alpha: float | None = None  # the last one
         self.answers: list[_Answer] = []  # the last two before it
         self.slope: Vector | None = None  # -X'x/n at the last look at all features
@@ -327,7 +328,6 @@ class _Fit:
         penalty = LocalPenalty.of(local)
         v, columns = point.w[working.coefs], working.coefs % point.p
         share = working.size / max(point.w.size, 1)
-        bare = self.choices.without_gram(working, int(np.count_nonzero(point.w)))
         before, fresh, refresh, cuts = np.inf, False, False, 0
         for step in range(STEPS):
             if step == 0 and self.looked is point.x and self.slope is not None:
@@ -340,12 +340,14 @@ class _Fit:
             gap = point.gap(local, -g, v, columns) + loose
             if step and (gap <= limit or time.perf_counter() > goal.deadline):
                 break
+            bare = self.choices.without_gram(working, int(np.count_nonzero(v)), self.turns)
             if bare:
                 model: Any = ColumnDescent(working.columns[0], point.bend()[0] / point.n, local.ridge, point.intercept)
                 new, centres, heights = v.copy(), model.centres, np.array([model.height])
                 slope = g + local.ridge * v - centres * (push[0] / model.height)
                 model.solve(slope, new, penalty, self._accuracy(limit, gap, False))
                 self.passes += 0.5 * share * model.passes
+                self.turns = max(self.turns, model.passes)
                 exact = False
             else:
                 exact = self._make_model(local, limit, gap, before, fresh, refresh, aim, v)
