@@ -68,7 +68,11 @@ class WorkingSets:
         if problem.layout[2].size:
             return "tasks have coefficients of their own"
         units = units_of(problem)
-        return units if isinstance(units, str) else None
+        if isinstance(units, str):
+            return units
+        if np.count_nonzero(units.always) > problem.vectors * problem.n:
+            return "the features that count whatever the others do are more than the rows"
+        return None
 
     def begin(self, problem: Problem, alphas: Sequence[float], tol: float) -> None:
         """A falling sequence of alphas on the same data begins."""
@@ -108,6 +112,7 @@ class _Fit:
         self.gram = self._new_gram(np.float64)
         self.passes = 0.0  # over the data, since the last proposal
         self.turns = TURNS  # passes of descent over sparse columns that a model takes, as far as is known
+        self.care = 1.0  # of the usual accuracy: that of models
         self.alpha: float | None = None  # the last one
         self.answers: list[_Answer] = []  # the last two before it
         self.slope: Vector | None = None  # -X'x/n at the last look at all features
@@ -206,7 +211,7 @@ class _Fit:
 
     def _final(self, problem: Problem, units: Units, goal: Goal) -> Iterator[Proposal]:
         """Rounds at the goal itself; a proposal after every look at all features."""
-        best, idle, point = np.inf, 0, self.point
+        best, last, idle, point = np.inf, np.inf, 0, self.point
         if self.several and self.answers:
             self._try_strong(problem, units, goal)
         for number in range(ROUNDS):
@@ -223,6 +228,9 @@ class _Fit:
             if added < 0:
                 return
             closed = self.working.whole or self._closed()
+            if not added and self.quadratic:  # one step is a round
+                self._judge_accuracy(gap, last)
+            last = gap
             aim = SHARE * goal.allowed(proposal.primal)
             settled = closed or added < 0.03 * self.working.size
             self._solve(units, aim if closed else max(aim, self.rate * gap), goal, aim if settled else None)
@@ -340,6 +348,8 @@ class _Fit:
             gap = point.gap(local, -g, v, columns) + loose
             if step and (gap <= limit or time.perf_counter() > goal.deadline):
                 break
+            if step and not refresh:
+                self._judge_accuracy(gap, before)
             bare = self.choices.without_gram(working, int(np.count_nonzero(v)), self.turns)
             if bare:
                 model: Any = ColumnDescent(working.columns[0], point.bend()[0] / point.n, local.ridge, point.intercept)
@@ -371,8 +381,16 @@ class _Fit:
     def _accuracy(self, limit: float, gap: float, exact: bool) -> float:
         """How accurately a model is solved: no more than the model itself is."""
         if exact:
-            return 0.5 * limit
-        return max(0.3 * limit, (1e-3 if self.quadratic else 0.05) * gap)
+            return self.care * 0.5 * limit
+        return self.care * max(0.3 * limit, (1e-3 if self.quadratic else 0.05) * gap)
+
+    def _judge_accuracy(self, gap: float, before: float) -> None:
+        """Whole steps that gain nothing were too short: a model's own estimate of its gap can be far too small, where
+        columns of one group have very different sizes for instance."""
+        if gap > 0.9 * before:
+            self.care = max(0.01 * self.care, 1e-12)
+        elif gap < 0.3 * before:
+            self.care = min(10 * self.care, 1.0)
 
     def _make_model(self, local: Units, limit: float, gap: float, before: float, fresh: bool, refresh: bool,
                     aim: float | None, v: Vector) -> bool:  # fmt: skip

@@ -113,6 +113,11 @@ class Units:
             single = np.where(pull > 0, pull / self.l1[first], 0.0)
             return np.where(self.norm > 0, self.sizes(self.beyond(slope)) / self.norm, single)
 
+    @property
+    def always(self) -> npt.NDArray[np.bool_]:
+        """Coefficients that nothing holds at zero."""
+        return ~self._weighed & np.isinf(self.lower) & np.isinf(self.upper)
+
     @functools.cached_property
     def _bounded(self) -> bool:
         return bool(np.isfinite(self.lower).any() or np.isfinite(self.upper).any())

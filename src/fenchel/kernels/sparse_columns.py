@@ -90,13 +90,14 @@ def gram(values, places, ends, weight, G, m):
 
 @njit(cache=True, **KERNEL)
 def descend_columns(values, places, ends, weight, bend, slope, ridge, centre, total, start, v, l1, lower, upper, rest,
-                    sums, active):  # fmt: skip
+                    sums, active, moving):  # fmt: skip
     """One pass of coordinate descent on the model of ``units.py`` whose curvature is not made: it is the columns'
     X'diag(weight)X + diag(ridge) - centre centre'/total (no last term where total is zero).
 
     `slope` is the gradient at `start`. `rest` is diag(weight) X (v - start), and sums[0] is centre'(v - start); both
-    are kept up to date. `active` says to visit only what is not zero. Returns an estimate of the model's gap before the
-    pass, as in :func:`fenchel.kernels.units.model_gap`.
+    are kept up to date. `active` says to visit only what is not zero. Returns an estimate of the model's gap, as in
+    :func:`fenchel.kernels.units.model_gap`: of the pass as a whole, which looks smaller than it is where the first
+    coordinates do the work of all, or of v itself where nothing is `moving`.
     """
     loose, size, ratio, single = 0.0, 0.0, 1.0, 0.0
     for j in range(v.size):
@@ -118,6 +119,8 @@ def descend_columns(values, places, ends, weight, bend, slope, ridge, centre, to
             if over > 0.0 and outward:
                 ratio = max(ratio, abs(q) / l1[j])
                 single = max(single, 0.5 * over * over / bend[j])
+        elif ridge[j] > 0.0:
+            loose += 0.5 * q * q / ridge[j]
         goal = old * bend[j] - q
         new = 0.0
         if goal > l1[j]:
@@ -126,9 +129,9 @@ def descend_columns(values, places, ends, weight, bend, slope, ridge, centre, to
             new = (goal + l1[j]) / bend[j]
         new = min(max(new, lower[j]), upper[j])
         step = new - old
-        if step != 0.0:
-            if l1[j] == 0.0:
-                loose += 0.5 * bend[j] * step * step
+        if l1[j] == 0.0 and ridge[j] == 0.0:
+            loose += 0.5 * bend[j] * step * step
+        if moving and step != 0.0:
             v[j] = new
             for k in range(first, last):
                 i = np.uint32(places[k])
@@ -139,7 +142,7 @@ def descend_columns(values, places, ends, weight, bend, slope, ridge, centre, to
 
 @njit(cache=True, **KERNEL)
 def descend_group_columns(values, places, ends, weight, bend, slope, ridge, centre, total, start, v, l1, lower, upper,
-                          rest, sums, active, units, norm, space):  # fmt: skip
+                          rest, sums, active, moving, units, norm, space):  # fmt: skip
     """The same for groups: unit k is units[k] to units[k + 1], and bend[k] bounds the curvature of its block."""
     loose, size, ratio, single = 0.0, 0.0, 1.0, 0.0
     for k in range(norm.size):
@@ -169,6 +172,8 @@ def descend_group_columns(values, places, ends, weight, bend, slope, ridge, cent
         if over > norm[k]:
             ratio = max(ratio, over / norm[k]) if norm[k] > 0.0 else ratio
             single = max(single, 0.5 * (over - norm[k]) ** 2 / bend[k])
+        if not moving:
+            continue
         keep = 1.0 if norm[k] == 0.0 else max(0.0, 1.0 - norm[k] / (bend[k] * after)) if after > 0.0 else 0.0
         for j in range(units[k], units[k + 1]):
             step = keep * space[j] - v[j]

@@ -48,13 +48,15 @@ class ColumnDescent:
                  rest, sums)  # fmt: skip
         # the sum of a block's diagonal bounds its curvature
         bend = np.add.reduceat(self.bend, penalty.start[:-1]) if penalty.grouped else self.bend
-        for turn in range(_PASSES):
-            active = turn % 4 != 0
+        def visit(active: bool, moving: bool) -> float:
+            self.passes += 1
             if penalty.grouped:
                 groups = penalty.start, penalty.norm, space
-                left = self.kernels.descend_group_columns(*columns, bend, *model, active, *groups)
-            else:
-                left = self.kernels.descend_columns(*columns, bend, *model, active)
-            self.passes += 1
-            if not active and left <= target:
+                return float(self.kernels.descend_group_columns(*columns, bend, *model, active, moving, *groups))
+            return float(self.kernels.descend_columns(*columns, bend, *model, active, moving))
+
+        for turn in range(_PASSES):
+            active = turn % 4 != 0
+            left = visit(active, True)
+            if not active and left <= target and visit(False, False) <= target:
                 break
