@@ -112,11 +112,13 @@ def descend_columns(values, places, ends, weight, bend, slope, ridge, centre, to
             q -= centre[j] * sums[0] / total
         own = l1[j] * abs(old)
         size += own
-        if l1[j] > 0.0:
+        over = abs(q) - l1[j]
+        end = upper[j] if q < 0.0 else -lower[j]
+        if over > 0.0 and end < np.inf:
+            loose += own + old * q + end * over
+        elif l1[j] > 0.0:
             loose += own + old * q
-            over = abs(q) - l1[j]
-            outward = upper[j] == np.inf if q < 0.0 else lower[j] == -np.inf
-            if over > 0.0 and outward:
+            if over > 0.0:
                 ratio = max(ratio, abs(q) / l1[j])
                 single = max(single, 0.5 * over * over / bend[j])
         elif ridge[j] > 0.0:
@@ -129,7 +131,7 @@ def descend_columns(values, places, ends, weight, bend, slope, ridge, centre, to
             new = (goal + l1[j]) / bend[j]
         new = min(max(new, lower[j]), upper[j])
         step = new - old
-        if l1[j] == 0.0 and ridge[j] == 0.0:
+        if l1[j] == 0.0 and ridge[j] == 0.0 and end == np.inf:
             loose += 0.5 * bend[j] * step * step
         if moving and step != 0.0:
             v[j] = new
@@ -167,7 +169,11 @@ def descend_group_columns(values, places, ends, weight, bend, slope, ridge, cent
             new = min(max(new, lower[j]), upper[j])
             space[j] = new
             after += new * new
-            over += max(abs(q) - l1[j], 0.0) ** 2
+            beyond, end = max(abs(q) - l1[j], 0.0), upper[j] if q < 0.0 else -lower[j]
+            if end < np.inf:
+                loose += end * beyond
+            else:
+                over += beyond * beyond
         after, over = np.sqrt(after), np.sqrt(over)
         if over > norm[k]:
             ratio = max(ratio, over / norm[k]) if norm[k] > 0.0 else ratio
