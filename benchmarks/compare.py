@@ -111,7 +111,7 @@ def row(one: Comparison) -> str:
     status = one.status("head")
     if status != one.status("base"):
         status = f"{one.status('base')} -> {status}"
-    marks = (" SLOWER" if one.slower else "") + (" WORSE" if one.worse else "")
+    marks = (" looks slower" if one.looks_slower else "") + (" WORSE" if one.worse else "")
     times = f"{1e3 * one.seconds('base'):10.2f} {1e3 * one.seconds('head'):10.2f} {one.ratio:7.2f}"
     return f"{one.name:<28} {times} {one.passes('base'):7d} {one.passes('head'):7d}  {status}{marks}"
 
