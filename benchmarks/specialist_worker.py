@@ -56,7 +56,11 @@ class Session:
         self.problem, self.task = Separable.load(order["load"]), task
         self.alphas = np.array(order["alphas"])
         needed = "fit" if task == "tiny" else task
-        why = f"it has no {task}" if needed not in specialist.tasks else specialist.skip(self.problem, task)
+        why = (
+            f"it is not asked for this task ({task})"
+            if needed not in specialist.tasks
+            else specialist.skip(self.problem, task)
+        )
         if why:
             return {"skip": why}
         small = self.problem.tiny()
