@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .choices import SPREAD, Choices
+from .choices import FEWEST, SPREAD, Choices
 from .curvatures.gram import LaggedGram
 from .inner.columns import ColumnDescent
 from .inner.descent import LocalPenalty, ModelDescent
@@ -104,6 +104,7 @@ class _Fit:
         self.inner = ModelDescent(prices, HASTE if several else 1.0)
         self.loss, self.quadratic = problem.loss, problem.loss.quadratic
         self.rate = ROUGH_QUADRATIC if self.quadratic else ROUGH
+        self.few = 0  # units that a set begins with, once they are known
         self.working = WorkingSet(problem.data, self.point.outputs)
         self.gram = self._new_gram(np.float64)
         self.passes = 0.0  # over the data, since the last proposal
@@ -285,13 +286,15 @@ class _Fit:
         At the `first` choice of an alpha zeros that do not pull leave, if they are many.
         """
         working, scores, sizes = self.working, units.scores(slope), units.sizes(self.point.w)
+        if not self.few:
+            self.few = max(FEWEST, self.choices.first_size() * units.count // max(units.l1.size, 1))
         support = int(np.count_nonzero(sizes))
         if first and working.chosen.size > (3 if self.quadratic else 2) * support + 32:
             pulls = scores[working.chosen] > 0.9 * level
             self.gram.keep(working.keep(units, np.flatnonzero((sizes[working.chosen] > 0) | pulls)))
         scores[working.chosen] = 0.0
         scores[self.out] = 0.0
-        new, before = working.candidates(scores, support, level), working.size
+        new, before = working.candidates(scores, support, level, self.few), working.size
         # sparse columns can do without their Gram matrix
         if not self.point.data.sparse and not working.fits(before + units.of_coefficients(new)[0].size):
             return -1
@@ -300,7 +303,8 @@ class _Fit:
 
     def _take_all(self, units: Units) -> None:
         self.working.take_all(units)
-        self.gram = self._new_gram(np.float32 if units.l1.size >= SINGLE else np.float64)
+        single = units.l1.size >= SINGLE and not self.point.data.sparse
+        self.gram = self._new_gram(np.float32 if single else np.float64)
 
     def _reconsider(self, units: Units, number: int) -> None:
         """After some rounds the support tells more than the slopes at zero did: all columns may be cheaper."""
@@ -341,7 +345,8 @@ class _Fit:
             if step and (gap <= limit or time.perf_counter() > goal.deadline):
                 break
             if bare:
-                model: Any = ColumnDescent(working.columns[0], point.bend()[0] / point.n, local.ridge, point.intercept)
+                weight = point.bend()[0] / point.n
+                model = ColumnDescent(working.columns[0], weight, local.ridge, point.intercept, self.inner)
                 new, centres, heights = v.copy(), model.centres, np.array([model.height])
                 slope = g + local.ridge * v - centres * (push[0] / model.height)
                 model.solve(slope, new, penalty, self._accuracy(limit, gap, False))
