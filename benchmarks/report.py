@@ -43,7 +43,8 @@ def write_page(results: Results, page: Path, images: Path | None = None):
     ratios_picture(results, images / "benchmarks-ratios.png")
     for problem in results.problems:
         picture(results, problem, images / f"benchmarks-{problem}.png")
-    page.write_text("\n".join(text(results)) + "\n", encoding="utf-8")
+    separable = page.with_name("benchmarks-separable.md").is_file()
+    page.write_text("\n".join(text(results, separable)) + "\n", encoding="utf-8")
     print(f"wrote {page}")
 
 
@@ -56,8 +57,15 @@ def listed(results):
     return sorted(results.problems, key=lambda name: order.get(name, len(order)))
 
 
-def text(results):
+def text(results, separable=False):
+    """The page; `separable` says whether that of separable.py stands beside it."""
     yield from introduction(results)
+    if separable:
+        yield (
+            "Penalties that treat features or disjoint groups one by one have specialists of their own, and a page of "
+            "their own: [few features among many](benchmarks-separable.md)."
+        )
+        yield ""
     yield from summary(results)
     yield from targets(results)
     yield from losses_and_wins(results)

@@ -118,18 +118,27 @@ class Problem:
         self.hidden = getattr(dataset, "hidden", False)
         self.limit = getattr(dataset, "limits", {}).get(name, LIMIT)
 
-    def prepare(self, folder):
-        """The file and the facts, from the cache if they are there. FileNotFoundError without the data."""
+    def make(self, folder):
+        """The file of the problem, from the cache if it is there. FileNotFoundError without the data."""
         options = self.dataset.problems[self.name]
         source = self.path.read_text() + repr(options) + str(FORMAT)
         file = folder / f"{self.name}-{hashlib.sha256(source.encode()).hexdigest()[:12]}.npz"
-        facts = file.with_suffix(".json")
-        if not facts.is_file():
-            print(f"{self.name}: making the problem and its reference optimum", flush=True)
+        if not file.is_file():
             folder.mkdir(parents=True, exist_ok=True)
             objective = self.dataset.get_data(**options)
             objective.name = self.name
-            objective.save(file)
+            part = file.with_name(f"part-{file.name}")  # a run that is interrupted here leaves no half of a file
+            objective.save(part)
+            part.replace(file)
+        return file
+
+    def prepare(self, folder):
+        """The file and the facts, its reference optimum among them, from the cache if they are there."""
+        file = self.make(folder)
+        facts = file.with_suffix(".json")
+        if not facts.is_file():
+            print(f"{self.name}: making its reference optimum", flush=True)
+            objective = Objective.load(file)
             known = {"n": objective.n, "p": objective.p, "loss": objective.loss, "sparse": objective.sparse,
                      "rows": sum(term.matrix.shape[0] for term in objective.terms)}  # fmt: skip
             command = [sys.executable, str(HERE / "reference.py"), str(file), str(_REFERENCE)]

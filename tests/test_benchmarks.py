@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import pathlib
 import subprocess
 import sys
@@ -15,18 +16,22 @@ import fenchel as fl
 
 FOLDER = pathlib.Path(__file__).parent.parent / "benchmarks"
 MODULES = ("run", "objective", "solving", "worker", "results", "report", "environments", "composite_prox",
-           "fenchel_model", "growth", "tuning", "breakdown")  # fmt: skip
+           "fenchel_model", "growth", "tuning", "breakdown", "compare", "separable", "separable_problem",
+           "separable_report", "families", "real_data", "fenchel_separable", "specialist_worker", "calibrate",
+           "calibrate_kernels")  # fmt: skip
 
 
 @pytest.fixture(scope="module")
 def bench():
     """The folder's modules; their names are plain, so they leave again."""
     sys.path.insert(0, str(FOLDER))
-    before = set(sys.modules)
+    before, variables = set(sys.modules), dict(os.environ)
     try:
         yield {name: __import__(name) for name in MODULES if name != "worker"}  # worker.py sets the environment
     finally:
         sys.path.remove(str(FOLDER))
+        os.environ.clear()
+        os.environ.update(variables)  # some of them set the number of threads
         for name in set(sys.modules) - before:
             if (getattr(sys.modules[name], "__file__", None) or "").startswith(str(FOLDER)):
                 del sys.modules[name]
@@ -285,3 +290,270 @@ def test_breakdown(bench, tmp_path):
     assert line.count("|") == lines[2].count("|") == 14 and f"| {found['passes']} |" in line
     assert "| 50 |" in line  # milliseconds that a target of five leaves of a peer's 250
     assert not list(bench["report"].breakdown(bench["results"].Results(tmp_path / "elsewhere")))
+
+
+# -- two commits side by side -----------------------------------------------------------------------------------------
+
+
+def comparison(bench, base, head, statuses=("converged", "converged"), name="one"):
+    sides = [
+        [{"seconds": seconds, "passes": 5, "status": status} for seconds in times]
+        for times, status in zip((base, head), statuses, strict=True)
+    ]
+    return bench["compare"].Comparison(name, *sides)
+
+
+def test_compare_verdict(bench):
+    """Slower takes a factor, some milliseconds, and both the median and the fastest run; a lost status counts alone."""
+    verdict = bench["compare"].verdict
+    same = comparison(bench, [0.1, 0.11, 0.12], [0.1, 0.11, 0.12])
+    slower = comparison(bench, [0.1, 0.11, 0.12], [0.13, 0.14, 0.15])
+    assert verdict([same])[0] == 0 and verdict([same, slower])[0] == 1
+    assert not comparison(bench, [0.1, 0.11, 0.12], [0.1, 0.3, 0.4]).slower  # its fastest run is as fast: noise
+    assert not comparison(bench, [0.001], [0.0025]).slower  # less than two milliseconds
+    assert not comparison(bench, [0.1], [0.109]).slower  # less than a tenth
+    lost = comparison(bench, [0.1], [0.05], ("converged", "stalled"))
+    code, reasons = verdict([lost])
+    assert code == 1 and "converged -> stalled" in reasons[0] and not lost.slower
+    gained = comparison(bench, [20.0], [30.0], ("time limit", "converged"))
+    assert verdict([gained])[0] == 0 and not gained.comparable
+    assert "SLOWER" in bench["compare"].row(slower) and "WORSE" in bench["compare"].row(lost)
+
+
+def test_compare_distribution(bench):
+    found = [comparison(bench, [1.0], [2.0**k], name=f"p{k}") for k in (-2, 0, 1, 3)]
+    found.append(comparison(bench, [1.0], [1.0], ("time limit", "converged"), "cut"))
+    lines = bench["compare"].distribution(found)
+    assert "over 4 problems: geometric mean 1.414, least 0.25" in lines[0] and "most 8.00" in lines[0]
+    assert lines[2].split() == ["8.00", "p3"] and lines[-1].endswith("cut")
+    assert bench["compare"].distribution(found[-1:]) == ["no problem whose times can be compared"]
+
+
+def test_compare_turns(bench):
+    """A B B A: the warm-up is not counted, and an answer that is not there is not asked for again and again."""
+    asked = []
+
+    class Side:
+        def __init__(self, name, status="converged"):
+            self.name, self.status = name, status
+
+        def run(self, order):
+            asked.append(self.name)
+            return {"seconds": float(len(asked)), "passes": 1, "status": self.status}
+
+    take_turns = bench["compare"].take_turns
+    one = take_turns({"base": Side("A"), "head": Side("B")}, {"name": "x"}, 2)
+    assert "".join(asked) == "AB" + "ABBA" and [run["seconds"] for run in one.base] == [3.0, 6.0]
+    asked.clear()
+    take_turns({"base": Side("A"), "head": Side("B", "stalled")}, {"name": "x"}, 3)
+    assert "".join(asked) == "AB" + "AB"
+
+
+# -- separable problems and their specialists -------------------------------------------------------------------------
+
+
+def separable_problem(bench, loss, penalty, intercept, n=40, p=12):
+    make = bench["separable_problem"].with_penalty
+    rng = np.random.default_rng(3)
+    X = rng.standard_normal((n, p))
+    score = X[:, 0] - X[:, 1] + 0.5 * rng.standard_normal(n) + 0.3
+    y = np.where(score > 0, 1.0, -1.0) if loss in ("logistic", "smoothed-hinge") else score
+    y = rng.poisson(np.exp(score / 2)).astype(float) if loss == "poisson" else y
+    return make(X, y, loss, penalty, size=5, weights=np.linspace(0.5, 2, p), intercept=intercept)
+
+
+@pytest.mark.parametrize("penalty", ["l1", "weighted l1", "elastic net", "groups", "sparse groups", "nonnegative"])
+@pytest.mark.parametrize("loss", ["squared", "logistic", "smoothed-hinge", "huber", "poisson"])
+def test_separable_judge(bench, loss, penalty, tmp_path):
+    """The judge and fenchel mean the same problem and the same alpha_max; a file holds all of it."""
+    for intercept in (False, True):
+        ours = separable_problem(bench, loss, penalty, intercept)
+        words = bench["fenchel_separable"].penalty_of(ours)
+        problem = fl.Problem(ours.X, ours.y, loss=loss, penalty=words, alpha=0.3, fit_intercept=intercept)
+        assert ours.alpha_max() == pytest.approx(problem.alpha_max(), rel=1e-6)
+        ours.alpha = 0.3
+        ours.save(tmp_path / "one.npz")
+        loaded, rng = type(ours).load(tmp_path / "one.npz"), np.random.default_rng(0)
+        for _ in range(3):
+            w, b = np.abs(rng.standard_normal(ours.p)), 0.7 * intercept
+            assert ours.value(w, b) == pytest.approx(problem.primal(w, b), rel=1e-12)
+            assert loaded.value(w, b) == ours.value(w, b)
+        assert ours.value(np.full(ours.p, np.nan)) == np.inf  # no answer at all
+    assert np.isinf(ours.value(-np.ones(ours.p))) == (penalty == "nonnegative")
+
+
+def test_families(bench):
+    """The same seed gives the same problem, another seed another one; alpha is within the largest."""
+    make = bench["families"].make
+    first, again, other = make(7), make(7), make(1013)
+    assert str(first) == str(again) != str(other)
+    a, b = first.problem, again.problem
+    assert np.array_equal(a.y, b.y) and a.alpha == b.alpha and a.value(np.ones(a.p)) == b.value(np.ones(b.p))
+    for drawn in (first, other):
+        assert 1e-3 <= drawn.share <= 0.9
+        assert drawn.problem.alpha == pytest.approx(drawn.share * drawn.problem.alpha_max())
+        assert 0.005 < drawn.problem.n / drawn.problem.p < 200
+    for among in (bench["families"].DATA, bench["families"].LOSSES, bench["families"].PENALTIES):
+        assert sum(among.values()) == pytest.approx(1)
+
+
+def test_real_data_halves(bench):
+    """No data set is in both halves; those that are there give problems with names of their own."""
+    real, folder = bench["real_data"], fl.datasets.data_folder()
+    assert not set(real.CHOOSE) & set(real.REPORT)
+    if folder is None or not (folder / "p53.npz").is_file():
+        pytest.skip("the data sets are not there (FENCHEL_DATA)")
+    plain, grouped = real.sets((real.p53,), folder)
+    assert plain.name != grouped.name and plain.X.shape == grouped.X.shape
+    assert grouped.bounds[0] == 0 and grouped.bounds[-1] == grouped.p and np.all(np.diff(grouped.bounds) > 0)
+    fit = real.at_share(plain, 0.1)
+    assert fit.alpha == pytest.approx(0.1 * plain.alpha_max()) and fit.name == "p53-l1-1/10"
+    said = []
+    assert list(real.sets((real.p53,), folder / "nowhere", said.append)) == [] and "left out" in said[0]
+
+
+@pytest.mark.parametrize("stem", ["fenchel_fit", "fenchel_estimator", "sklearn_fit"])
+def test_specialists(bench, stem, tmp_path):
+    """Those that need nothing more: their answers are optimal by the judge, single ones, paths and folds."""
+    worker = bench["specialist_worker"]
+    session = worker.Session(worker.specialist_class(FOLDER / "specialists" / f"{stem}.py")())
+    problem = separable_problem(bench, "squared", "l1", True)
+    problem.alpha = 0.1 * problem.alpha_max()
+    problem.save(tmp_path / "one.npz")
+    loaded = fl.Problem(problem.X, problem.y, loss="squared", penalty=fl.L1(), fit_intercept=True)
+    for task in ("tiny", "path", "cv"):
+        alphas = problem.alphas(5) if task != "tiny" else np.array([problem.alpha])
+        order = {"load": str(tmp_path / "one.npz"), "task": task, "alphas": alphas.tolist(), "folds": 4}
+        answer = session.answer(order)
+        if "skip" in answer:
+            assert stem == "fenchel_estimator" and task != "tiny"
+            continue
+        assert answer["ready"] and answer["version"]
+        best = [fl.solve(loaded.with_alpha(alpha), tol=1e-10).primal for alpha in alphas]
+        for word in ("run", "judge"):
+            found = session.answer({word: 1e-6 if stem.startswith("fenchel") else 1e-10})
+            assert found["seconds"] > 0 and np.allclose(found["values"], best, rtol=2e-6)
+
+
+def made_record(task="fit", n=50, p=200, support=10, ours=(0.01, 0.02, 0.03), peers=(), cut=None):
+    """A record as separable.py writes it; a peer is (name, stop, seconds, value)."""
+    runs = [{"solver": "fenchel_fit", "stop": 1e-9, "word": "judge", "seconds": 9.0, "values": [1.0], "gap": 1e-10,
+             "support": support, "bounds": [1.0 - 1e-10]}]  # fmt: skip
+    runs += [{"solver": "fenchel_fit", "stop": 1e-6, "word": "run", "seconds": seconds, "values": [1.0 + 1e-9],
+              "gap": 5e-7, "support": support} for seconds in ours]  # fmt: skip
+    runs += [{"solver": f"{name}_fit", "stop": stop, "word": "run", "seconds": seconds, "values": [value],
+              "support": support} for name, stop, seconds, value in peers]  # fmt: skip
+    return {"case": f"{task}-{n}-{p}", "task": task, "n": n, "p": p, "loss": "squared", "penalty": "l1",
+            "sparse": False, "intercept": False, "runs": runs, "left": {}, "cut": cut or {},
+            "versions": {"skglm_fit": "0.5"}}  # fmt: skip
+
+
+def test_separable_ratio(bench):
+    """The cheapest accurate tolerance counts, its median; inaccurate answers never do; a cut-off gives a bound."""
+    report = bench["separable_report"]
+    peers = [("skglm", 1e-2, 0.001, 1.1), ("skglm", 1e-4, 0.04, 1.0), ("skglm", 1e-4, 0.06, 1.0),
+             ("skglm", 1e-4, 0.05, 1.0), ("celer", 1e-4, 0.01, 1.0 + 2e-6), ("celer", 1e-6, 0.2, 1.0)]  # fmt: skip
+    record = made_record(peers=peers)
+    assert report.seconds_of(record, "fenchel_fit") == 0.02  # the run to 1e-9 is the judge's
+    assert report.best_peer(record) == (0.05, "skglm_fit") and report.ratio(record) == pytest.approx(2.5)
+    assert report.kind(record) == report.FEW and report.doubt(record) == pytest.approx(1e-10, rel=1e-3)
+    assert report.kind(made_record(support=25)) == report.kind(made_record(n=300)) == report.OTHERS
+    assert report.accuracies([record])[("celer_fit", "fit")] == [pytest.approx(2e-6, rel=1e-3)]
+
+    cut = made_record(peers=[("celer", 1e-4, 0.3, 1.1), ("skglm", 1e-4, 0.9, 1.0)], cut={"celer_fit": 0.3})
+    assert report.ratio(cut) == pytest.approx(15) and report.is_bound(cut) and not report.is_bound(record)
+    nobody = made_record(peers=[("celer", 1e-4, 0.3, 1.1)])
+    assert np.isnan(report.ratio(nobody)) and np.isnan(report.ratio(made_record()))
+    failed = made_record(peers=peers)
+    failed["runs"][1]["gap"] = 1e-3
+    assert report.ratio(failed) == 0.0  # no certificate is the worst of all
+
+
+def test_separable_distribution(bench, tmp_path):
+    """The page leads with the distribution, the worst first, and says what every package's tolerance was worth."""
+    report = bench["separable_report"]
+    found = report.distribution([0.5, 2.0, np.nan, 1.0, 4.0, 8.0])
+    assert (found["count"], found["min"], found["median"], found["max"]) == (5, 0.5, 2.0, 8.0)
+    assert report.distribution([np.nan]) == {"count": 0}
+    records = [
+        made_record(peers=[("skglm", 1e-4, seconds, 1.0)], p=100 + k) for k, seconds in enumerate((0.2, 0.01, 0.04))
+    ]
+    records += [made_record("path", peers=[("glmnet", 1e-7, 0.3, 1.0)]), made_record("cv")]
+    assert [one["p"] for one in report.worst_first(records[:3])] == [101, 102, 100]
+    report.write_page(records, tmp_path / "page.md", {"processor": "some"}, "report")
+    page = (tmp_path / "page.md").read_text(encoding="utf-8")
+    assert f"| {report.FEW} | 3 | 0.50 | 1.25 | 2.0 | 6.0 | 10.0 | 1 | 1, 3 |" in page
+    assert page.index("## The distribution") < page.index("fit-50-101") < page.index("fit-50-100")
+    assert page.endswith("Versions: skglm 0.5.\n")
+    assert "- cv-50-200 (squared, l1): `fenchel` 20 ms" in page and "| glmnet | path | 1 |" in page
+    assert (tmp_path / "images" / "benchmarks-separable.png").stat().st_size < 200_000
+
+
+def test_separable_ladder(bench):
+    """A peer climbs until it is accurate, or is cut off far behind; its own tolerance is always among those tried."""
+    climb, asked = bench["separable"].climb, []
+
+    class Peer:
+        stops, default = (1e-2, 1e-4, 1e-6, 1e-8), 1e-4
+
+    def run(seconds, values):
+        def once(stem, stop, word="run"):
+            asked.append(stop)
+            one = {"solver": stem, "stop": stop, "word": word, "seconds": seconds, "values": [values[stop]]}
+            record["runs"].append(one | {"support": 1})
+            return one
+
+        return once
+
+    record = made_record()
+    climb(record, "celer_fit", Peer, run(0.01, {1e-2: 1.0, 1e-4: 1.0}))
+    assert asked == [1e-2, 1e-4] and not record["cut"]
+    asked.clear()
+    record = made_record()
+    climb(record, "celer_fit", Peer, run(3.0, {1e-2: 1.1}))
+    assert asked == [1e-2] and record["cut"] == {"celer_fit": 3.0}
+
+
+# -- what arithmetic costs --------------------------------------------------------------------------------------------
+
+
+def test_calibrate(bench):
+    """Every name has a measurement and a unit; the text that is written can be read again, what is not measured too."""
+    calibrate = bench["calibrate"]
+    assert all(callable(getattr(calibrate, name)) for name in calibrate.UNITS)
+    found = calibrate.measure(["call", "loss"])
+    assert all(value > 0 for value in found.values())
+    scope = {}
+    exec(calibrate.source(found, "some processor", {"kept": 2.0}), scope)
+    assert list(scope["MEASURED"]) == ["call", "loss", "kept"] and "some processor" in scope["__doc__"]
+    assert scope["MEASURED"]["loss"] == pytest.approx(found["loss"], rel=1e-2)
+
+
+def test_calibrated_file(bench):
+    """The file has the names that the script measures, and positive prices."""
+    calibrate = bench["calibrate"]
+    prices = calibrate.written()
+    if not prices:
+        pytest.skip("there is no calibrated file yet")
+    assert set(calibrate.UNITS) <= set(prices), "run benchmarks/calibrate.py"
+    assert all(np.isfinite(value) and value > 0 for value in prices.values())
+
+
+def test_calibrated_kernels(bench):
+    """The loops that are timed compute what they say."""
+    kernels, rng = bench["calibrate_kernels"], np.random.default_rng(0)
+    X = sp.random(30, 8, 0.4, "csr", random_state=rng)
+    X.sort_indices()
+    weights, out = rng.random(30), np.zeros((8, 8))
+    kernels.csr_gram(X.data, X.indices.astype(np.uint32), X.indptr.astype(np.uint32), weights, out)
+    assert np.allclose(out, np.triu((X.T @ sp.diags(weights) @ X).toarray()))
+    gram, gradient, w = kernels.dense_gram(6), rng.standard_normal(6), np.zeros(6)
+    slope = gradient.copy()
+    for _ in range(200):
+        kernels.descend(gram, slope, w, 0.3)
+    assert np.allclose(slope, gram @ w + gradient)
+    assert np.allclose(np.where(w != 0, slope + 0.3 * np.sign(w), 0.0), 0.0, atol=1e-10)
+    assert np.all(np.abs(slope) <= 0.3 + 1e-10)
+    columns, gathered = np.array([5, 1]), np.empty((2, 6))
+    kernels.gather(gram, columns, gathered)
+    assert np.array_equal(gathered, gram[:, columns].T)
