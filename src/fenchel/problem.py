@@ -88,8 +88,9 @@ class Problem:
 
     Parameters
     ----------
-    X : array, CSR matrix, memmap or data frame, shape (n, p)
-        Dense data is C-ordered float32 or float64 and is not copied.
+    X : array, CSR or CSC matrix, memmap or data frame, shape (n, p)
+        Dense data is float32 or float64 in C or Fortran order and is not copied. What visits single rows (epochs do,
+        working sets do not) makes a copy by rows of data that is stored by columns.
     y : array of n targets, or (n, m) for m outputs
     loss : Loss or its name
     penalty : Penalty, optional
