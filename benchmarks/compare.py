@@ -12,7 +12,9 @@ The first run of a problem warms up (it may compile) and is not counted. The exi
 its status got worse:
 
 - slower: more than 1.1 times the seconds of BASE and more than 2 ms longer. Noise only ever adds time, so both the
-  medians and the fastest runs must say so, and a problem that looks slower is run AGAIN times as often first.
+  medians and the fastest runs must say so. A process can be slow as a whole (where its arrays lie in memory, what ran
+  beside it: 1.3 times was seen between two copies of the same commit, over 15 runs each). So what looks slower is run
+  again at the end, four times as often, in two fresh processes, and both pairs of processes must agree.
 - worse: BASE converged and the head did not. Where one of them was cut off by the limit, times are not compared.
 """
 
@@ -40,7 +42,7 @@ from environments import cache_folder
 
 SLOWER = 1.1  # times the seconds of BASE that count as slower; larger: more losses pass unseen
 NOTICEABLE = 2e-3  # seconds of difference below which nothing counts as slower; larger: small problems pass unseen
-AGAIN = 4  # times the repetitions for a problem that looks slower; larger: a surer verdict, a longer run
+AGAIN = 4  # times the repetitions in fresh processes for what looks slower; larger: a surer verdict, a longer run
 LONG = 5.0  # seconds of a warm-up run after which one repetition is saved; larger: long problems take longer still
 KEPT = 8  # compiled versions that stay in the cache folder; larger: more disk
 RANDOM = 60  # random problems
@@ -57,11 +59,15 @@ PATHS = {
 
 @dataclasses.dataclass
 class Comparison:
-    """The runs of both sides on one problem: lists of {"seconds", "passes", "status"}."""
+    """The runs of both sides on one problem: lists of {"seconds", "passes", "status"}.
+
+    `again` holds those of a second pair of processes, if the first pair made the head look slower.
+    """
 
     name: str
     base: list
     head: list
+    again: Comparison | None = None
 
     def seconds(self, side) -> float:
         return float(np.median([run["seconds"] for run in getattr(self, side)]))
@@ -87,6 +93,11 @@ class Comparison:
 
     @property
     def slower(self) -> bool:
+        """The verdict: every pair of processes says so."""
+        return self.looks_slower and (self.again is None or self.again.looks_slower)
+
+    @property
+    def looks_slower(self) -> bool:
         fastest = [min(run["seconds"] for run in side) for side in (self.base, self.head)]
         medians = [self.seconds("base"), self.seconds("head")]
         return self.comparable and all(b > SLOWER * a and b - a > NOTICEABLE for a, b in (fastest, medians))
@@ -100,7 +111,7 @@ def row(one: Comparison) -> str:
     status = one.status("head")
     if status != one.status("base"):
         status = f"{one.status('base')} -> {status}"
-    marks = (" SLOWER" if one.slower else "") + (" WORSE" if one.worse else "")
+    marks = (" looks slower" if one.looks_slower else "") + (" WORSE" if one.worse else "")
     times = f"{1e3 * one.seconds('base'):10.2f} {1e3 * one.seconds('head'):10.2f} {one.ratio:7.2f}"
     return f"{one.name:<28} {times} {one.passes('base'):7d} {one.passes('head'):7d}  {status}{marks}"
 
@@ -130,9 +141,14 @@ def distribution(comparisons) -> list[str]:
 
 def verdict(comparisons) -> tuple[int, list[str]]:
     """The exit code and its reasons."""
-    reasons = [f"slower: {one.name}, {one.ratio:.2f} times" for one in comparisons if one.slower]
+    reasons = [f"slower: {one.name}, {shown(one)} times" for one in comparisons if one.slower]
     reasons += [f"worse: {one.name}, {one.status('base')} -> {one.status('head')}" for one in comparisons if one.worse]
     return (1 if reasons else 0), reasons or ["no problem is slower, no status is worse"]
+
+
+def shown(one: Comparison) -> str:
+    """The ratios of all pairs of processes."""
+    return f"{one.ratio:.2f}" if one.again is None else f"{one.ratio:.2f} and {one.again.ratio:.2f}"
 
 
 # -- the two sides ----------------------------------------------------------------------------------------------------
@@ -219,15 +235,14 @@ def orders(options):
             yield {"kind": "random", "name": f"random-{seed}", "seed": seed}
 
 
-def take_turns(sides, order, repetitions, comparison=None):
-    """Runs of both sides, A B B A ...; added to a comparison if there is one."""
-    if comparison is None:
-        comparison = Comparison(order["name"], [], [])
-        first = {name: side.run(order) for name, side in sides.items()}
-        if max(run["seconds"] for run in first.values()) > LONG:
-            repetitions = max(1, repetitions - 1)
-        if any(run["status"] != "converged" for run in first.values()):
-            repetitions = 1  # an answer that is not there does not come by repeating, and it takes long
+def take_turns(sides, order, repetitions):
+    """Runs of both sides, A B B A ..., after one each that is not counted."""
+    comparison = Comparison(order["name"], [], [])
+    first = {name: side.run(order) for name, side in sides.items()}
+    if max(run["seconds"] for run in first.values()) > LONG:
+        repetitions = max(1, repetitions - 1)
+    if any(run["status"] != "converged" for run in first.values()):
+        repetitions = 1  # an answer that is not there does not come by repeating, and it takes long
     for turn in range(repetitions):
         for name in ("base", "head") if turn % 2 == 0 else ("head", "base"):
             getattr(comparison, name).append(sides[name].run(order))
@@ -250,29 +265,45 @@ def parse(arguments):
     return options
 
 
+class Pair:
+    """The processes of both sides while a with block lasts."""
+
+    def __init__(self, options, names=("base", "head")):
+        from fenchel.datasets import data_folder
+
+        revisions = {"base": options.base, "head": options.head}
+        self.folders = {name: sources(revisions[name], options.cache) for name in names}
+        self.cache, self.data = options.cache, data_folder()
+
+    def __enter__(self):
+        self.sides = {name: Side(src, self.cache, self.data) for name, src in self.folders.items()}
+        return self.sides
+
+    def __exit__(self, *_):
+        for side in self.sides.values():
+            side.close()
+
+
 def main(arguments=None) -> int:
     options = parse(arguments)
-    from fenchel.datasets import data_folder
-
-    data = data_folder()
-    sides = {}
-    for name, revision in (("base", options.base), ("head", options.head)):
-        sides[name] = Side(sources(revision, options.cache), options.cache, data)
-    comparisons = []
+    comparisons, suspects = [], []
     print(heading(), flush=True)
-    try:
+    with Pair(options) as sides:
         for order in orders(options):
             order |= {"tol": options.tol, "limit": options.limit}
             one = take_turns(sides, order, options.repetitions)
-            if one.slower:
-                one = take_turns(sides, order, AGAIN * options.repetitions, one)
             comparisons.append(one)
+            if one.looks_slower:
+                suspects.append((order, one))
             print(row(one), flush=True)
-    finally:
-        for side in sides.values():
-            side.close()
     if not comparisons:
         sys.exit(f"--only {options.only!r} matches no problem")
+    if suspects:
+        print("\nagain, in fresh processes:", flush=True)
+        with Pair(options, ("head", "base")) as sides:
+            for order, one in suspects:
+                one.again = take_turns(sides, order, AGAIN * options.repetitions)
+                print(row(one.again), flush=True)
     code, reasons = verdict(comparisons)
     print("", *distribution(comparisons), "", *reasons, sep="\n")
     return code

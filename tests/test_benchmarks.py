@@ -312,12 +312,16 @@ def test_compare_verdict(bench):
     assert not comparison(bench, [0.1, 0.11, 0.12], [0.1, 0.3, 0.4]).slower  # its fastest run is as fast: noise
     assert not comparison(bench, [0.001], [0.0025]).slower  # less than two milliseconds
     assert not comparison(bench, [0.1], [0.109]).slower  # less than a tenth
+    slower.again = same
+    assert slower.looks_slower and verdict([slower])[0] == 0  # fresh processes say otherwise
+    slower.again = comparison(bench, [0.1], [0.2])
+    assert verdict([slower]) == (1, ["slower: one, 1.27 and 2.00 times"])
     lost = comparison(bench, [0.1], [0.05], ("converged", "stalled"))
     code, reasons = verdict([lost])
     assert code == 1 and "converged -> stalled" in reasons[0] and not lost.slower
     gained = comparison(bench, [20.0], [30.0], ("time limit", "converged"))
     assert verdict([gained])[0] == 0 and not gained.comparable
-    assert "SLOWER" in bench["compare"].row(slower) and "WORSE" in bench["compare"].row(lost)
+    assert "looks slower" in bench["compare"].row(slower) and "WORSE" in bench["compare"].row(lost)
 
 
 def test_compare_distribution(bench):

@@ -8,7 +8,7 @@ import pytest
 
 import fenchel as fl
 from fenchel.engine import registry
-from fenchel.engine.attempts import AcceleratedGradients, Faces, Multiplied, ProximalNewton, SquaredDescent
+from fenchel.engine.attempts import AcceleratedGradients, Faces, Multiplied, ProximalNewton
 from fenchel.engine.roles import Goal, Iterate, Proposal
 from fenchel.solver.convergence import Convergence, stalled
 from fenchel.solver.progress import Progress
@@ -198,7 +198,7 @@ def test_folds_have_engines_of_their_own(fake, problem):
 # -- the attempts, the rule and the progress ----------------------------------------------------------
 
 
-@pytest.mark.parametrize("kind", [Faces, ProximalNewton, AcceleratedGradients, SquaredDescent, Multiplied])
+@pytest.mark.parametrize("kind", [Faces, ProximalNewton, AcceleratedGradients, Multiplied])
 @pytest.mark.parametrize("loss", ["squared", "logistic", "hinge"])
 @pytest.mark.parametrize("edges", [False, True])
 def test_attempts_say_whether_they_fit_and_propose_true_points(kind, loss, edges):

@@ -55,7 +55,6 @@ def test_prices_grow_with_the_rows(sparse):
     for price in (
         prices.epoch_nanoseconds, prices.certificate_nanoseconds, prices.multipliers_nanoseconds,
         prices.accelerated_nanoseconds, lambda problem: prices.newton_nanoseconds(problem)[0],
-        lambda problem: prices.descent_nanoseconds(problem, single=False),
         lambda problem: prices.face_product_nanoseconds(problem, 5, problem.n, keeps=False),
     ):  # fmt: skip
         assert 0 < price(small) < price(large)

@@ -26,11 +26,12 @@ run <- function(kind, tolerance, count) {
   given <- c(list(x = held$data, lambda = numbers("lambda", count), thresh = tolerance), held$options)
   if (kind == "cv") given <- c(given, list(foldid = held$fold))
   once <- function() suppressWarnings(do.call(if (kind == "cv") cv.glmnet else glmnet, given))
-  runs <- 0; start <- proc.time()
-  repeat {
-    fit <- once(); runs <- runs + 1
-    spent <- sum((proc.time() - start)[1:2])
-    if (spent > 0.1) break
+  short <- if (kind == "cv") 0.6 else 0.1  # cv.glmnet makes so much garbage that a few runs are needed
+  invisible(gc()); start <- proc.time(); fit <- once(); runs <- 1
+  spent <- sum((proc.time() - start)[1:2])
+  if (spent < short) {  # a short first call may have compiled: it does not count
+    invisible(gc()); runs <- 0; start <- proc.time()
+    while (runs == 0 || spent < short) { fit <- once(); runs <- runs + 1; spent <- sum((proc.time() - start)[1:2]) }
   }
   if (kind == "cv") fit <- fit$glmnet.fit
   writeBin(as.vector(as.matrix(rbind(fit$a0, fit$beta))), file.path(folder, "answer.bin"))

@@ -16,7 +16,7 @@ class Specialist(Base):
     def skip(self, problem, task):
         taken = {"squared": ("l1", "elastic net", "nonnegative"), "logistic": ("l1",)}
         if problem.penalty not in taken.get(problem.loss, ()):
-            return f"it has no {problem.penalty} with the {problem.loss} loss"
+            return f"coordinate descent and liblinear have no {problem.penalty} with the {problem.loss} loss"
         if problem.loss == "logistic" and problem.intercept:
             return "liblinear penalises the intercept"
         return None

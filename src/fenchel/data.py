@@ -159,6 +159,15 @@ class Rows:
         return turned
 
     @functools.cached_property
+    def pairs(self) -> float:
+        """Multiply-adds of the Gram matrix of all columns of sparse data."""
+        if self.by_column:
+            lengths = np.bincount(self._stored[1], minlength=self.n).astype(float)
+        else:
+            lengths = np.diff(self._stored[2]).astype(float)
+        return 0.5 * float(lengths @ lengths)
+
+    @functools.cached_property
     def _column_counts(self) -> np.ndarray:
         """Stored entries of every column of CSR data."""
         return np.bincount(self._stored[1], minlength=self.p)

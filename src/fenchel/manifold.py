@@ -98,7 +98,6 @@ class Finisher:
         self.alone = bool(single and problem.gram.is_diagonal)
         self.deadline = math.inf  # by the clock of time.perf_counter
         self.refused = 0.0  # nanoseconds, the price that was last too high
-        self.asked = 0.0  # share of the units that asked to be set free where all features were zero
         self.fine = 0.0, 1.0  # gain of a step up to which more of its residual must go, and how much may be left
         self.rooms = {}  # memory by its use: fresh memory costs more than the numbers that are written there
         entries = problem.map_slots
@@ -152,8 +151,6 @@ class Finisher:
                 break
             best, w, y = point, point.w, point.y
             outside = self._outside(point)
-            if not point.w[self.problem.feature_slots].any():
-                self.asked = float(outside.mean()) if outside.size else 0.0
             if not outside.any():
                 break
             face = self._face(face.zero & ~outside[self.units], np.where(outside[self.units], y, 0.0))

@@ -7,7 +7,7 @@ import functools
 import numpy as np
 
 from .maps import finite_vector
-from .penalties import _TINY, Penalty
+from .penalties import _TINY, Penalty, UnitForm, unbounded
 
 
 class _Norm(Penalty):
@@ -111,6 +111,16 @@ class NestedL2(_Norm):
 
         y = np.ascontiguousarray(y, dtype=float)
         return float(nested_gauge(y, self.first, self.last, self.parent, self.weights))
+
+    def unit_form(self, d):
+        several = self.last - self.first > 1
+        if np.any(several & (self.parent >= 0)):
+            return None  # groups inside groups
+        labels = self.units(d)
+        single, norms = np.zeros(d), np.zeros(labels.max() + 1)
+        np.add.at(single, self.first[~several], self.weights[~several])
+        norms[labels[self.first[several]]] = self.weights[several]
+        return UnitForm(single, *unbounded(d), labels=labels, norms=norms)
 
 
 class LatentL2(_Norm):

@@ -338,7 +338,7 @@ class Separable(Penalty):
         """The function as it looks from 0: bounds elsewhere play no part; None where 0 is out of bounds."""
         if np.any(self.lower > 0) or np.any(self.upper < 0):
             return None
-        lower, upper = _free(len(self.weights))
+        lower, upper = unbounded(len(self.weights))
         return Separable(self.weights, np.where(self.lower == 0, 0.0, lower), np.where(self.upper == 0, 0.0, upper))
 
     def bound_violations(self, y):
@@ -390,7 +390,8 @@ class _SeparableLeaf(Penalty):
         return np.arange(d)
 
 
-def _free(d):
+def unbounded(d):
+    """Bounds that are none."""
     return np.full(d, -np.inf), np.full(d, np.inf)
 
 
@@ -417,7 +418,7 @@ class L1(_SeparableLeaf):
         weights = np.ones(d) if self.weights is None else self.weights
         if len(weights) != d:
             raise ValueError(f"weights has {len(weights)} entries; expected {d}")
-        return Separable(scale * weights, *_free(d))
+        return Separable(scale * weights, *unbounded(d))
 
 
 class NonNegative(_SeparableLeaf):
@@ -658,7 +659,7 @@ class GroupL2(_Groups):
     def unit_form(self, d):
         if not self._local:
             return None
-        return UnitForm(np.zeros(d), *_free(d), labels=self.units(d), norms=np.asarray(self.weights, dtype=float))
+        return UnitForm(np.zeros(d), *unbounded(d), labels=self.units(d), norms=np.asarray(self.weights, dtype=float))
 
     def local(self, u):
         if not self._local:

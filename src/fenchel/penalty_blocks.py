@@ -12,7 +12,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from .maps import Identity
-from .penalties import Penalty, Ridge, Separable, _free, _Groups, _SeparableLeaf
+from .penalties import Penalty, Ridge, Separable, unbounded, _Groups, _SeparableLeaf
 
 
 @dataclasses.dataclass
@@ -109,7 +109,7 @@ def unit_blocks(penalty: Penalty | None, p: int) -> list[Block]:
     for scale, matrix in ridges:
         if scale > 0 and not any(_merge_ridge(block, scale, matrix) for block in blocks):
             d = matrix.shape[0]
-            blocks.append(Block(Separable(np.zeros(d), *_free(d)), 1.0, scale, matrix))
+            blocks.append(Block(Separable(np.zeros(d), *unbounded(d)), 1.0, scale, matrix))
     return [pruned for pruned in map(_prune, blocks) if pruned is not None]
 
 

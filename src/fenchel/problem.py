@@ -88,8 +88,9 @@ class Problem:
 
     Parameters
     ----------
-    X : array, CSR matrix, memmap or data frame, shape (n, p)
-        Dense data is C-ordered float32 or float64 and is not copied.
+    X : array, CSR or CSC matrix, memmap or data frame, shape (n, p)
+        Dense data is float32 or float64 in C or Fortran order and is not copied. What visits single rows (epochs do,
+        working sets do not) makes a copy by rows of data that is stored by columns.
     y : array of n targets, or (n, m) for m outputs
     loss : Loss or its name
     penalty : Penalty, optional
@@ -145,7 +146,6 @@ class Problem:
     def _set_blocks(self, blocks: list[Block]):
         self.blocks, features = blocks, self.vectors * self.p
         self._of_map: dict[str, object] = {}  # what follows from data and map alone; see `_once_per_map`
-        self._of_weights: dict[str, object] = {}  # what follows from data, map and the weights of rows
         self.map = _stacked([b.matrix for b in self.blocks], features)  # B' on the features alone
         self.bounds = np.concatenate([[0], np.cumsum([b.d for b in self.blocks])]).astype(np.int64)
         # B' on w with its intercept slots
@@ -167,7 +167,7 @@ class Problem:
     def with_weights(self, sample_weight: np.ndarray | None) -> Problem:
         """The same data and penalty with other weights of the rows; what does not depend on these is shared."""
         other = copy.copy(self)
-        other.weight, other._of_weights = as_weights(sample_weight, self.n), {}
+        other.weight = as_weights(sample_weight, self.n)
         for cached in (
             "_dual_at_zero",
             "_conjugate_at_zero",

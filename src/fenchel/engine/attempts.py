@@ -1,8 +1,7 @@
 """The ways that are older than the engine, each behind the one protocol of an attempt.
 
 The mathematics is in :mod:`fenchel.manifold`, :mod:`fenchel.newton`, :mod:`fenchel.accelerated`,
-:mod:`fenchel.descent`, :mod:`fenchel.multipliers` and :mod:`fenchel.largest_alpha`; who may run when is decided in
-``solver/schedule.py``.
+:mod:`fenchel.multipliers` and :mod:`fenchel.largest_alpha`; who may run when is decided in ``solver/schedule.py``.
 """
 
 from __future__ import annotations
@@ -13,8 +12,6 @@ import numpy as np
 
 from ..accelerated import Accelerated
 from ..accelerated import applies as accelerated_applies
-from ..descent import Descent
-from ..descent import applies as descent_applies
 from ..largest_alpha import ZeroAnswer, zero_answer
 from ..manifold import Finisher, Point, correct
 from ..manifold import applies as faces_apply
@@ -23,7 +20,7 @@ from ..multipliers import applies as multipliers_apply
 from ..newton import Newton, worthwhile
 from ..problem import Problem
 from ..solver.prices import PRICES, multipliers_nanoseconds, newton_nanoseconds
-from .roles import Array, Goal, Iterate, Proposal
+from .roles import Goal, Iterate, Proposal
 
 _FEWEST, _MOST = 8, 20  # proximal Newton steps in an attempt; fewer do not get there, more are better spent on epochs
 _FEWEST_STEPS, _MOST_STEPS = 30, 400  # of the method of multipliers, likewise
@@ -82,11 +79,6 @@ class Faces:
         if Multiplied.unfit(problem) is None and np.diff(problem.map.indptr).max(initial=0) > _JOINED:
             return "zeros that join more than two features make faces on which it is slow"
         return None
-
-    @property
-    def asked(self) -> float:
-        """The share of the units that asked to be set free where all features were zero; 0 before anybody looked."""
-        return self.finisher.asked
 
     @property
     def alone(self) -> bool:
@@ -223,36 +215,6 @@ class AcceleratedGradients:
     def sharpened(self, proposal: Proposal) -> Proposal | None:
         """Some more steps, so fine that zeros and ties can be believed."""
         point = self.method.sharpened(proposal.iterate)
-        return None if point is None else proposed(point, self.name)
-
-
-class SquaredDescent:
-    """Descent over units on the curvature of the squared loss."""
-
-    name = "descent"
-
-    def __init__(self, problem: Problem) -> None:
-        self.method = Descent(problem)
-
-    @classmethod
-    def unfit(cls, problem: Problem) -> str | None:
-        return None if descent_applies(problem) else "the loss is not the squared one, or units share features"
-
-    @property
-    def passes(self) -> float:
-        """Over the data, by the last run."""
-        return self.method.passes
-
-    def price(self, start: Iterate) -> float:
-        return self.method.nanoseconds
-
-    def many(self, u: Array) -> bool:
-        """Whether most units of the penalty play a part in u."""
-        return self.method.many(u)
-
-    def run(self, start: Iterate, goal: Goal, budget: float) -> Proposal | None:
-        self.method.deadline = goal.deadline
-        point = self.method.run(start.w, tol=goal.tol)
         return None if point is None else proposed(point, self.name)
 
 

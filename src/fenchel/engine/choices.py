@@ -16,6 +16,8 @@ from .restrictions.working_set import BUDGET, WorkingSet
 TURNS = 12  # passes of descent that a model takes
 PRODUCTS, PRODUCTS_QUADRATIC = 12, 4  # pairs of products with the set's columns that a fit takes
 LARGEST = 5000  # columns up to which one Gram matrix of all is thought of
+CALLS = 60  # of Python, that a round takes however small it is
+FEWEST = 10  # coefficients that a set begins with at least
 SPREAD = 0.15  # of all columns: the support that is expected before anything is known
 
 
@@ -35,13 +37,31 @@ class Choices:
     def may_be_whole(self) -> bool:
         """Whether a Gram matrix of all columns is possible."""
         p = self.point.p
-        if self.point.outputs > 1 or self.data.sparse or p > LARGEST:
-            return False
-        return 8 * p * p <= max(BUDGET, self.data.nbytes)
+        return self.point.outputs == 1 and p <= LARGEST and 8 * p * p <= max(BUDGET, self.data.nbytes)
+
+    def first_size(self) -> int:
+        """Coefficients that a set may begin with, so that its model costs no more than the look that chose them."""
+        point, prices = self.point, self.prices
+        most, size = self.pass_price + CALLS * prices.call, FEWEST
+        while size < point.w.size and self._model_price(2 * size) <= most:
+            size *= 2
+        return size
+
+    def _model_price(self, size: float) -> float:
+        """The columns of a set, their Gram matrix and descent on it, half of the coefficients being active."""
+        n, prices = self.point.n, self.prices
+        descent = TURNS * size * min(0.5 * size, n) * prices.descent
+        if self.data.sparse:
+            share = size / max(self.point.w.size, 1)
+            return float(self.data.stored * prices.csr_pass + share**2 * self.data.pairs * prices.csr_gram + descent)
+        return float(n * size * prices.copy + n * size * size / 2 * prices.syrk64 + descent)
 
     def whole_is_cheaper(self, support: float, rounds: int) -> bool:
         """Whether one Gram matrix of all columns costs less than rounds of working sets that end at this support."""
         n, p, prices = self.point.n, self.point.p, self.prices
+        if self.data.sparse:
+            made = self.data.pairs * prices.csr_gram + 2.0 * p * p
+            return bool((2 if self.curved else 1) * made <= rounds * (2 * self.pass_price + CALLS * prices.call))
         copied = prices.copy if self.curved else prices.cast
         made = n * p * copied + n * p * p / 2 * prices.syrk32
         products = 2 * (PRODUCTS - 2 if self.curved else PRODUCTS_QUADRATIC - 1)
@@ -52,14 +72,14 @@ class Choices:
         some = gram + 2 * n * size * prices.copy + rounds * self.pass_price + products * n * size * prices.gemv
         return bool(whole <= some)
 
-    def without_gram(self, working: WorkingSet, support: int, turns: int) -> bool:
-        """Whether descent on sparse columns, by so many turns, is cheaper than their Gram matrix and descent on that."""
+    def without_gram(self, working: WorkingSet, support: int) -> bool:
+        """Whether descent on sparse columns is cheaper than their Gram matrix and descent on that."""
         if not self.data.sparse or self.point.outputs > 1:
             return False
         part, size, prices = working.columns[0], working.size, self.prices
         gram = part.pairs * prices.csr_gram + 2.0 * size * size
         gram += TURNS * size * min(size, max(20, 2 * support)) * prices.descent
-        return bool(turns * 1.3 * part.stored * prices.csc_pass + 5 * part.stored < gram or not working.fits(size))
+        return bool(TURNS * 1.3 * part.stored * prices.csc_pass + 5 * part.stored < gram or not working.fits(size))
 
     def worth_a_gram(self, working: WorkingSet, gap: float, goal: float, rate: float, support: int) -> bool:
         """Whether what is left, at the present rate of a step, costs more than a new Gram matrix."""

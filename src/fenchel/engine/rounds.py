@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .choices import SPREAD, TURNS, Choices
+from .choices import FEWEST, SPREAD, Choices
 from .curvatures.gram import LaggedGram
 from .inner.columns import ColumnDescent
 from .inner.descent import LocalPenalty, ModelDescent
@@ -108,10 +108,10 @@ class _Fit:
         self.inner = ModelDescent(prices, HASTE if several else 1.0)
         self.loss, self.quadratic = problem.loss, problem.loss.quadratic
         self.rate = ROUGH_QUADRATIC if self.quadratic else ROUGH
+        self.few = 0  # units that a set begins with, once they are known
         self.working = WorkingSet(problem.data, self.point.outputs)
         self.gram = self._new_gram(np.float64)
         self.passes = 0.0  # over the data, since the last proposal
-        self.turns = TURNS  # passes of descent over sparse columns that a model takes, as far as is known
         self.care = 1.0  # of the usual accuracy: that of models
         self.alpha: float | None = None  # the last one
         self.answers: list[_Answer] = []  # the last two before it
@@ -294,13 +294,15 @@ class _Fit:
         At the `first` choice of an alpha zeros that do not pull leave, if they are many.
         """
         working, scores, sizes = self.working, units.scores(slope), units.sizes(self.point.w)
+        if not self.few:
+            self.few = max(FEWEST, self.choices.first_size() * units.count // max(units.l1.size, 1))
         support = int(np.count_nonzero(sizes))
         if first and working.chosen.size > (3 if self.quadratic else 2) * support + 32:
             pulls = scores[working.chosen] > 0.9 * level
             self.gram.keep(working.keep(units, np.flatnonzero((sizes[working.chosen] > 0) | pulls)))
         scores[working.chosen] = 0.0
         scores[self.out] = 0.0
-        new, before = working.candidates(scores, support, level), working.size
+        new, before = working.candidates(scores, support, level, self.few), working.size
         # sparse columns can do without their Gram matrix
         if not self.point.data.sparse and not working.fits(before + units.of_coefficients(new)[0].size):
             return -1
@@ -309,7 +311,8 @@ class _Fit:
 
     def _take_all(self, units: Units) -> None:
         self.working.take_all(units)
-        self.gram = self._new_gram(np.float32 if units.l1.size >= SINGLE else np.float64)
+        single = units.l1.size >= SINGLE and not self.point.data.sparse
+        self.gram = self._new_gram(np.float32 if single else np.float64)
 
     def _reconsider(self, units: Units, number: int) -> None:
         """After some rounds the support tells more than the slopes at zero did: all columns may be cheaper."""
@@ -336,6 +339,7 @@ class _Fit:
         penalty = LocalPenalty.of(local)
         v, columns = point.w[working.coefs], working.coefs % point.p
         share = working.size / max(point.w.size, 1)
+        bare = self.choices.without_gram(working, int(np.count_nonzero(point.w)))
         before, fresh, refresh, cuts = np.inf, False, False, 0
         for step in range(STEPS):
             if step == 0 and self.looked is point.x and self.slope is not None:
@@ -350,14 +354,13 @@ class _Fit:
                 break
             if step and not refresh:
                 self._judge_accuracy(gap, before)
-            bare = self.choices.without_gram(working, int(np.count_nonzero(v)), self.turns)
             if bare:
-                model: Any = ColumnDescent(working.columns[0], point.bend()[0] / point.n, local.ridge, point.intercept)
+                weight = point.bend()[0] / point.n
+                model = ColumnDescent(working.columns[0], weight, local.ridge, point.intercept, self.inner)
                 new, centres, heights = v.copy(), model.centres, np.array([model.height])
                 slope = g + local.ridge * v - centres * (push[0] / model.height)
                 model.solve(slope, new, penalty, self._accuracy(limit, gap, False))
                 self.passes += 0.5 * share * model.passes
-                self.turns = max(self.turns, model.passes)
                 exact = False
             else:
                 exact = self._make_model(local, limit, gap, before, fresh, refresh, aim, v)

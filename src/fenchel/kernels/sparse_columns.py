@@ -89,6 +89,30 @@ def gram(values, places, ends, weight, G, m):
 
 
 @njit(cache=True, **KERNEL)
+def block_bends(values, places, ends, weight, ridge, centre, total, units, space, out):
+    """For every unit a bound of the curvature of its block: the largest sum of sizes in a row, or the root of the sum of
+    squares. `space` has an entry per row of the data, all zero."""
+    for u in range(out.size):
+        widest, square = 0.0, 0.0
+        for j in range(units[u], units[u + 1]):
+            for k in range(ends[j], ends[j + 1]):
+                space[places[k]] = weight[places[k]] * values[k]
+            row = 0.0
+            for l in range(units[u], units[u + 1]):
+                entry = ridge[j] if l == j else 0.0
+                for k in range(ends[l], ends[l + 1]):
+                    entry += values[k] * space[places[k]]
+                if total > 0.0:
+                    entry -= centre[j] * centre[l] / total
+                row += abs(entry)
+                square += entry * entry
+            widest = max(widest, row)
+            for k in range(ends[j], ends[j + 1]):
+                space[places[k]] = 0.0
+        out[u] = min(widest, np.sqrt(square))
+
+
+@njit(cache=True, **KERNEL)
 def descend_columns(values, places, ends, weight, bend, slope, ridge, centre, total, start, v, l1, lower, upper, rest,
                     sums, active, moving):  # fmt: skip
     """One pass of coordinate descent on the model of ``units.py`` whose curvature is not made: it is the columns'

@@ -44,7 +44,6 @@ import numpy as np
 import scipy.sparse as sp
 
 from ..data import ROUGH, WIDE
-from ..descent import applies as descent_applies
 from ..engine.roles import Iterate
 from ..maps import row_width, runs_of_rows, spectral_norm
 from ..penalties import compiled_prox
@@ -58,7 +57,6 @@ _ALL = np.zeros(0, dtype=np.int64)  # stands for all visits
 _NOTHING_HELD = contextlib.nullcontext()
 _RESTLESS = 5  # epochs before any row is rested
 _LONGEST_REST = 3  # power of two of the epochs
-_COPIED = 4  # epochs that surely come or have been: a copy of the data takes as long as some of them save by it
 _STUCK = 0.5  # of the last certificate's gap: above it rounding may be what holds the epochs up
 _COUPLED = 0.75  # weight of the moves of Z x and B y when rho is balanced
 _EARLY = 5.0  # over the epoch: the weight of the sizes beside the moves, at most a half
@@ -143,9 +141,9 @@ class SDCAADMM:
         Try Newton's method from the iterate after some epochs, and again after twice as many, where loss and penalty
         allow it: proximal (:mod:`fenchel.newton`) where there are few coefficients, otherwise on the structure that
         the iterate shows (:mod:`fenchel.manifold`), and in turns where one of them was tried in vain; along edges
-        after accelerated gradients (:mod:`fenchel.accelerated`); with the squared loss after descent on its curvature
-        (:mod:`fenchel.descent`); where nothing else applies or helps, with the method of multipliers
-        (:mod:`fenchel.multipliers`). The default preset does.
+        after accelerated gradients (:mod:`fenchel.accelerated`); where nothing else applies or helps, with the method
+        of multipliers (:mod:`fenchel.multipliers`). The default preset does, and lets the engine of working sets
+        (:mod:`fenchel.engine.rounds`) go first where the loss is smooth and the penalty falls into units.
     rest : bool
         Visit rows whose dual variable does not move (the ones on the safe side of a margin, say) less often. Only rows
         updated one after another can rest, with a smooth loss. The default preset does.
@@ -208,8 +206,6 @@ class SDCAADMM:
         self._prepare_rows(problem)
         if self.preset != "default" or self.eta_b is not None:
             self._prepare_penalty(problem)  # otherwise before the first epoch, if there is one
-        # a run that descent may well end at once is not worth a copy of the data
-        self.short = self.newton and descent_applies(problem)
         if warm is None:
             zeros = np.zeros
             rho = self.rho or self._first_rho()
@@ -418,8 +414,7 @@ class SDCAADMM:
         """
         data, rows = self.problem.data, self.problem.data.arrays
         if self.copies and not state.precise:
-            many = state.epoch >= _COPIED or not self.short
-            rows = (data.single if many else None) or rows
+            rows = data.single or rows
         if rows is not self.rows:
             self.rows = rows
             self.space[3][:] = 0.0  # the products of rows with each other are remembered: these are other rows

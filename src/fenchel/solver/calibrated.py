@@ -63,15 +63,6 @@ MEASURED: dict[str, float] = {
     "prox_entry": 4.0,
     "prox_grid_coordinate": 3.0,
     "prox_chain_coordinate": 0.5,
-    # descent for the squared loss: the curvature, and the models on it
-    "descent_call": 1e6,
-    "descent_sparse_pair": 5.0,
-    "descent_copied_entry": 0.5,
-    "descent_double_pair": 0.02,
-    "descent_single_pair": 0.01,
-    "descent_model_pair": 12.0,
-    "descent_row_call": 100.0,
-    "descent_row_entry": 0.3,
     # Newton's method on a face
     "face_call": 1e6,
     "face_step": 5e5,

@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 _ITERATED = ("logistic", "poisson")  # losses whose dual step has no closed form
 _NEWTON_ROUNDS = 150  # of ADMM, that the model of a proximal Newton step takes
 _GRAM_ROUNDS = 200  # of conjugate gradients, that a solve with B B' takes
-_DESCENT_PASSES = 3  # over the data, beside the one for the curvature
 _PROX_ROUNDS = 20  # in a step of accelerated gradients
 
 
@@ -91,14 +90,6 @@ class Prices:
     prox_entry: float
     prox_grid_coordinate: float
     prox_chain_coordinate: float
-    descent_call: float
-    descent_sparse_pair: float
-    descent_copied_entry: float
-    descent_double_pair: float
-    descent_single_pair: float
-    descent_model_pair: float
-    descent_row_call: float
-    descent_row_entry: float
     face_call: float
     face_step: float
     face_coordinate: float
@@ -241,23 +232,6 @@ def prox_nanoseconds(one_round: float) -> float:
 def prox_excess_nanoseconds(rounds: float, one_round: float) -> float:
     """What a prox of so many rounds costs more than :func:`prox_nanoseconds` says."""
     return (rounds - _PROX_ROUNDS) * one_round
-
-
-def descent_nanoseconds(problem: Problem, *, single: bool) -> float:
-    """The curvature of the squared loss (in single precision or not), and the answer from it."""
-    p, data = problem.p, problem.data
-    if data.sparse:
-        matrix = PRICES.descent_sparse_pair * problem.n * (data.stored / problem.n) ** 2
-    else:
-        pair = PRICES.descent_single_pair if single else PRICES.descent_double_pair
-        matrix = problem.n * p * (PRICES.descent_copied_entry + pair * p)
-    models = PRICES.descent_model_pair * p * p
-    return PRICES.descent_call + matrix + models + _DESCENT_PASSES * problem.n * visit_nanoseconds(problem)
-
-
-def descent_row_nanoseconds(problem: Problem) -> float:
-    """A coordinate of descent that moves: it reads a row of the curvature."""
-    return PRICES.descent_row_call + PRICES.descent_row_entry * problem.p
 
 
 def gram_solve_nanoseconds(gram: Gram) -> float:

@@ -12,14 +12,7 @@ import math
 
 import numpy as np
 
-from ..engine.attempts import (
-    AcceleratedGradients,
-    Faces,
-    Multiplied,
-    NothingPenalised,
-    ProximalNewton,
-    SquaredDescent,
-)
+from ..engine.attempts import AcceleratedGradients, Faces, Multiplied, NothingPenalised, ProximalNewton
 from ..engine.roles import Goal, Iterate, Proposal
 from ..penalties import Separable
 from ..problem import Certificate, Problem
@@ -39,8 +32,6 @@ _DEEP = 1e-2  # of that: a goal above it the prox's own steps reach as fast
 _WARM, _WARMER = 4, 6  # epochs before steps that cost less than an epoch: with an exact prox, and without
 _WORTH = 60.0  # of these steps, that may be made before anything is known
 _EARLY = 4.0  # epochs that an attempt before all epochs may cost
-_CURVATURE = 10.0, 30.0  # epochs that descent with the squared loss may cost: at first, and where most units matter
-_NEARLY_ALL = 0.9  # of the units, whose slopes at zero say so; otherwise an epoch has to
 _NEWTON = 1e7  # nanoseconds of epochs before Newton's method is tried, which takes about as long at the least
 _VISITS = 2e5  # of rows: what comes before it at any rate, unless these are more than 4 epochs
 _STEPS = 1.5  # proximal Newton steps, with a curvature each, that the epochs before the first of them may cost
@@ -56,13 +47,12 @@ class Schedule:
         self.proximal = ProximalNewton(problem) if ProximalNewton.unfit(problem) is None else None
         self.faces = Faces(problem) if Faces.unfit(problem) is None else None
         self.accelerated = AcceleratedGradients(problem) if AcceleratedGradients.unfit(problem) is None else None
-        self.descent = SquaredDescent(problem) if SquaredDescent.unfit(problem) is None else None
         self.multipliers = Multiplied(problem) if Multiplied.unfit(problem) is None else None
 
     def first_due(self) -> int:
         """The epoch of the first attempt."""
         wait = _STEPS * sum(newton_nanoseconds(self.problem)) if self.proximal is not None else _NEWTON
-        least = 4 if self.descent is not None else min(max(math.ceil(_VISITS / self.problem.visits), 1), 4)
+        least = min(max(math.ceil(_VISITS / self.problem.visits), 1), 4)
         return int(np.clip(wait / self.epoch, least, _LATEST))
 
     def propose(self, start: Iterate, progress: Progress, goal: Goal) -> Proposal | None:
@@ -83,17 +73,13 @@ class Schedule:
                 return found
         if epoch == 0:
             return self._from_nothing(start, progress, goal)
-        found = None
-        # an attempt at epoch 1 leaves a due epoch below 4: a run that is resumed there does not try again
-        if epoch == 1 and progress.attempt_due > 3 and self.descent is not None and self.descent.many(start.u):
-            found = self._descend(start, goal, *_CURVATURE)
-        if found is None and epoch < progress.attempt_due:
+        if epoch < progress.attempt_due:
             return None
         left = self._left(progress, goal, self._settled(start, progress))
         ways = [self._newton, self._accelerated, self._multipliers]
         if progress.attempts_in_vain % 2:  # they take turns at being the first
             ways.reverse()
-        for way in ways if found is None else ():
+        for way in ways:
             found = way(start, progress, goal, left)
             if found is not None:
                 break
@@ -136,40 +122,13 @@ class Schedule:
     # -- before the first epoch ----------------------------------------------------------------------
 
     def _from_nothing(self, start: Iterate, progress: Progress, goal: Goal) -> Proposal | None:
-        """What may find the answer before the first epoch: where few features seem to matter and each of them stands in
-        one place of B'w, Newton's method from zero; with the squared loss, descent on its curvature."""
-        point = self._few_features(start, progress, goal)
-        if point is not None and point.certificate is not None and goal.reached(point.certificate):
-            return point
-        most = _CURVATURE[1] if self._nearly_all_matter() else _CURVATURE[0]
-        found = self._descend(start, goal, 0.0, most)
-        if found is None:
-            return point
-        progress.attempt_due = 3  # not again after the first epoch
-        progress.attempt_passes += found.passes
-        return self._better(found, point, found.passes)
-
-    def _few_features(self, start: Iterate, progress: Progress, goal: Goal) -> Proposal | None:
+        """Newton's method from zero, which may find the answer before the first epoch where few features seem to matter
+        and each of them stands in one place of B'w; from where an engine gave up, if one was tried."""
         if self.faces is None or not (self.faces.alone and self.problem.single):
             return None
         point = self.faces.run(start, goal, max(_EARLY * self.epoch, 0.5 * _NEWTON))
         progress.attempt_passes += self.faces.passes
         return point if point is not None and (point.iterate.w.any() or point.certificate) else None
-
-    def _nearly_all_matter(self) -> bool:
-        """Whether the slopes at zero, if somebody has looked at them, ask for nearly all units."""
-        return self.faces is not None and self.faces.asked >= _NEARLY_ALL
-
-    def _descend(self, start: Iterate, goal: Goal, least: float, most: float) -> Proposal | None:
-        """Descent with the squared loss, where it costs so many epochs."""
-        if self.descent is None or not least < self.descent.price(start) / self.epoch <= most:
-            return None
-        point = self.descent.run(start, goal, math.inf)
-        if point is None or goal.reached(self._certified(point)) or self.faces is None:
-            return point
-        # where columns are much alike descent is slow at the end, and has long found the zeros
-        finished = self.faces.run(point.iterate, goal, 2 * self.descent.price(start))
-        return self._better(point, finished, self.descent.passes + self.faces.passes)
 
     # -- between epochs ------------------------------------------------------------------------------
 

@@ -47,7 +47,11 @@ class LaggedGram:
         if places.size and places[-1] >= self.count:
             self.count = 0
         if self.count:
-            self.matrix[: places.size, : places.size] = self.matrix[np.ix_(places, places)]
+            from ...kernels.units import gather
+
+            small = np.empty((places.size, places.size), dtype=self.dtype)
+            gather(self.matrix, places, small)
+            self.matrix = small
             self.centres, self.ridge = self.centres[places], self.ridge[places]
             self.count = places.size
 

@@ -1,6 +1,7 @@
-"""The quadratic model of a round on sparse columns, solved without its Gram matrix by passes over the columns.
+"""The quadratic model of a round on sparse columns, solved by passes over the columns instead of their Gram matrix.
 
 A pass costs as much as some products with the columns. Three of four passes visit only coefficients that are not zero.
+Once the passes have cost as much as the Gram matrix of the support would, that is made, and the model is solved there.
 """
 
 from __future__ import annotations
@@ -9,10 +10,11 @@ from typing import Any
 
 import numpy as np
 
-from ..units import Vector
-from .descent import LocalPenalty
+from ..units import Index, Vector
+from .descent import LocalPenalty, ModelDescent
 
 _PASSES = 200  # at the most; what is left then is the next model's
+_LEAST = 4  # passes before the support is worth a look
 
 
 class ColumnDescent:
@@ -24,39 +26,92 @@ class ColumnDescent:
     passes : over the columns, so far
     """
 
-    def __init__(self, columns: Any, weight: Vector, ridge: Vector, intercept: bool) -> None:
+    def __init__(self, columns: Any, weight: Vector, ridge: Vector, intercept: bool, inner: ModelDescent) -> None:
         from ...kernels import sparse_columns
 
-        self.kernels, self.weight, self.ridge = sparse_columns, weight, ridge
+        self.kernels, self.weight, self.ridge, self.inner = sparse_columns, weight, ridge, inner
         self.values, self.places, self.ends = columns.by_column
+        self.pairs, self.prices = columns.pairs, inner.prices
         self.rows, self.passes = weight.size, 0
         self.height = max(float(weight.sum()), 1e-300)
-        self.bend, self.centres = ridge.copy(), np.zeros(ridge.size)
-        bend = np.empty(ridge.size)
-        sparse_columns.rows_times(self.values**2, self.places, self.ends, weight, bend)
-        self.bend += bend
+        self.total = self.height if intercept else 0.0
+        self.centres = np.zeros(ridge.size)
         if intercept:
             sparse_columns.rows_times(self.values, self.places, self.ends, weight, self.centres)
-            self.bend -= self.centres**2 / self.height
-        self.total = self.height if intercept else 0.0
+
+    def _bends(self, penalty: LocalPenalty) -> Vector:
+        """The curvature along every coefficient, or a bound of it for every group."""
+        if penalty.grouped:
+            bends = np.empty(penalty.norm.size)
+            self.kernels.block_bends(
+                self.values, self.places, self.ends, self.weight, self.ridge, self.centres, self.total, penalty.start,
+                np.zeros(self.rows), bends,
+            )  # fmt: skip
+            return bends
+        bends = np.empty(self.ridge.size)
+        self.kernels.rows_times(self.values**2, self.places, self.ends, self.weight, bends)
+        bends += self.ridge
+        return bends - self.centres**2 / self.total if self.total else bends
 
     def solve(self, slope: Vector, v: Vector, penalty: LocalPenalty, target: float) -> None:
         """Bring v so far that the model's gap is at most `target`; `slope` is the gradient where v begins."""
-        rest, sums, space = np.zeros(self.rows), np.zeros(1), np.empty(v.size)
-        columns = self.values, self.places, self.ends, self.weight
-        model = (slope, self.ridge, self.centres, self.total, v.copy(), v, penalty.l1, penalty.lower, penalty.upper,
+        start, rest, sums, space = v.copy(), np.zeros(self.rows), np.zeros(1), np.empty(v.size)
+        columns, bends = (self.values, self.places, self.ends, self.weight), self._bends(penalty)
+        model = (slope, self.ridge, self.centres, self.total, start, v, penalty.l1, penalty.lower, penalty.upper,
                  rest, sums)  # fmt: skip
-        # the sum of a block's diagonal bounds its curvature
-        bend = np.add.reduceat(self.bend, penalty.start[:-1]) if penalty.grouped else self.bend
+
         def visit(active: bool, moving: bool) -> float:
             self.passes += 1
             if penalty.grouped:
                 groups = penalty.start, penalty.norm, space
-                return float(self.kernels.descend_group_columns(*columns, bend, *model, active, moving, *groups))
-            return float(self.kernels.descend_columns(*columns, bend, *model, active, moving))
+                return float(self.kernels.descend_group_columns(*columns, bends, *model, active, moving, *groups))
+            return float(self.kernels.descend_columns(*columns, bends, *model, active, moving))
 
+        spent = 0.0
         for turn in range(_PASSES):
             active = turn % 4 != 0
             left = visit(active, True)
+            # what a pass sees while it moves is too small where its first columns do the work of all
             if not active and left <= target and visit(False, False) <= target:
                 break
+            support = penalty.support(v)
+            entries = float((self.ends[support + 1] - self.ends[support]).sum())
+            spent += 1.3 * self.prices.csc_pass * (entries if active else self.values.size)
+            if active or turn < _LEAST or not support.size or spent < self._price(support.size, entries):
+                continue
+            self._on_support(support, slope, start, v, penalty, rest, sums, max(0.3 * left, 0.5 * target))
+            spent = 0.0
+
+    def _price(self, size: int, entries: float) -> float:
+        """The Gram matrix of so many columns with these entries, and the model on it."""
+        share = entries / max(self.values.size, 1)
+        matrix = share**2 * self.pairs * self.prices.csr_gram + 4 * entries * self.prices.csc_pass
+        return float(matrix + size**3 / 6 * self.prices.potrf + size**2 * (2.0 + 12 * self.prices.descent))
+
+    def _on_support(self, some: Index, slope: Vector, start: Vector, v: Vector, penalty: LocalPenalty, rest: Vector,
+                    sums: Vector, target: float) -> None:  # fmt: skip
+        """The model on coefficients that are not zero (with the rest of their groups), by their Gram matrix."""
+        counts = self.ends[some + 1] - self.ends[some]
+        ends = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
+        entries = np.repeat(self.ends[some] - ends[:-1], counts) + np.arange(ends[-1])
+        columns = self.values[entries], self.places[entries], ends
+        rows = np.empty(ends[-1]), np.empty(ends[-1], np.int32), np.empty(self.rows + 1, np.int64)
+        self.kernels.turn(*columns, *rows)
+        G = np.empty((some.size, some.size))
+        self.kernels.gram(*rows, self.weight, G, some.size)
+        q = np.empty(some.size)
+        self.kernels.rows_times(*columns, rest, q)
+        q += slope[some] + self.ridge[some] * (v[some] - start[some])
+        G[np.diag_indices(some.size)] += self.ridge[some]
+        if self.total:
+            centre = self.centres[some]
+            G -= np.outer(centre / self.total, centre)
+            q -= centre * (sums[0] / self.total)
+        new = v[some]
+        self.inner.solve(G, q, new, penalty.part(some), target, most=60)
+        change = new - v[some]
+        v[some] = new
+        along = np.empty(self.rows)
+        self.kernels.rows_times(*rows, change, along)
+        rest += self.weight * along
+        sums[0] += float(self.centres[some] @ change)

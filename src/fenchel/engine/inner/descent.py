@@ -18,6 +18,7 @@ from ..units import Index, Units, Vector
 
 DEPTH = 5  # passes that an extrapolation looks back on; more cost memory and gain little
 MANY = 100  # coefficients in the support from which extrapolation pays for its Python
+_NESTED = 60  # turns on a support at the most, before all coefficients are looked at again
 ROOM = 1.4  # times the support: a larger model is solved on the support first, in a compact matrix
 _JITTER = {"float64": 1e-11, "float32": 1e-7}  # of the largest diagonal entry: what makes a factor exist
 
@@ -48,9 +49,21 @@ class LocalPenalty:
             total += float(self.norm @ np.sqrt(np.add.reduceat(v * v, self.start[:-1])))
         return total
 
+    def support(self, v: Vector) -> Index:
+        """The coefficients of the units that are not zero."""
+        if not self.grouped:
+            return np.flatnonzero(v)
+        live = np.add.reduceat(v * v, self.start[:-1]) > 0
+        return np.flatnonzero(np.repeat(live, np.diff(self.start)))
+
     def part(self, some: Index) -> LocalPenalty:
-        """On some of the coefficients, single ones."""
-        return LocalPenalty(self.l1[some], self.lower[some], self.upper[some], self.start[:0], self.norm[:0])
+        """On some of the coefficients: whole units of them."""
+        limits = self.l1[some], self.lower[some], self.upper[some]
+        if not self.grouped:
+            return LocalPenalty(*limits, self.start[:0], self.norm[:0])
+        units = np.searchsorted(self.start, some, side="right") - 1
+        first = np.flatnonzero(np.diff(units, prepend=-1))
+        return LocalPenalty(*limits, np.append(first, some.size), self.norm[units[first]])
 
 
 class ModelDescent:
@@ -67,7 +80,7 @@ class ModelDescent:
         """Bring v (and q with it) so far that the model's gap is at most `target`; returns the gap that is left."""
         m, spent, gap = v.size, 0.0, np.inf
         run = _Grouped(G, q, v, penalty) if penalty.grouped else _Single(G, q, v, penalty)
-        nested, stuck, before = not penalty.grouped and most > 60, 0, np.inf
+        nested, stuck, before = not penalty.grouped and most > _NESTED, 0, np.inf
         for turn in range(most):
             active = int(np.count_nonzero(v))
             if nested and turn and active > 1.5 * MANY and m > ROOM * active:
@@ -103,7 +116,7 @@ class ModelDescent:
         small = np.empty((some.size, some.size), dtype=G.dtype)
         gather(G, some, small)
         values, slopes = v[some], q[some]
-        gap = self.solve(small, slopes, values, penalty.part(some), target, most=60)
+        gap = self.solve(small, slopes, values, penalty.part(some), target, most=_NESTED)
         change = values - v[some]
         v[some] = values
         add_rows(G, some, change, v.size, q)

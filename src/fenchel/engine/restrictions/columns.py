@@ -160,7 +160,8 @@ class SparseColumns:
         self._take()
 
     def _take(self) -> None:
-        self.by_row = self.data.compact_rows(self.columns)
+        natural = self.count == self.data.p and np.array_equal(self.columns, np.arange(self.count))
+        self.by_row = self.data.arrays if natural and not self.data.by_column else self.data.compact_rows(self.columns)
         self.stored = int(self.by_row[2][-1])
         lengths = np.diff(self.by_row[2]).astype(float)
         self.pairs = 0.5 * float(lengths @ lengths)  # multiply-adds of a Gram matrix

@@ -14,7 +14,6 @@ from ...data import Rows
 from ..units import Index, Units, Vector
 from .columns import DenseColumns, SparseColumns, WholeDense
 
-FEWEST, FIRST, ROOT = 10, 40, 2.0  # units that a set begins with: twice the root of all, within 10 and 40
 MANY = 8.0  # candidates per unit of the set: so many say that the set should grow faster than by its support
 BUDGET = 1 << 28  # bytes of columns and Gram matrix, unless the data are larger; a larger set is left to others
 
@@ -73,23 +72,27 @@ class WorkingSet:
         return places
 
     def take_all(self, units: Units) -> None:
-        """Hold every unit, for one output and dense data."""
+        """Hold every unit, for one output."""
         self.whole = True
         self.chosen, self.coefs = np.arange(units.count), units.members
         self.where = [np.arange(self.size)]
         natural = np.array_equal(units.members, np.arange(self.size))
-        self.columns = [WholeDense(self.data, None if natural else units.members)]
+        if self.data.sparse:
+            self.columns = [SparseColumns(self.data)]
+            self.columns[0].add(units.members)
+        else:
+            self.columns = [WholeDense(self.data, None if natural else units.members)]
 
-    def candidates(self, scores: Vector, support: int, level: float) -> Index:
+    def candidates(self, scores: Vector, support: int, level: float, few: int) -> Index:
         """The units to add, by their scores (zero inside the set, and where a unit is surely zero).
 
         Above a `level` of 1 a unit pulls away from zero. Below it all of them join, which a sequential strong rule asks
-        for; otherwise as many as the support has, and at least a few.
+        for; otherwise as many as the support has, and at least a `few`.
         """
         found = np.flatnonzero(scores > level)
         if level < 1.0:
             return found
-        most = max(support, FEWEST, min(FIRST, int(ROOT * scores.size**0.5)))
+        most = max(support, few)
         if support >= 0.9 * self.chosen.size and found.size > MANY * self.chosen.size:
             most = max(most, 2 * support)
         if found.size > most:
