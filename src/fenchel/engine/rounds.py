@@ -42,6 +42,7 @@ STRONG = 1.3  # ratio of neighbouring alphas up to which the sequential strong r
 STAGE, STAGE_QUADRATIC = 3.0, 1.7  # ratio of the alphas on the way to a single one, if features are more than rows
 STAGE_GAP = 1e-2  # relative gap that is enough on the way
 SINGLE = 64  # columns from which the Gram matrix of all is made in single precision
+ROUNDING = 1e-14  # of the objective: what a gap is at least, when units are ruled out by it
 HASTE = 0.3  # of the price of a factor: what descent may cost before it along a path, where supports are foreseen
 
 
@@ -222,7 +223,7 @@ class _Fit:
             if idle > IDLE or not math.isfinite(point.f) or time.perf_counter() > goal.deadline:
                 return
             assert self.slope is not None
-            self._eliminate(units, gap)
+            self._eliminate(problem, units, proposal)
             self._reconsider(units, number)
             added = 0 if self.working.whole else self._choose(units, self.slope, first=number == 0 and not self.answers)
             if added < 0:
@@ -267,15 +268,23 @@ class _Fit:
 
     # -- which units ----------------------------------------------------------------------------------
 
-    def _eliminate(self, units: Units, gap: float) -> None:
+    def _eliminate(self, problem: Problem, units: Units, proposal: Proposal) -> None:
         """Units that are zero at every answer: their slope there differs by sqrt(2 L gap) |column| / sqrt(n) at most,
         because the dual objective is 1/(nL)-strongly concave (Gap Safe rules; Ndiaye et al., 2017)."""
-        point = self.point
-        if self.loss.smoothness is None or self.slope is None or not math.isfinite(gap):
+        point, made = self.point, proposal.certificate
+        assert made is not None and self.slope is not None
+        if self.loss.smoothness is None or not made.certified or units.unheld(self.slope).any():
+            return
+        share = units.scaling(self.slope)
+        slope, dual = share * self.slope, made.dual
+        if units.ridge.any() or dual <= problem._dual_at_zero:
+            # the proven bound may be that of another multiple of the slopes
+            dual = -problem.mean_conjugate(proposal.iterate.x, share) - units.conjugate(slope)
+        gap = max(proposal.primal - dual, ROUNDING * abs(proposal.primal))
+        if not math.isfinite(gap):
             return
         squares = np.tile(point.data.mean_squares, point.outputs)
         reach = math.sqrt(2 * point.smooth * gap * (float(point.weight.max()) if point.weight.size else 1.0))
-        slope = units.scaling(self.slope) * self.slope
         if units.alone:
             self.out |= np.abs(slope) + reach * np.sqrt(squares) < units.l1
         else:
@@ -374,10 +383,11 @@ class _Fit:
             taken = halved(point, working, local, v, new, g, push, centres, heights)
             refresh = taken < 1.0
             cuts += refresh
+            still = gap >= before and np.array_equal(new, v)
             v = new if taken == 1.0 else v + taken * (new - v)
             point.w[working.coefs] = v
             point.learn(taken)
-            if (exact and taken == 1.0) or cuts > 8 or (taken == 0.0 and (bare or fresh)):
+            if (exact and taken == 1.0) or still or cuts > 8 or (taken == 0.0 and (bare or fresh)):
                 break
             before = gap
 
