@@ -255,7 +255,7 @@ class _Fit:
         made = problem.certificate(iterate, fresh=False, primal=primal, enough=primal - goal.allowed(primal))
         passes, self.passes = self.passes, 0.0
         gap = made.gap if made.certified else point.gap(units, self.slope, point.w)
-        return Proposal(iterate, primal, passes, WorkingSets.name, made), gap
+        return Proposal(iterate, primal, passes, WorkingSets.name, made, exact=True), gap
 
     # -- which units ----------------------------------------------------------------------------------
 
@@ -263,7 +263,8 @@ class _Fit:
         """Units that are zero at every answer: their slope there differs by sqrt(2 L gap) |column| / sqrt(n) at most,
         because the dual objective is 1/(nL)-strongly concave (Gap Safe rules; Ndiaye et al., 2017)."""
         point = self.point
-        if self.loss.smoothness is None or self.slope is None or not math.isfinite(gap):
+        # with a quadratic the certificate may belong to another scaling of x than the slopes here
+        if self.loss.smoothness is None or self.slope is None or not math.isfinite(gap) or units.ridge.any():
             return
         squares = np.tile(point.data.mean_squares, point.outputs)
         reach = math.sqrt(2 * point.smooth * gap * (float(point.weight.max()) if point.weight.size else 1.0))
