@@ -180,13 +180,7 @@ def test_one_engine_for_a_whole_path(fake, problem):
     assert path.converged.all()
     (engine,) = fake.made
     assert engine.begun == [(list(alphas), 1e-7)]
-    assert engine.starts[0] is None
-    assert len(engine.starts) == 4
-    w = [problem.pack(coef) for coef in path.coefs]
-    np.testing.assert_allclose(engine.starts[1].w, w[0])  # one answer predicts itself, two a line
-    np.testing.assert_allclose(engine.starts[2].w, w[1] + 0.5 * (w[1] - w[0]), atol=1e-12)
-    cold = [fl.solve(problem.with_alpha(alpha), tol=1e-7, newton=False).primal for alpha in alphas]
-    np.testing.assert_allclose(path.primals, cold, rtol=1e-6)
+    assert engine.starts == [None] * 4  # an engine predicts for itself
 
 
 def test_folds_have_engines_of_their_own(fake, problem):

@@ -474,7 +474,7 @@ def test_folds_are_fits_of_the_training_rows():
 
 def test_folds_of_sparse_data_outputs_and_tasks():
     X, y, _ = cases.data(fl.Logistic(), n=60)
-    options = {"loss": "logistic", "penalty": fl.L1(), "n_alphas": 4, "cv": 3, "eps": 0.05}
+    options = {"loss": "logistic", "penalty": fl.L1(), "n_alphas": 4, "cv": 3, "eps": 0.05, "tol": 1e-9}
     dense, csr = (cross_validate_path(data, y, **options) for data in (X, sp.csr_array(X)))
     np.testing.assert_allclose(dense.scores, csr.scores, rtol=1e-4)
     for kind in ("outputs", "tasks"):

@@ -92,6 +92,13 @@ class Rows:
         """X v."""
         return self._product(vector, self.by_column)
 
+    def times_sparse(self, vector) -> np.ndarray:
+        """X v for a v that may be mostly zero, from dense data."""
+        some = np.flatnonzero(vector)
+        if self.by_column or 8 * some.size > self.p:
+            return self.times(vector)
+        return self._stored[0][:, some].astype(float, copy=False) @ vector[some]
+
     def transposed_times(self, vector) -> np.ndarray:
         """X'v."""
         return self._product(vector, not self.by_column)

@@ -192,6 +192,12 @@ class Problem:
             other.__dict__.pop(cached, None)
         return other
 
+    def shared(self, what: str, make: Callable[[], Any]) -> Any:
+        """What somebody derives from the data and the map alone, made once for all problems that share them."""
+        if what not in self._of_map:
+            self._of_map[what] = make()
+        return self._of_map[what]
+
     def remembered(self, what: str, make: Callable[[], Any]) -> Any:
         """What somebody derives from this very problem, made once."""
         store = self.__dict__.setdefault("_remembered", {})
@@ -510,6 +516,19 @@ class Problem:
 
         `zeroed` are coordinates that were just brought to zero, up to rounding.
         """
+        if self._renames:  # every feature stands in one place: there is one such y
+            y = -zx[self.feature_slots[self.map.indices]] / self.map.data
+        else:
+            y = self._balanced_by_penalty(x, y, zx)
+        if zeroed.size:
+            largest = (self._row_sums * np.linalg.norm(x)).max(initial=0.0)
+            y[zeroed[np.abs(y[zeroed]) <= _ROUNDING * largest]] = 0.0
+        bad = [first + b.bound_violations(y[first:last]) for b, first, last in self._parts()]
+        bad = np.concatenate(bad).astype(np.int64) if bad else _NONE
+        return y, np.union1d(bad, zeroed) if bad.size else bad
+
+    def _balanced_by_penalty(self, x, y, zx):
+        """The y closest to the given one with Z x + B y = 0."""
         # rounding is judged against what the sums are made of, which may cancel
         scale = self._row_sums * np.linalg.norm(x)
         left = (zx + self.adjoint @ y)[self.feature_slots]
@@ -519,14 +538,8 @@ class Problem:
                 y = y - self.map @ self.gram.solve(left)
                 left = (zx + self.adjoint @ y)[self.feature_slots]
             if np.all(np.abs(left) <= _ROUNDING * (scale + self._sums_of_sizes(y))):
-                break
-        else:
-            raise NoCertificate("the system B B' could not be solved to rounding")
-        small = zeroed[np.abs(y[zeroed]) <= _ROUNDING * scale.max(initial=0.0)]
-        y[small] = 0.0
-        bad = [first + b.bound_violations(y[first:last]) for b, first, last in self._parts()]
-        bad = np.concatenate(bad).astype(np.int64) if bad else _NONE
-        return y, np.union1d(bad, zeroed) if bad.size else bad
+                return y
+        raise NoCertificate("the system B B' could not be solved to rounding")
 
     @property
     def constraint_count(self) -> int:

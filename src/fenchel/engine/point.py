@@ -87,7 +87,7 @@ class Point:
         return self.f + units.value(self.w) + 0.5 * float(units.ridge @ np.square(self.w))
 
     def gap(self, units: Units, slope: Vector, v: Vector, columns: Index | None = None) -> float:
-        """The duality gap of coefficients v whose slopes are -`slope`, the loss's conjugate taken to second order.
+        """The duality gap of coefficients v whose slopes are -`slope`.
 
         `units` is their penalty. `columns` are their columns, where they are not all of them.
         """
@@ -95,8 +95,7 @@ class Point:
         own = units.value(v) + 0.5 * float(units.ridge @ np.square(v))
         own += units.conjugate(share * slope) - share * float(v @ slope)
         if share < 1.0:
-            bent = np.where(self.h > 0, self.h, self.smooth)
-            own = max(own, 0.0) + 0.5 * (1 - share) ** 2 * float(np.sum(np.square(self.x) / bent)) / self.n
+            own = max(own, 0.0) + self._shortened(share)
         unheld = units.unheld(slope)
         if unheld.any():
             squares = (
@@ -104,6 +103,21 @@ class Point:
             )
             own += 0.5 * float(np.sum(np.square(unheld) / np.maximum(squares * float(self.h.mean()), 1e-300)))
         return max(own, 0.0)
+
+    def _shortened(self, share: float) -> float:
+        """What the loss's conjugate costs at a share of the slopes: to second order, which is cheap, but for losses with
+        flat parts. There slopes at the ends of their domain cost as much as their rows are far from the other parts."""
+        if not self.floor:
+            bent = np.where(self.h > 0, self.h, self.smooth)
+            return 0.5 * (1 - share) ** 2 * float(np.sum(np.square(self.x) / bent)) / self.n
+        x, u, target, weight = self.x.ravel(), self.u.ravel(), self.target, self.weight
+        if weight.size:
+            some = weight > 0
+            x, u, target, weight = x[some], u[some], target[some], weight[some]
+            costs = weight * self.loss.conjugate(share * x / weight, target)
+        else:
+            costs = self.loss.conjugate(share * x, target)
+        return max(self.f + float(np.sum(costs - share * x * u)) / self.n, 0.0)
 
     def bend(self) -> Vector:
         """The curvature of the rows, with a floor where the loss has flat parts: steps stay bounded there."""

@@ -55,6 +55,8 @@ class Proposal:
         Who made it.
     certificate : Certificate, optional
         As the problem made it; the loop makes one where it is missing.
+    exact : bool
+        Whether the zeros and ties of the answer are exact in it already.
     """
 
     iterate: Iterate
@@ -62,6 +64,7 @@ class Proposal:
     passes: float
     by: str
     certificate: Certificate | None = None
+    exact: bool = False
 
 
 @dataclasses.dataclass(frozen=True)
@@ -132,7 +135,8 @@ class Engine(Protocol):
     def rounds(self, problem: Problem, start: Iterate | None, goal: Goal) -> Iterator[Proposal]:
         """Proposals for the problem at one alpha, each with its certificate as ``problem.certificate`` made it.
 
-        `start` is a neighbour's answer, or a prediction from several; None means from zero. The rounds end where the
+        `start` is the answer of a run that is continued, or of a neighbour; None means from zero, and along a path from
+        what the engine remembers. The rounds end where the
         engine gives up. The loop leaves them where an answer is good enough, or somebody wants to stop.
         """
         ...

@@ -264,7 +264,7 @@ class _Fit:
         made = problem.certificate(iterate, fresh=False, primal=primal, enough=primal - goal.allowed(primal))
         passes, self.passes = self.passes, 0.0
         gap = made.gap if made.certified else point.gap(units, self.slope, point.w)
-        return Proposal(iterate, primal, passes, WorkingSets.name, made), gap
+        return Proposal(iterate, primal, passes, WorkingSets.name, made, exact=True), gap
 
     # -- which units ----------------------------------------------------------------------------------
 

@@ -73,12 +73,12 @@ class SmallPath:
         w, x, passes = self.answers[problem.alpha]
         units = units_of(problem)
         assert isinstance(units, Units)
-        scores = problem.data.times(w[:-1]) + w[-1]
+        scores = problem.data.times_sparse(w[:-1]) + w[-1]
         zx = np.append(problem.data.transposed_times(x), x.sum() if problem.fit_intercept else 0.0)
         iterate = Iterate(w, x, dual_variables(problem, units, zx), zx, problem.map_slots @ w)
         primal = problem.primal_at(w, scores)
         made = problem.certificate(iterate, fresh=False, primal=primal)
-        return Proposal(iterate, primal, passes + 1.0, "compiled path", made)
+        return Proposal(iterate, primal, passes + 1.0, "compiled path", made, exact=True)
 
 
 def is_small(problem: Problem, alphas: Sequence[float]) -> bool:

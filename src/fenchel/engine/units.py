@@ -197,8 +197,14 @@ class Units:
 
 def units_of(problem: Problem) -> Units | str:
     """The units of a problem's penalty, or the reason why it does not fall into units; found once for a problem."""
-    found: Units | str = problem.remembered("units of the penalty", lambda: _units_of(problem))
-    return found
+
+    def make() -> Units | str:
+        # problems that differ in alpha alone share the map, and what follows from it
+        alpha, found = problem.shared("units of the penalty", lambda: (problem.alpha, _units_of(problem)))
+        return found if isinstance(found, str) or alpha == problem.alpha else found.times(problem.alpha / alpha)
+
+    units: Units | str = problem.remembered("units of the penalty", make)
+    return units
 
 
 def _units_of(problem: Problem) -> Units | str:
@@ -269,6 +275,8 @@ def dual_variables(problem: Problem, units: Units, zx: Vector) -> Vector:
     of zero hold, at the length to which the certificate will scale, and a quadratic or another bound takes the rest.
     """
     left = -zx[problem.feature_slots] / problem.n
+    if len(problem.blocks) == 1:
+        return np.asarray(problem.n * left[problem.map.indices] / problem.map.data)
     y = np.zeros(problem.d)
     parts: list[tuple[Any, slice, Index, Vector]] = []
     shared = np.zeros(left.size, dtype=np.int64)

@@ -88,9 +88,11 @@ def follow(
         run = _Run(at, settings, engines)
         if correction is not None:
             correction.move_to(at)
-        result = run.go(track.start(at, known), correction)
+        # an engine predicts for itself
+        start = Start(known=known, keep=False) if engines.engine is not None else track.start(at, known)
+        result = run.go(start, correction)
         end, known = run.end(), None
-        if run.method.continues and isinstance(end, Iterate):
+        if engines.engine is None and run.method.continues and isinstance(end, Iterate):
             track.add(alpha, end, run.rho)
         yield result
         if result.status is Status.INTERRUPTED:
@@ -462,7 +464,7 @@ class _Run:
 
     def _snap(self) -> None:
         """Prefer the answer whose zeros and ties are exact, if the proof still covers it."""
-        if self.state is None and self.proposal is None:
+        if self.state is None and (self.proposal is None or self.proposal.exact):
             return
         at = self.end()
         for snapped in self.problem.snaps(at.w, at.u):

@@ -49,7 +49,7 @@ class LaggedGram:
         if self.count:
             from ...kernels.units import gather
 
-            small = np.empty((places.size, places.size), dtype=self.dtype)
+            small: Any = np.empty((places.size, places.size), dtype=self.dtype)
             gather(self.matrix, places, small)
             self.matrix = small
             self.centres, self.ridge = self.centres[places], self.ridge[places]

@@ -32,7 +32,7 @@ class ColumnDescent:
         self.kernels, self.weight, self.ridge, self.inner = sparse_columns, weight, ridge, inner
         self.values, self.places, self.ends = columns.by_column
         self.pairs, self.prices = columns.pairs, inner.prices
-        self.rows, self.passes = weight.size, 0
+        self.rows, self.passes = weight.size, 0.0
         self.height = max(float(weight.sum()), 1e-300)
         self.total = self.height if intercept else 0.0
         self.centres = np.zeros(ridge.size)
@@ -61,7 +61,8 @@ class ColumnDescent:
                  rest, sums)  # fmt: skip
 
         def visit(active: bool, moving: bool) -> float:
-            self.passes += 1
+            if not moving:
+                self.passes += 1
             if penalty.grouped:
                 groups = penalty.start, penalty.norm, space
                 return float(self.kernels.descend_group_columns(*columns, bends, *model, active, moving, *groups))
@@ -71,12 +72,14 @@ class ColumnDescent:
         for turn in range(_PASSES):
             active = turn % 4 != 0
             left = visit(active, True)
+            support = penalty.support(v)
+            entries = float((self.ends[support + 1] - self.ends[support]).sum())
+            read = entries if active else float(self.values.size)
+            self.passes += read / max(self.values.size, 1)
+            spent += 1.3 * self.prices.csc_pass * read
             # what a pass sees while it moves is too small where its first columns do the work of all
             if not active and left <= target and visit(False, False) <= target:
                 break
-            support = penalty.support(v)
-            entries = float((self.ends[support + 1] - self.ends[support]).sum())
-            spent += 1.3 * self.prices.csc_pass * (entries if active else self.values.size)
             if active or turn < _LEAST or not support.size or spent < self._price(support.size, entries):
                 continue
             self._on_support(support, slope, start, v, penalty, rest, sums, max(0.3 * left, 0.5 * target))
