@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 ROUNDS = 100  # at the most for one alpha; more mean that something else should be tried
 IDLE = 12  # rounds in a row that do not shrink the gap by a third, after which an engine gives up
 STEPS = 60  # at the most on one working set
+SLOW = 8  # steps in a row that do not shrink the gap by a third, after which a round ends
 SHARE = 0.2  # of the allowed gap: how accurate the answer on a working set is made; larger: more rounds
 ROUGH, ROUGH_QUADRATIC = (
     0.1,
@@ -349,7 +350,7 @@ class _Fit:
         v, columns = point.w[working.coefs], working.coefs % point.p
         share = working.size / max(point.w.size, 1)
         bare = self.choices.without_gram(working, int(np.count_nonzero(point.w)))
-        before, fresh, refresh, cuts = np.inf, False, False, 0
+        before, fresh, refresh, cuts, slow, least = np.inf, False, False, 0, 0, np.inf
         for step in range(STEPS):
             if step == 0 and self.looked is point.x and self.slope is not None:
                 g, push = -self.slope[working.coefs], point.push()
@@ -360,6 +361,9 @@ class _Fit:
             loose = 0.5 * float(np.sum(np.square(push) / np.maximum(point.h.mean(axis=1), 1e-300)))
             gap = point.gap(local, -g, v, columns) + loose
             if step and (gap <= limit or time.perf_counter() > goal.deadline):
+                break
+            slow, least = (0, gap) if gap < 0.7 * least else (slow + 1, least)
+            if slow > SLOW:
                 break
             if step and not refresh:
                 self._judge_accuracy(gap, before)
