@@ -486,7 +486,6 @@ class _Run:
         elif self.proposal is not None:
             at = self.proposal.iterate
             own = {key: value.copy() for key, value in vars(at).items() if value is not None and key != "scores"}
-            own |= {"rng": self.rng.bit_generator.state}
         return own | self.progress.as_dict() | {"problem": self.problem.fingerprint}
 
 
