@@ -30,10 +30,16 @@ class Point:
         self.weight = np.tile(problem.weight, self.outputs) if problem.weight.size else np.zeros(0)
         self.smooth = float(self.loss.smoothness or 1.0)
         self.w, self.b = np.zeros(self.outputs * self.p), np.zeros(self.outputs)
-        self.floor = 0.0
         self.move(np.zeros((self.outputs, self.n)))
-        if not self.loss.quadratic and np.any(self.h == 0):
-            self.floor = FLAT
+        self.floor = FLAT if self._flat else 0.0
+
+    @property
+    def _flat(self) -> bool:
+        """Whether rows that count have no curvature here."""
+        if self.loss.quadratic:
+            return False
+        flat = self.h.ravel() == 0
+        return bool(np.any(flat & (self.weight > 0)) if self.weight.size else np.any(flat))
 
     def look(self, u: Vector) -> tuple[float, Vector, Vector]:
         """The mean loss, slopes and curvatures at these scores."""
@@ -81,7 +87,7 @@ class Point:
         return self.f + units.value(self.w) + 0.5 * float(units.ridge @ np.square(self.w))
 
     def gap(self, units: Units, slope: Vector, v: Vector, columns: Index | None = None) -> float:
-        """The duality gap of coefficients v whose slopes are -`slope`, the loss's conjugate taken to second order.
+        """The duality gap of coefficients v whose slopes are -`slope`.
 
         `units` is their penalty. `columns` are their columns, where they are not all of them.
         """
@@ -89,8 +95,7 @@ class Point:
         own = units.value(v) + 0.5 * float(units.ridge @ np.square(v))
         own += units.conjugate(share * slope) - share * float(v @ slope)
         if share < 1.0:
-            bent = np.where(self.h > 0, self.h, self.smooth)
-            own = max(own, 0.0) + 0.5 * (1 - share) ** 2 * float(np.sum(np.square(self.x) / bent)) / self.n
+            own = max(own, 0.0) + self._shortened(share)
         unheld = units.unheld(slope)
         if unheld.any():
             squares = (
@@ -98,6 +103,21 @@ class Point:
             )
             own += 0.5 * float(np.sum(np.square(unheld) / np.maximum(squares * float(self.h.mean()), 1e-300)))
         return max(own, 0.0)
+
+    def _shortened(self, share: float) -> float:
+        """What the loss's conjugate costs at a share of the slopes: to second order, which is cheap, but for losses with
+        flat parts. There slopes at the ends of their domain cost as much as their rows are far from the other parts."""
+        if not self.floor:
+            bent = np.where(self.h > 0, self.h, self.smooth)
+            return 0.5 * (1 - share) ** 2 * float(np.sum(np.square(self.x) / bent)) / self.n
+        x, u, target, weight = self.x.ravel(), self.u.ravel(), self.target, self.weight
+        if weight.size:
+            some = weight > 0
+            x, u, target, weight = x[some], u[some], target[some], weight[some]
+            costs = weight * self.loss.conjugate(share * x / weight, target)
+        else:
+            costs = self.loss.conjugate(share * x, target)
+        return max(self.f + float(np.sum(costs - share * x * u)) / self.n, 0.0)
 
     def bend(self) -> Vector:
         """The curvature of the rows, with a floor where the loss has flat parts: steps stay bounded there."""
@@ -108,6 +128,6 @@ class Point:
 
     def learn(self, taken: float) -> None:
         """Where the loss has flat parts: a shortened step asks for a more careful model, a whole one for less of it."""
-        if self.floor:
+        if self.floor or self._flat:
             careful = min(1.0, max(10 * self.floor, CAREFUL))
             self.floor = max(0.3 * self.floor, CARELESS) if taken == 1.0 else careful

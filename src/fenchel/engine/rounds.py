@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 ROUNDS = 100  # at the most for one alpha; more mean that something else should be tried
 IDLE = 12  # rounds in a row that do not shrink the gap by a third, after which an engine gives up
 STEPS = 60  # at the most on one working set
+SLOW = 8  # steps in a row that do not shrink the gap by a third, after which a round ends
 SHARE = 0.2  # of the allowed gap: how accurate the answer on a working set is made; larger: more rounds
 ROUGH, ROUGH_QUADRATIC = (
     0.1,
@@ -42,6 +43,7 @@ STRONG = 1.3  # ratio of neighbouring alphas up to which the sequential strong r
 STAGE, STAGE_QUADRATIC = 3.0, 1.7  # ratio of the alphas on the way to a single one, if features are more than rows
 STAGE_GAP = 1e-2  # relative gap that is enough on the way
 SINGLE = 64  # columns from which the Gram matrix of all is made in single precision
+ROUNDING = 1e-14  # of the objective: what a gap is at least, when units are ruled out by it
 HASTE = 0.3  # of the price of a factor: what descent may cost before it along a path, where supports are foreseen
 
 
@@ -68,7 +70,11 @@ class WorkingSets:
         if problem.layout[2].size:
             return "tasks have coefficients of their own"
         units = units_of(problem)
-        return units if isinstance(units, str) else None
+        if isinstance(units, str):
+            return units
+        if np.count_nonzero(units.always) > problem.vectors * problem.n:
+            return "the features that count whatever the others do are more than the rows"
+        return None
 
     def begin(self, problem: Problem, alphas: Sequence[float], tol: float) -> None:
         """A falling sequence of alphas on the same data begins."""
@@ -108,6 +114,7 @@ class _Fit:
         self.working = WorkingSet(problem.data, self.point.outputs)
         self.gram = self._new_gram(np.float64)
         self.passes = 0.0  # over the data, since the last proposal
+        self.care = 1.0  # of the usual accuracy: that of models
         self.alpha: float | None = None  # the last one
         self.answers: list[_Answer] = []  # the last two before it
         self.slope: Vector | None = None  # -X'x/n at the last look at all features
@@ -206,7 +213,7 @@ class _Fit:
 
     def _final(self, problem: Problem, units: Units, goal: Goal) -> Iterator[Proposal]:
         """Rounds at the goal itself; a proposal after every look at all features."""
-        best, idle, point = np.inf, 0, self.point
+        best, last, idle, point = np.inf, np.inf, 0, self.point
         if self.several and self.answers:
             self._try_strong(problem, units, goal)
         for number in range(ROUNDS):
@@ -217,12 +224,15 @@ class _Fit:
             if idle > IDLE or not math.isfinite(point.f) or time.perf_counter() > goal.deadline:
                 return
             assert self.slope is not None
-            self._eliminate(units, gap)
+            self._eliminate(problem, units, proposal)
             self._reconsider(units, number)
             added = 0 if self.working.whole else self._choose(units, self.slope, first=number == 0 and not self.answers)
             if added < 0:
                 return
             closed = self.working.whole or self._closed()
+            if not added and self.quadratic:  # one step is a round
+                self._judge_accuracy(gap, last)
+            last = gap
             aim = SHARE * goal.allowed(proposal.primal)
             settled = closed or added < 0.03 * self.working.size
             self._solve(units, aim if closed else max(aim, self.rate * gap), goal, aim if settled else None)
@@ -259,16 +269,23 @@ class _Fit:
 
     # -- which units ----------------------------------------------------------------------------------
 
-    def _eliminate(self, units: Units, gap: float) -> None:
+    def _eliminate(self, problem: Problem, units: Units, proposal: Proposal) -> None:
         """Units that are zero at every answer: their slope there differs by sqrt(2 L gap) |column| / sqrt(n) at most,
         because the dual objective is 1/(nL)-strongly concave (Gap Safe rules; Ndiaye et al., 2017)."""
-        point = self.point
-        # with a quadratic the certificate may belong to another scaling of x than the slopes here
-        if self.loss.smoothness is None or self.slope is None or not math.isfinite(gap) or units.ridge.any():
+        point, made = self.point, proposal.certificate
+        assert made is not None and self.slope is not None
+        if self.loss.smoothness is None or not made.certified or units.unheld(self.slope).any():
+            return
+        share = units.scaling(self.slope)
+        slope, dual = share * self.slope, made.dual
+        if units.ridge.any() or dual <= problem._dual_at_zero:
+            # the proven bound may be that of another multiple of the slopes
+            dual = -problem.mean_conjugate(proposal.iterate.x, share) - units.conjugate(slope)
+        gap = max(proposal.primal - dual, ROUNDING * abs(proposal.primal))
+        if not math.isfinite(gap):
             return
         squares = np.tile(point.data.mean_squares, point.outputs)
         reach = math.sqrt(2 * point.smooth * gap * (float(point.weight.max()) if point.weight.size else 1.0))
-        slope = units.scaling(self.slope) * self.slope
         if units.alone:
             self.out |= np.abs(slope) + reach * np.sqrt(squares) < units.l1
         else:
@@ -333,7 +350,7 @@ class _Fit:
         v, columns = point.w[working.coefs], working.coefs % point.p
         share = working.size / max(point.w.size, 1)
         bare = self.choices.without_gram(working, int(np.count_nonzero(point.w)))
-        before, fresh, refresh, cuts = np.inf, False, False, 0
+        before, fresh, refresh, cuts, slow, least = np.inf, False, False, 0, 0, np.inf
         for step in range(STEPS):
             if step == 0 and self.looked is point.x and self.slope is not None:
                 g, push = -self.slope[working.coefs], point.push()
@@ -345,6 +362,11 @@ class _Fit:
             gap = point.gap(local, -g, v, columns) + loose
             if step and (gap <= limit or time.perf_counter() > goal.deadline):
                 break
+            slow, least = (0, gap) if gap < 0.7 * least else (slow + 1, least)
+            if slow > SLOW:
+                break
+            if step and not refresh:
+                self._judge_accuracy(gap, before)
             if bare:
                 weight = point.bend()[0] / point.n
                 model = ColumnDescent(working.columns[0], weight, local.ridge, point.intercept, self.inner)
@@ -365,18 +387,27 @@ class _Fit:
             taken = halved(point, working, local, v, new, g, push, centres, heights)
             refresh = taken < 1.0
             cuts += refresh
+            still = gap >= before and np.array_equal(new, v)
             v = new if taken == 1.0 else v + taken * (new - v)
             point.w[working.coefs] = v
             point.learn(taken)
-            if (exact and taken == 1.0) or cuts > 8 or (taken == 0.0 and (bare or fresh)):
+            if (exact and taken == 1.0) or still or cuts > 8 or (taken == 0.0 and (bare or fresh)):
                 break
             before = gap
 
     def _accuracy(self, limit: float, gap: float, exact: bool) -> float:
         """How accurately a model is solved: no more than the model itself is."""
         if exact:
-            return 0.5 * limit
-        return max(0.3 * limit, (1e-3 if self.quadratic else 0.05) * gap)
+            return self.care * 0.5 * limit
+        return self.care * max(0.3 * limit, (1e-3 if self.quadratic else 0.05) * gap)
+
+    def _judge_accuracy(self, gap: float, before: float) -> None:
+        """Whole steps that gain nothing were too short: a model's own estimate of its gap can be far too small, where
+        columns of one group have very different sizes for instance."""
+        if gap > 0.9 * before:
+            self.care = max(0.01 * self.care, 1e-12)
+        elif gap < 0.3 * before:
+            self.care = min(10 * self.care, 1.0)
 
     def _make_model(self, local: Units, limit: float, gap: float, before: float, fresh: bool, refresh: bool,
                     aim: float | None, v: Vector) -> bool:  # fmt: skip

@@ -18,6 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 if TYPE_CHECKING:
+    from ..penalties import UnitForm
     from ..problem import Problem
 
 Vector = npt.NDArray[np.float64]
@@ -111,6 +112,11 @@ class Units:
             pull = self._pull(slope)[first]
             single = np.where(pull > 0, pull / self.l1[first], 0.0)
             return np.where(self.norm > 0, self.sizes(self.beyond(slope)) / self.norm, single)
+
+    @property
+    def always(self) -> npt.NDArray[np.bool_]:
+        """Coefficients that nothing holds at zero."""
+        return ~self._weighed & np.isinf(self.lower) & np.isinf(self.upper)
 
     @functools.cached_property
     def _bounded(self) -> bool:
@@ -267,13 +273,12 @@ def _assembled(l1: Vector, ridge: Vector, lower: Vector, upper: Vector, group: I
 def dual_variables(problem: Problem, units: Units, zx: Vector) -> Vector:
     """y with Z x + B y = 0, split between the blocks so that as long a part of it as possible is feasible.
 
-    `zx` is Z x on all slots. A coefficient that one block weighs and another one groups gives the first what its weight
-    holds, at the length to which the certificate will scale.
+    `zx` is Z x on all slots. Where several blocks look at a coefficient, each takes what its weights, norms and bounds
+    of zero hold, at the length to which the certificate will scale, and a quadratic or another bound takes the rest.
     """
     left = -zx[problem.feature_slots] / problem.n
     if len(problem.blocks) == 1:
         return np.asarray(problem.n * left[problem.map.indices] / problem.map.data)
-    share = units.scaling(left)
     y = np.zeros(problem.d)
     parts: list[tuple[Any, slice, Index, Vector]] = []
     shared = np.zeros(left.size, dtype=np.int64)
@@ -282,16 +287,50 @@ def dual_variables(problem: Problem, units: Units, zx: Vector) -> Vector:
         feature = problem.map.indices[rows].astype(np.int64)
         shared[feature] += 1
         parts.append((block, slice(first, last), feature, problem.map.data[rows]))
-    # blocks that weigh single coefficients take their share first, groups what is left
-    parts.sort(key=lambda part: part[0].function.unit_form(part[0].d).labels is not None)
-    for block, place, feature, entry in parts:
-        take = left[feature].copy()
-        some = shared[feature] > 1
-        if some.any():
-            form = block.function.unit_form(block.d)
-            most = block.scale * np.abs(entry) * form.weights / max(share, 1e-300)
-            take[some] = np.clip(take, -most, most)[some]
-        y[place] = problem.n * take / entry
-        left[feature] -= take
-        shared[feature] -= 1
+    several = bool(np.any(shared > 1))
+    length = 1.0 / max(units.scaling(left), 1e-300) if several else 1.0
+    # blocks of single coefficients take what they hold first, groups of what is left
+    for block, place, feature, entry in sorted(parts, key=lambda part: _form(part[0]).labels is not None):
+        slope = left[feature] / entry
+        if several:
+            held = _held_by(_form(block), slope, length * block.scale, units.ridge[feature] > 0)
+            slope = np.where(shared[feature] > 1, held, slope)
+        y[place] = problem.n * slope
+        left[feature] -= slope * entry
+    if several:
+        left[shared < 2] = 0.0
+        for block, place, feature, entry in sorted(parts, key=lambda part: _reluctance(part[0])):
+            slope, form = left[feature] / entry, _form(block)
+            if block.ridge == 0 and form.labels is None and not np.any(form.weights):
+                # mere bounds hold a slope on their own side alone
+                slope = np.where(np.isfinite(np.where(slope > 0, form.upper, form.lower)), slope, 0.0)
+            y[place] += problem.n * slope
+            left[feature] -= slope * entry
     return y
+
+
+def _form(block: Any) -> UnitForm:
+    form: UnitForm = block.function.unit_form(block.d)
+    return form
+
+
+def _held_by(form: UnitForm, slope: Vector, length: float, bent: npt.NDArray[np.bool_]) -> Vector:
+    """What a block holds of the slopes for nothing; what is beyond the norm of a group stays with it unless a quadratic
+    of another block takes it (`bent`)."""
+    if form.labels is None or form.norms is None:
+        most = length * form.weights
+        low, high = np.where(form.lower == 0, -np.inf, -most), np.where(form.upper == 0, np.inf, most)
+        return np.asarray(np.clip(slope, low, high))
+    size = np.sqrt(np.bincount(form.labels, slope**2, minlength=form.norms.size))
+    share = np.minimum(1.0, length * form.norms / np.maximum(size, 1e-300))
+    return np.where(bent, share[form.labels] * slope, slope)
+
+
+def _reluctance(block: Any) -> int:
+    """A quadratic holds any slope, at a price, and so does a bound; others are the last to be asked."""
+    form = _form(block)
+    if block.ridge > 0:
+        return 0
+    if np.isfinite(form.lower).any() or np.isfinite(form.upper).any():
+        return 1
+    return 2 if form.labels is not None else 3

@@ -114,13 +114,14 @@ def block_bends(values, places, ends, weight, ridge, centre, total, units, space
 
 @njit(cache=True, **KERNEL)
 def descend_columns(values, places, ends, weight, bend, slope, ridge, centre, total, start, v, l1, lower, upper, rest,
-                    sums, active):  # fmt: skip
+                    sums, active, moving):  # fmt: skip
     """One pass of coordinate descent on the model of ``units.py`` whose curvature is not made: it is the columns'
     X'diag(weight)X + diag(ridge) - centre centre'/total (no last term where total is zero).
 
     `slope` is the gradient at `start`. `rest` is diag(weight) X (v - start), and sums[0] is centre'(v - start); both
-    are kept up to date. `active` says to visit only what is not zero. Returns an estimate of the model's gap before the
-    pass, as in :func:`fenchel.kernels.units.model_gap`.
+    are kept up to date. `active` says to visit only what is not zero. Returns an estimate of the model's gap, as in
+    :func:`fenchel.kernels.units.model_gap`: of the pass as a whole, which looks smaller than it is where the first
+    coordinates do the work of all, or of v itself where nothing is `moving`.
     """
     loose, size, ratio, single = 0.0, 0.0, 1.0, 0.0
     for j in range(v.size):
@@ -135,13 +136,17 @@ def descend_columns(values, places, ends, weight, bend, slope, ridge, centre, to
             q -= centre[j] * sums[0] / total
         own = l1[j] * abs(old)
         size += own
-        if l1[j] > 0.0:
+        over = abs(q) - l1[j]
+        end = upper[j] if q < 0.0 else -lower[j]
+        if over > 0.0 and end < np.inf:
+            loose += own + old * q + end * over
+        elif l1[j] > 0.0:
             loose += own + old * q
-            over = abs(q) - l1[j]
-            outward = upper[j] == np.inf if q < 0.0 else lower[j] == -np.inf
-            if over > 0.0 and outward:
+            if over > 0.0:
                 ratio = max(ratio, abs(q) / l1[j])
                 single = max(single, 0.5 * over * over / bend[j])
+        elif ridge[j] > 0.0:
+            loose += 0.5 * q * q / ridge[j]
         goal = old * bend[j] - q
         new = 0.0
         if goal > l1[j]:
@@ -150,9 +155,9 @@ def descend_columns(values, places, ends, weight, bend, slope, ridge, centre, to
             new = (goal + l1[j]) / bend[j]
         new = min(max(new, lower[j]), upper[j])
         step = new - old
-        if step != 0.0:
-            if l1[j] == 0.0:
-                loose += 0.5 * bend[j] * step * step
+        if l1[j] == 0.0 and ridge[j] == 0.0 and end == np.inf:
+            loose += 0.5 * bend[j] * step * step
+        if moving and step != 0.0:
             v[j] = new
             for k in range(first, last):
                 i = np.uint32(places[k])
@@ -163,7 +168,7 @@ def descend_columns(values, places, ends, weight, bend, slope, ridge, centre, to
 
 @njit(cache=True, **KERNEL)
 def descend_group_columns(values, places, ends, weight, bend, slope, ridge, centre, total, start, v, l1, lower, upper,
-                          rest, sums, active, units, norm, space):  # fmt: skip
+                          rest, sums, active, moving, units, norm, space):  # fmt: skip
     """The same for groups: unit k is units[k] to units[k + 1], and bend[k] bounds the curvature of its block."""
     loose, size, ratio, single = 0.0, 0.0, 1.0, 0.0
     for k in range(norm.size):
@@ -188,11 +193,17 @@ def descend_group_columns(values, places, ends, weight, bend, slope, ridge, cent
             new = min(max(new, lower[j]), upper[j])
             space[j] = new
             after += new * new
-            over += max(abs(q) - l1[j], 0.0) ** 2
+            beyond, end = max(abs(q) - l1[j], 0.0), upper[j] if q < 0.0 else -lower[j]
+            if end < np.inf:
+                loose += end * beyond
+            else:
+                over += beyond * beyond
         after, over = np.sqrt(after), np.sqrt(over)
         if over > norm[k]:
             ratio = max(ratio, over / norm[k]) if norm[k] > 0.0 else ratio
             single = max(single, 0.5 * (over - norm[k]) ** 2 / bend[k])
+        if not moving:
+            continue
         keep = 1.0 if norm[k] == 0.0 else max(0.0, 1.0 - norm[k] / (bend[k] * after)) if after > 0.0 else 0.0
         for j in range(units[k], units[k + 1]):
             step = keep * space[j] - v[j]

@@ -43,9 +43,10 @@ def descend_groups(G, m, q, v, l1, lower, upper, start, norm, bend, space, passe
                 goal = v[j] - q[j] / bend[k]
                 cut = l1[j] / bend[k]
                 new = goal - cut if goal > cut else goal + cut if goal < -cut else 0.0
-                new = min(max(new, lower[j]), upper[j])
-                space[j] = new
-                size += new * new
+                space[j] = min(max(new, lower[j]), upper[j])
+            # sums in a loop that writes nothing: otherwise their order depends on where in memory the arrays are
+            for j in range(first, last):
+                size += space[j] * space[j]
                 before += v[j] * v[j]
             if size == 0.0 and before == 0.0:
                 continue

@@ -59,20 +59,26 @@ class ColumnDescent:
         columns, bends = (self.values, self.places, self.ends, self.weight), self._bends(penalty)
         model = (slope, self.ridge, self.centres, self.total, start, v, penalty.l1, penalty.lower, penalty.upper,
                  rest, sums)  # fmt: skip
+
+        def visit(active: bool, moving: bool) -> float:
+            if not moving:
+                self.passes += 1
+            if penalty.grouped:
+                groups = penalty.start, penalty.norm, space
+                return float(self.kernels.descend_group_columns(*columns, bends, *model, active, moving, *groups))
+            return float(self.kernels.descend_columns(*columns, bends, *model, active, moving))
+
         spent = 0.0
         for turn in range(_PASSES):
             active = turn % 4 != 0
-            if penalty.grouped:
-                groups = penalty.start, penalty.norm, space
-                left = self.kernels.descend_group_columns(*columns, bends, *model, active, *groups)
-            else:
-                left = self.kernels.descend_columns(*columns, bends, *model, active)
+            left = visit(active, True)
             support = penalty.support(v)
             entries = float((self.ends[support + 1] - self.ends[support]).sum())
             read = entries if active else float(self.values.size)
             self.passes += read / max(self.values.size, 1)
             spent += 1.3 * self.prices.csc_pass * read
-            if not active and left <= target:
+            # what a pass sees while it moves is too small where its first columns do the work of all
+            if not active and left <= target and visit(False, False) <= target:
                 break
             if active or turn < _LEAST or not support.size or spent < self._price(support.size, entries):
                 continue

@@ -195,10 +195,14 @@ class SparseColumns:
     def gram(self, weight: Vector | None, means: Vector | None, first: int, out: Any, single: bool) -> None:
         from ...kernels.sparse_columns import gram
 
-        weights = np.ones(self.data.n) if weight is None else weight
-        gram(*self.by_row, weights, out, self.count)
+        weights, count = np.ones(self.data.n) if weight is None else weight, self.count
+        made = np.empty((count, count), dtype=out.dtype) if first else out
+        gram(*self.by_row, weights, made, count)  # of all columns: taking out the new ones would cost as much
         if means is not None:
-            out[: self.count, : self.count] -= float(weights.sum()) * np.outer(means, means)
+            made[:count, :count] -= float(weights.sum()) * np.outer(means, means)
+        if first:
+            out[first:count, :count] = made[first:]
+            out[:first, first:count] = made[:first, first:]
 
     def centre(self, weight: Vector | None, first: int) -> Vector:
         return self.slopes(np.ones(self.data.n) if weight is None else weight)[first:]
