@@ -18,8 +18,8 @@ def lower_gram(
     """The lower triangle of the sum of weights_i rows_i rows_i', zeros above it; added to `out` if that is given, with
     this sign.
 
-    With `less` that is taken from every row first. Rows of any dtype, weights that are not negative; `out` is in Fortran's order, and its dtype is the one that is
-    computed with.
+    With `less` that is taken from every row first. Rows of any dtype, weights that are not negative; `out` is in
+    Fortran's order, and its dtype is the one that is computed with.
     """
     n, k = rows.shape
     out = np.zeros((k, k), order="F") if out is None else out

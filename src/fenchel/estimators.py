@@ -30,7 +30,8 @@ class _Classifies(ClassifierMixin):
         ----------
         X : array, sparse matrix or data frame (n, p)
             float32 is kept as it is. Dense data is copied where neither rows nor columns are contiguous, or where a
-            column lies far from zero (more than ten standard deviations) and there is an intercept: the copy is centred.
+            column lies far from zero (more than ten standard deviations) and there is an intercept: the copy is then
+            centred.
         y : vector of n labels
         sample_weight : vector of n weights, optional
         task : vector of n task names or numbers, optional
@@ -85,7 +86,8 @@ class _Regresses(RegressorMixin):
         ----------
         X : array, sparse matrix or data frame (n, p)
             float32 is kept as it is. Dense data is copied where neither rows nor columns are contiguous, or where a
-            column lies far from zero (more than ten standard deviations) and there is an intercept: the copy is centred.
+            column lies far from zero (more than ten standard deviations) and there is an intercept: the copy is then
+            centred.
         y : vector of n targets, or (n, outputs)
         sample_weight : vector of n weights, optional
         task : vector of n task names or numbers, optional
