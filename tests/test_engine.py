@@ -181,6 +181,8 @@ def test_one_engine_for_a_whole_path(fake, problem):
     (engine,) = fake.made
     assert engine.begun == [(list(alphas), 1e-7)]
     assert engine.starts == [None] * 4  # an engine predicts for itself
+    cold = [fl.solve(problem.with_alpha(alpha), tol=1e-7, newton=False).primal for alpha in alphas]
+    np.testing.assert_allclose(path.primals, cold, rtol=1e-6)
 
 
 def test_folds_have_engines_of_their_own(fake, problem):

@@ -124,7 +124,7 @@ class Structured(CallbackSupportMixin, BaseEstimator):
     def _scores(self, X, task):
         """X coef + intercept: (n,) for one output or with tasks, otherwise (n, outputs)."""
         check_is_fitted(self)
-        X = validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=False)
+        X = validate_data(self, X, accept_sparse=["csr", "csc"], dtype=[np.float64, np.float32], reset=False)
         if hasattr(self, "tasks_"):
             if task is None:
                 raise ValueError(f"{type(self).__name__} was fitted with tasks; give the task of every row")

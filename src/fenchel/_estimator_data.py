@@ -87,6 +87,13 @@ def encode_tasks(task, n, known=None):
     return known, place
 
 
+def contiguous(X):
+    """X as it is where its rows or its columns are stored one after another, otherwise a copy."""
+    if isinstance(X, np.ndarray) and not (X.flags.c_contiguous or X.flags.f_contiguous):
+        return np.ascontiguousarray(X)
+    return X
+
+
 # -- columns far from zero ---------------------------------------------------------------------------
 
 _FAR = 10.0  # standard deviations between a column's mean and zero

@@ -8,13 +8,18 @@ from scipy.linalg.blas import dsyrk, ssyrk
 _ENTRIES = 1 << 17  # numbers weighted at a time: they stay in the cache for the product
 
 
-def lower_gram(rows: np.ndarray, weights: np.ndarray, out: np.ndarray | None = None, sign: float = 1.0,
-               less: np.ndarray | None = None) -> np.ndarray:  # fmt: skip
+def lower_gram(
+    rows: np.ndarray,
+    weights: np.ndarray,
+    out: np.ndarray | None = None,
+    sign: float = 1.0,
+    less: np.ndarray | None = None,
+) -> np.ndarray:
     """The lower triangle of the sum of weights_i rows_i rows_i', zeros above it; added to `out` if that is given, with
     this sign.
 
-    With `less` that is taken from every row first. Rows of any dtype, weights that are not negative; `out` is in Fortran's order, and its dtype is the one that is
-    computed with.
+    With `less` that is taken from every row first. Rows of any dtype, weights that are not negative; `out` is in
+    Fortran's order, and its dtype is the one that is computed with.
     """
     n, k = rows.shape
     out = np.zeros((k, k), order="F") if out is None else out

@@ -49,10 +49,7 @@ class Rows:
             raise ValueError(f"X has shape {X.shape}: there are no features to learn from")
         self.sparse = sp.issparse(X)
         self.by_column = X.format == "csc" if self.sparse else not X.flags.c_contiguous
-        if self.sparse:
-            parts = (X.data, X.indices, X.indptr)
-        else:
-            parts = (X.T if self.by_column else X,)
+        parts = (X.data, X.indices, X.indptr) if self.sparse else (X.T if self.by_column else X,)
         self._stored = tuple(_read_only(a) for a in parts)
         self.dtype = self._stored[0].dtype
         self.mean_squares = self._mean_squares()
@@ -281,8 +278,8 @@ def _as_matrix(X):
             return np.ascontiguousarray(X, dtype=float)
         if not (X.flags.c_contiguous or X.flags.f_contiguous):
             raise ValueError(
-                f"X is neither C- nor Fortran-contiguous (strides {X.strides}); rows or columns must be stored one after "
-                "another. Pass np.ascontiguousarray(X) (a copy)"
+                f"X is neither C- nor Fortran-contiguous (strides {X.strides}); its rows or its columns must be stored "
+                "one after another. Pass np.ascontiguousarray(X) (a copy)"
             )
         return X
     from sklearn.utils.validation import check_array

@@ -14,7 +14,7 @@ from . import _estimator_data as helpers
 from ._estimator_base import CrossValidated, OneAlpha, with_callbacks
 from .losses import Poisson
 
-_ACCEPTED = {"accept_sparse": "csr", "dtype": [np.float64, np.float32], "order": "C"}
+_ACCEPTED = {"accept_sparse": ["csr", "csc"], "dtype": [np.float64, np.float32]}
 
 
 class _Classifies(ClassifierMixin):
@@ -29,8 +29,9 @@ class _Classifies(ClassifierMixin):
         Parameters
         ----------
         X : array, sparse matrix or data frame (n, p)
-            float32 is kept as it is. Dense data is copied where it is not C-ordered, or where a column lies far from
-            zero (more than ten standard deviations) and there is an intercept: the copy is centred.
+            float32 is kept as it is. Dense data is copied where neither rows nor columns are contiguous, or where a
+            column lies far from zero (more than ten standard deviations) and there is an intercept: the copy is then
+            centred.
         y : vector of n labels
         sample_weight : vector of n weights, optional
         task : vector of n task names or numbers, optional
@@ -41,6 +42,7 @@ class _Classifies(ClassifierMixin):
         self
         """
         X, y = validate_data(self, X, y, **_ACCEPTED)
+        X = helpers.contiguous(X)
         check_classification_targets(y)
         weight = helpers.row_weights(sample_weight, self.class_weight, y, X)
         self.classes_, target = helpers.encode_classes(y, weight)
@@ -83,8 +85,9 @@ class _Regresses(RegressorMixin):
         Parameters
         ----------
         X : array, sparse matrix or data frame (n, p)
-            float32 is kept as it is. Dense data is copied where it is not C-ordered, or where a column lies far from
-            zero (more than ten standard deviations) and there is an intercept: the copy is centred.
+            float32 is kept as it is. Dense data is copied where neither rows nor columns are contiguous, or where a
+            column lies far from zero (more than ten standard deviations) and there is an intercept: the copy is then
+            centred.
         y : vector of n targets, or (n, outputs)
         sample_weight : vector of n weights, optional
         task : vector of n task names or numbers, optional
@@ -95,6 +98,7 @@ class _Regresses(RegressorMixin):
         self
         """
         X, y = validate_data(self, X, y, multi_output=True, y_numeric=True, **_ACCEPTED)
+        X = helpers.contiguous(X)
         weight = helpers.row_weights(sample_weight, None, y, X)
         return self._fit(X, y, y, weight, task)
 

@@ -12,7 +12,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from .maps import Identity
-from .penalties import Penalty, Ridge, Separable, unbounded, _Groups, _SeparableLeaf
+from .penalties import Penalty, Ridge, Separable, _Groups, _SeparableLeaf, unbounded
 
 
 @dataclasses.dataclass

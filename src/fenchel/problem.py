@@ -580,6 +580,8 @@ class Problem:
         return directions, self._along(directions)
 
     def _along(self, directions):
+        if directions.shape[1] == self.layout[0] == 1 and not directions[:-1].any():
+            return np.full((self.visits, 1), directions[-1, 0])  # an intercept alone
         columns = [self.scores(direction) for direction in directions.T]
         return np.column_stack(columns) if columns else np.zeros((self.visits, 0))
 

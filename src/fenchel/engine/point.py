@@ -1,7 +1,7 @@
 """Where a fit is: coefficients and intercepts, and what the rows say there.
 
-Symbols: w coefficients, b intercepts, u scores, f the mean loss, x slopes and h curvatures of the rows (both times their
-weights). Arrays of rows are (outputs, n).
+Symbols: w coefficients, b intercepts, u scores, f the mean loss, x slopes and h curvatures of the rows (both times
+their weights). Arrays of rows are (outputs, n).
 """
 
 from __future__ import annotations

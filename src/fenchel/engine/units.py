@@ -200,6 +200,8 @@ def units_of(problem: Problem) -> Units | str:
 
     def make() -> Units | str:
         # problems that differ in alpha alone share the map, and what follows from it
+        alpha: float
+        found: Units | str
         alpha, found = problem.shared("units of the penalty", lambda: (problem.alpha, _units_of(problem)))
         return found if isinstance(found, str) or alpha == problem.alpha else found.times(problem.alpha / alpha)
 

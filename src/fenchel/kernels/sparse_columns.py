@@ -90,8 +90,8 @@ def gram(values, places, ends, weight, G, m):
 
 @njit(cache=True, **KERNEL)
 def block_bends(values, places, ends, weight, ridge, centre, total, units, space, out):
-    """For every unit a bound of the curvature of its block: the largest sum of sizes in a row, or the root of the sum of
-    squares. `space` has an entry per row of the data, all zero."""
+    """For every unit a bound of the curvature of its block: the largest sum of sizes in a row, or the root of the sum
+    of squares. `space` has an entry per row of the data, all zero."""
     for u in range(out.size):
         widest, square = 0.0, 0.0
         for j in range(units[u], units[u + 1]):

@@ -52,8 +52,8 @@ def descend(G, m, q, v, l1, lower, upper, passes):
 
 @njit(cache=True, **KERNEL)
 def model_gap(G, m, q, v, l1, lower, upper):
-    """An estimate of how far the model's value is from its least: the penalty's Fenchel-Young gap at the slope, shortened
-    where it is too steep, and the gain of the best single step."""
+    """An estimate of how far the model's value is from its least: the penalty's Fenchel-Young gap at the slope,
+    shortened where it is too steep, and the gain of the best single step."""
     ratio, single = 1.0, 0.0
     for j in range(m):
         slope = -q[j]

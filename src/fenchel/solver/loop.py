@@ -204,7 +204,7 @@ class _Run:
                 self._offer(self.problem.pack(*start.answer))
             return self._certify(on_schedule=False)
         status = None
-        if start.predicted is None:
+        if start.predicted is None and (start.keep or self.engines.engine is None):  # along a path an engine starts warm
             status = self._judge_zero()
         if status is None and start.known is not None:
             status = self._consider(self._as_known(start.known))
@@ -486,7 +486,6 @@ class _Run:
         elif self.proposal is not None:
             at = self.proposal.iterate
             own = {key: value.copy() for key, value in vars(at).items() if value is not None and key != "scores"}
-            own |= {"rng": self.rng.bit_generator.state}
         return own | self.progress.as_dict() | {"problem": self.problem.fingerprint}
 
 

@@ -84,7 +84,7 @@ class Progress:
 
     def as_dict(self) -> dict[str, Any]:
         """What a saved run needs."""
-        return dataclasses.asdict(self)
+        return dict(vars(self))
 
     @classmethod
     def from_dict(cls, saved: Mapping[str, Any]) -> Progress:
