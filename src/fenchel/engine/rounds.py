@@ -236,7 +236,9 @@ class _Fit:
             aim = SHARE * goal.allowed(proposal.primal)
             # where no unit outside pulls, the set is likely the last one
             settled = closed or added < 0.03 * self.working.size
-            self._solve(units, aim if closed or not added else max(aim, self.rate * gap), goal, aim if settled else None)
+            self._solve(
+                units, aim if closed or not added else max(aim, self.rate * gap), goal, aim if settled else None
+            )
 
     def _try_strong(self, problem: Problem, units: Units, goal: Goal) -> None:
         """The sequential strong rule: try the units whose slope at the last alpha may pass the new penalty. The look at
