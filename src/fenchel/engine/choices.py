@@ -17,6 +17,7 @@ TURNS = 12  # passes of descent that a model takes
 PRODUCTS, PRODUCTS_QUADRATIC = 12, 4  # pairs of products with the set's columns that a fit takes
 LARGEST = 5000  # columns up to which one Gram matrix of all is thought of
 CALLS = 60  # of Python, that a round takes however small it is
+MOVED = 4.0  # nanoseconds of an entry of a Gram matrix that is cleared, mirrored and copied when the set changes
 FEWEST = 10  # coefficients that a set begins with at least
 SPREAD = 0.15  # of all columns: the support that is expected before anything is known
 
@@ -50,7 +51,7 @@ class Choices:
     def _model_price(self, size: float) -> float:
         """The columns of a set, their Gram matrix and descent on it, half of the coefficients being active."""
         n, prices = self.point.n, self.prices
-        descent = TURNS * size * min(0.5 * size, n) * prices.descent
+        descent = TURNS * size * min(0.5 * size, n) * prices.descent + MOVED * size * size
         if self.data.sparse:
             share = size / max(self.point.w.size, 1)
             return float(self.data.stored * prices.csr_pass + share**2 * self.data.pairs * prices.csr_gram + descent)

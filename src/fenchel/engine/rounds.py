@@ -160,6 +160,9 @@ class _Fit:
         working.add(units, units.free)
         point.fit_intercepts()
         if self.several:
+            # sets of sparse columns are taken out of the rows anew whenever they change
+            if point.data.sparse and self.choices.may_be_whole() and self.choices.whole_is_cheaper(0.0, 3):
+                self._take_all(units)
             return []
         self._look(point.x)
         assert self.slope is not None
@@ -306,6 +309,8 @@ class _Fit:
 
         At the `first` choice of an alpha zeros that do not pull leave, if they are many.
         """
+        if self.working.whole:
+            return 0
         working, scores, sizes = self.working, units.scores(slope), units.sizes(self.point.w)
         if not self.few:
             self.few = max(FEWEST, self.choices.first_size() * units.count // max(units.l1.size, 1))
