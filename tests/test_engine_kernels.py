@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -11,6 +13,7 @@ from fenchel.engine.inner.columns import ColumnDescent
 from fenchel.engine.inner.descent import LocalPenalty, ModelDescent, _Grouped, _Single
 from fenchel.engine.restrictions.columns import SparseColumns
 from fenchel.kernels import loss_sums, sparse_columns, unit_groups, units
+from fenchel.losses import LOSSES
 from fenchel.solver.prices import PRICES
 
 M = 14
@@ -154,7 +157,7 @@ def test_block_bounds_are_bounds():
     G, _, _ = model(5)
     bend = np.empty(START.size - 1)
     unit_groups.block_bounds(G, START, bend)
-    for k, (first, last) in enumerate(zip(START[:-1], START[1:], strict=True)):
+    for k, (first, last) in enumerate(itertools.pairwise(START)):
         assert bend[k] >= np.linalg.norm(G[first:last, first:last], 2) - 1e-12
 
 
@@ -269,7 +272,7 @@ def test_a_pass_at_rest_moves_nothing():
 @pytest.mark.parametrize("name", ["logistic", "squared", "huber", "smoothed-hinge", "squared-hinge", "poisson"])
 def test_sums_are_value_gradient_and_curvature(name, weighted):
     rng = np.random.default_rng(7)
-    loss = {name: kind for name, kind in fl.losses.LOSSES.items()}[name]()
+    loss = LOSSES[name]()
     n = 1100  # more than two tiles
     score = 3 * rng.standard_normal(n)
     target = np.where(rng.random(n) < 0.5, 1.0, -1.0) if loss.classification else np.round(np.abs(score))

@@ -79,9 +79,8 @@ class LaggedGram:
                 if self.intercept:
                     new = places[places >= self.count]
                     means = np.square(self.centres[new]) / self.heights[output]
-                    self.matrix[new, new] = np.where(
-                        self.matrix[new, new] > CONSTANT * means, self.matrix[new, new], 0.0
-                    )
+                    constant = new[self.matrix[new, new] <= CONSTANT * means]
+                    self.matrix[constant, constant] = 0.0
             self.count = total
         change = np.flatnonzero(ridge != self.ridge)
         self.matrix[change, change] += (ridge - self.ridge)[change]
