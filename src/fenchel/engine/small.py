@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from .roles import Iterate, Proposal
+from .roles import Goal, Iterate, Proposal
 from .units import Units, Vector, dual_variables, units_of
 
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ class SmallPath:
                 dual_x[rows] = scale * x[k]
             self.answers[float(alphas[k])] = w, dual_x, 0.5 * float(passes[k])
 
-    def proposal(self, problem: Problem) -> Proposal:
+    def proposal(self, problem: Problem, goal: Goal) -> Proposal:
         """What was found for the problem's alpha, certified on all of its data."""
         w, x, passes = self.answers[problem.alpha]
         units = units_of(problem)
@@ -77,7 +77,7 @@ class SmallPath:
         zx = np.append(problem.data.transposed_times(x), x.sum() if problem.fit_intercept else 0.0)
         iterate = Iterate(w, x, dual_variables(problem, units, zx), zx, problem.map_slots @ w)
         primal = problem.primal_at(w, scores)
-        made = problem.certificate(iterate, fresh=False, primal=primal)
+        made = problem.certificate(iterate, fresh=False, primal=primal, enough=primal - goal.allowed(primal))
         return Proposal(iterate, primal, passes + 1.0, "compiled path", made, exact=True)
 
 
