@@ -43,7 +43,10 @@ def penalty_expression(penalty, w):
     for scale, leaf, map_ in penalty.terms():
         u = map_.matrix(w.shape[0]) @ w
         if isinstance(leaf, fl.L1):
-            total += scale * cp.norm1(u if leaf.weights is None else cp.multiply(leaf.weights, u))
+            weights = np.ones(u.shape[0]) if leaf.weights is None else leaf.weights
+            out = np.flatnonzero(np.isinf(weights))
+            total += scale * cp.norm1(cp.multiply(np.where(np.isinf(weights), 0.0, weights), u))
+            constraints += [u[out] == 0] if out.size else []
         elif isinstance(leaf, fl.Ridge):
             total += scale * cp.sum_squares(u) / 2
         elif isinstance(leaf, fl.GroupL2):

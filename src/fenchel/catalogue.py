@@ -16,7 +16,7 @@ import numbers
 import numpy as np
 import scipy.sparse as sp
 
-from .maps import Copies, Difference, Incidence, Matrix, Selection, _count, finite_vector, index_array
+from .maps import Copies, Difference, Incidence, Matrix, Selection, _count, finite_vector, index_array, weight_vector
 from .norms import ExclusiveL1, LatentL2, NestedL2, SortedL1
 from .penalties import (
     L1,
@@ -108,7 +108,7 @@ class Lasso(Shorthand):
     Parameters
     ----------
     weights : vector of p numbers, optional
-        0 leaves a feature without penalty.
+        0 leaves a feature without penalty, infinity keeps it out.
 
     Notes
     -----
@@ -119,7 +119,7 @@ class Lasso(Shorthand):
         self.weights = weights
 
     def build(self, p):
-        return L1(_feature_weights(self.weights, p))
+        return L1(None if self.weights is None else weight_vector("weights", self.weights, _known(p, "weights")))
 
 
 class ElasticNet(Shorthand):

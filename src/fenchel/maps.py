@@ -569,6 +569,16 @@ def finite_vector(name, values, length, *, minimum=None):
     return values
 
 
+def weight_vector(name, values, length):
+    """A float vector of weights, not negative; infinite ones are allowed. Or a ValueError."""
+    values = np.asarray(values)
+    if values.dtype.kind != "f":
+        return finite_vector(name, values, length, minimum=0)
+    infinite = values == np.inf
+    checked = finite_vector(name, np.where(infinite, 0.0, values), length, minimum=0)
+    return np.where(infinite, np.inf, checked)
+
+
 def index_array(name, values, p):
     """An integer array with entries in 0 .. p - 1, or a ValueError that names the first that is not."""
     values = np.asarray(values)

@@ -17,7 +17,7 @@ import itertools
 import numpy as np
 import scipy.sparse as sp
 
-from .maps import Copies, Identity, MadeMap, Map, Matrix, _count, finite_vector, index_array, repeated
+from .maps import Copies, Identity, MadeMap, Map, Matrix, _count, finite_vector, index_array, repeated, weight_vector
 
 _TINY = 1e-12  # rounding slack of a dual constraint, relative to its radius
 
@@ -401,7 +401,7 @@ class L1(_SeparableLeaf):
     Parameters
     ----------
     weights : vector, optional
-        One per coordinate, not negative; 0 leaves a coordinate without penalty.
+        One per coordinate, not negative; 0 leaves a coordinate without penalty, infinity keeps it at 0.
 
     Notes
     -----
@@ -409,7 +409,7 @@ class L1(_SeparableLeaf):
     """
 
     def __init__(self, weights=None):
-        self.weights = None if weights is None else finite_vector("weights", weights, np.size(weights), minimum=0)
+        self.weights = None if weights is None else weight_vector("weights", weights, np.size(weights))
 
     def size(self):
         return None if self.weights is None else len(self.weights)
@@ -418,7 +418,12 @@ class L1(_SeparableLeaf):
         weights = np.ones(d) if self.weights is None else self.weights
         if len(weights) != d:
             raise ValueError(f"weights has {len(weights)} entries; expected {d}")
-        return Separable(scale * weights, *unbounded(d))
+        lower, upper = unbounded(d)
+        out = np.isinf(weights)
+        if out.any():  # bounds hold such a coordinate; any finite weight will do
+            weights = np.where(out, 1.0, weights)
+            lower[out] = upper[out] = 0.0
+        return Separable(scale * weights, lower, upper)
 
 
 class NonNegative(_SeparableLeaf):

@@ -105,8 +105,8 @@ class Point:
         return max(own, 0.0)
 
     def _shortened(self, share: float) -> float:
-        """What the loss's conjugate costs at a share of the slopes: to second order, which is cheap, but for losses with
-        flat parts. There slopes at the ends of their domain cost as much as their rows are far from the other parts."""
+        """What the loss's conjugate costs at a share of the slopes: to second order, which is cheap, but for losses
+        with flat parts. There a slope at the end of its domain costs as much as its row is far from the other parts."""
         if not self.floor:
             bent = np.where(self.h > 0, self.h, self.smooth)
             return 0.5 * (1 - share) ** 2 * float(np.sum(np.square(self.x) / bent)) / self.n

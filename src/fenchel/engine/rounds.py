@@ -20,7 +20,7 @@ from .choices import FEWEST, SPREAD, Choices
 from .curvatures.gram import LaggedGram
 from .inner.columns import ColumnDescent
 from .inner.descent import LocalPenalty, ModelDescent
-from .point import Point
+from .point import CARELESS, Point
 from .restrictions.working_set import WorkingSet
 from .roles import Goal, Iterate, Proposal
 from .small import SmallPath, is_small
@@ -43,7 +43,7 @@ STRONG = 1.3  # ratio of neighbouring alphas up to which the sequential strong r
 STAGE, STAGE_QUADRATIC = 3.0, 1.7  # ratio of the alphas on the way to a single one, if features are more than rows
 STAGE_GAP = 1e-2  # relative gap that is enough on the way
 SINGLE = 64  # columns from which the Gram matrix of all is made in single precision
-ROUNDING = 1e-14  # of the objective: what a gap is at least, when units are ruled out by it
+ROUNDING = 1e-14  # of the objective: gaps below it say nothing
 HASTE = 0.3  # of the price of a factor: what descent may cost before it along a path, where supports are foreseen
 
 
@@ -216,7 +216,7 @@ class _Fit:
 
     def _final(self, problem: Problem, units: Units, goal: Goal) -> Iterator[Proposal]:
         """Rounds at the goal itself; a proposal after every look at all features."""
-        best, last, idle, point = np.inf, np.inf, 0, self.point
+        best, last, lowest, idle, point = np.inf, np.inf, np.inf, 0, self.point
         if self.several and self.answers:
             self._try_strong(problem, units, goal)
         for number in range(ROUNDS):
@@ -234,12 +234,14 @@ class _Fit:
                 return
             closed = self.working.whole or self._closed()
             if not added and self.quadratic:  # one step is a round
-                self._judge_accuracy(gap, last)
-            last = gap
+                self._judge_accuracy(gap, last, lowest - proposal.primal)
+            last, lowest = gap, proposal.primal
             aim = SHARE * goal.allowed(proposal.primal)
             # where no unit outside pulls, the set is likely the last one
             settled = closed or added < 0.03 * self.working.size
-            self._solve(units, aim if closed or not added else max(aim, self.rate * gap), goal, aim if settled else None)
+            self._solve(
+                units, aim if closed or not added else max(aim, self.rate * gap), goal, aim if settled else None
+            )
 
     def _try_strong(self, problem: Problem, units: Units, goal: Goal) -> None:
         """The sequential strong rule: try the units whose slope at the last alpha may pass the new penalty. The look at
@@ -357,6 +359,7 @@ class _Fit:
         share = working.size / max(point.w.size, 1)
         bare = self.choices.without_gram(working, int(np.count_nonzero(point.w)))
         before, fresh, refresh, cuts, slow, least = np.inf, False, False, 0, 0, np.inf
+        value = np.inf
         for step in range(STEPS):
             if step == 0 and self.looked is point.x and self.slope is not None:
                 g, push = -self.slope[working.coefs], point.push()
@@ -371,8 +374,9 @@ class _Fit:
             slow, least = (0, gap) if gap < 0.7 * least else (slow + 1, least)
             if slow > SLOW:
                 break
+            value, last = point.f + local.value(v) + 0.5 * float(local.ridge @ np.square(v)), value
             if step and not refresh:
-                self._judge_accuracy(gap, before)
+                self._judge_accuracy(gap, before, last - value)
             if bare:
                 weight = point.bend()[0] / point.n
                 model = ColumnDescent(working.columns[0], weight, local.ridge, point.intercept, self.inner)
@@ -403,15 +407,17 @@ class _Fit:
 
     def _accuracy(self, limit: float, gap: float, exact: bool) -> float:
         """How accurately a model is solved: no more than the model itself is."""
+        least = ROUNDING * abs(self.point.f)
         if exact:
-            return self.care * 0.5 * limit
-        return self.care * max(0.3 * limit, (1e-3 if self.quadratic else 0.05) * gap)
+            return max(self.care * 0.5 * limit, least)
+        return max(self.care * max(0.3 * limit, (1e-3 if self.quadratic else 0.05) * gap), least)
 
-    def _judge_accuracy(self, gap: float, before: float) -> None:
+    def _judge_accuracy(self, gap: float, before: float, gained: float) -> None:
         """Whole steps that gain nothing were too short: a model's own estimate of its gap can be far too small, where
-        columns of one group have very different sizes for instance."""
-        if gap > 0.9 * before:
-            self.care = max(0.01 * self.care, 1e-12)
+        columns of one group have very different sizes for instance. (Models that are careful about flat parts of the
+        loss have short steps by themselves.)"""
+        if gap > 0.9 * before and gained < 0.01 * gap and self.point.floor <= CARELESS:
+            self.care = max(0.01 * self.care, 1e-8)
         elif gap < 0.3 * before:
             self.care = min(10 * self.care, 1.0)
 

@@ -51,7 +51,8 @@ def solve(
     random_state : int
         Same seed, same bits.
     warm_start : Result, optional
-        Continue from it: the same run resumed, or a neighbouring problem of the same shape.
+        Continue from it: the same run resumed, or a neighbouring problem of the same shape. Epochs that are resumed go
+        the way of an uninterrupted run, bit for bit; rounds of an engine begin anew at the point that was reached.
     check_every : int, optional
         Epochs between certificates. By default they are spaced to cost less than 15 % of the run.
     progress : bool

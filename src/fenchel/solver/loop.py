@@ -204,7 +204,8 @@ class _Run:
                 self._offer(self.problem.pack(*start.answer))
             return self._certify(on_schedule=False)
         status = None
-        if start.predicted is None and (start.keep or self.engines.engine is None):  # along a path an engine starts warm
+        # along a path an engine starts warm
+        if start.predicted is None and (start.keep or self.engines.engine is None):
             status = self._judge_zero()
         if status is None and start.known is not None:
             status = self._consider(self._as_known(start.known))
