@@ -36,15 +36,9 @@ class Loss:
     quadratic = False  # whether the curvature is 1 everywhere
     attained = True  # whether some score has the least value
 
-    @property
-    def name(self) -> str | None:
-        """The loss's name in the registry; None for a loss that is not there."""
-        return next((name for name, kind in LOSSES.items() if type(self) is kind), None)
-
-    @property
-    def shape(self) -> np.ndarray:
-        """The numbers that were given to make it."""
-        return np.array([value for value in vars(self).values() if isinstance(value, float)] or [0.0])
+    def small_form(self) -> tuple[str, float] | None:
+        """Its name among the losses of the compiled path (``kernels/small_model.py``), and its parameter there."""
+        return None
 
     @property
     def kinked(self) -> bool:
@@ -81,7 +75,7 @@ class Loss:
         value, slope, bend = (weight * np.where(some, part, 0.0) for part in (value, slope, bend))
         return float(np.sum(value)), slope, bend
 
-    def conjugate(self, dual, target):
+    def conjugate(self, dual: np.ndarray, target: np.ndarray) -> np.ndarray:
         """f*(x; t), elementwise; infinite outside the domain."""
         raise TypeError(f"{type(self).__name__} must define conjugate(dual, target)")
 
@@ -182,7 +176,7 @@ class _Margin(Loss):
         ends = -self._bound * np.asarray(target, dtype=float)
         return np.minimum(ends, 0.0), np.maximum(ends, 0.0)
 
-    def conjugate(self, dual, target):
+    def conjugate(self, dual: np.ndarray, target: np.ndarray) -> np.ndarray:
         a = np.asarray(dual) * np.asarray(target)
         slack = _TINY * min(self._bound, 1.0)
         inside = (a <= slack) & (a >= -self._bound - slack)
@@ -211,6 +205,9 @@ class SmoothedHinge(_Margin):
     @property
     def smoothness(self):
         return 1.0 / self.smoothing
+
+    def small_form(self):
+        return "smoothed-hinge", self.smoothing
 
     def value(self, score, target):
         short = np.maximum(1.0 - np.asarray(score) * target, 0.0)
@@ -253,6 +250,9 @@ class SquaredHinge(_Margin):
     _smoothing, _bound = 0.5, np.inf
     smoothness = 2.0
 
+    def small_form(self):
+        return "squared-hinge", 0.0
+
     def value(self, score, target):
         return np.maximum(1.0 - np.asarray(score) * target, 0.0) ** 2
 
@@ -277,6 +277,9 @@ class Logistic(Loss):
     smoothness = 0.25
     attained = False
 
+    def small_form(self):
+        return "logistic", 0.0
+
     def value(self, score, target):
         margin = np.asarray(score) * target
         return np.log1p(np.exp(-np.abs(margin))) - np.minimum(margin, 0.0)
@@ -300,7 +303,7 @@ class Logistic(Loss):
         target = np.asarray(target, dtype=float)
         return np.minimum(-target, 0.0), np.maximum(-target, 0.0)
 
-    def conjugate(self, dual, target):
+    def conjugate(self, dual: np.ndarray, target: np.ndarray) -> np.ndarray:
         a = -np.asarray(dual) * np.asarray(target)
         inside = (a >= -_TINY) & (a <= 1 + _TINY)
         a = np.clip(a, 0.0, 1.0)
@@ -324,7 +327,7 @@ class _Tube(Loss):
         shape = np.shape(target)
         return np.full(shape, self._low), np.full(shape, self._high)
 
-    def conjugate(self, dual, target):
+    def conjugate(self, dual: np.ndarray, target: np.ndarray) -> np.ndarray:
         x = np.asarray(dual, dtype=float)
         inside = (x >= self._low * (1 + _TINY)) & (x <= self._high * (1 + _TINY))
         x = np.clip(x, self._low, self._high)
@@ -342,6 +345,9 @@ class Squared(_Tube):
     _smoothing = 1.0
     smoothness = 1.0
     quadratic = True
+
+    def small_form(self):
+        return "squared", 0.0
 
     def value(self, score, target):
         return 0.5 * (np.asarray(score) - target) ** 2
@@ -375,6 +381,9 @@ class Huber(_Tube):
     @property
     def _high(self):
         return self.delta
+
+    def small_form(self):
+        return "huber", self.delta
 
     def value(self, score, target):
         size = np.abs(np.asarray(score) - target)
@@ -453,6 +462,9 @@ class Poisson(Loss):
     kernel = "poisson"
     kinked = False
 
+    def small_form(self):
+        return "poisson", 0.0
+
     def value(self, score, target):
         score = np.asarray(score, dtype=float)
         with np.errstate(over="ignore"):
@@ -470,7 +482,7 @@ class Poisson(Loss):
         target = np.asarray(target, dtype=float)
         return -target, np.full_like(target, np.inf)
 
-    def conjugate(self, dual, target):
+    def conjugate(self, dual: np.ndarray, target: np.ndarray) -> np.ndarray:
         target = np.asarray(target)
         a = np.asarray(dual) + target
         inside = a >= -_TINY * (1 + np.abs(target))

@@ -465,8 +465,10 @@ class Problem:
             return -self.mean_conjugate(x, scale) - self.penalty_conjugate(scale * y / self.n)
 
         at_largest = dual(largest)
+        if at_largest >= enough:
+            return at_largest
         best = max(at_largest, self._dual_at_zero)
-        if at_largest >= enough or best < hope:
+        if best < hope:
             return best
         if any(b.ridge > 0 for b in self.blocks):
             # pure norms reach their best at the largest scale; a quadratic may prefer a smaller one

@@ -84,7 +84,7 @@ class WorkingSets:
     def rounds(self, problem: Problem, start: Iterate | None, goal: Goal) -> Iterator[Proposal]:
         """Proposals with their certificates, one a round, until somebody stops asking or nothing is gained."""
         if self._small is not None and problem.alpha in self._small.answers:
-            proposal = self._small.proposal(problem)
+            proposal = self._small.proposal(problem, goal)
             yield proposal
             start = proposal.iterate
         if self._fit is None:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from .roles import Iterate, Proposal
+from .roles import Goal, Iterate, Proposal
 from .units import Units, Vector, dual_variables, units_of
 
 if TYPE_CHECKING:
@@ -39,8 +39,8 @@ class SmallPath:
         from ..kernels.small_model import KINDS
         from ..kernels.small_path import follow
 
-        name = problem.loss.name
-        assert name is not None
+        form = problem.loss.small_form()
+        assert form is not None
         one = problem.with_alpha(1.0)
         units, data = units_of(one), problem.data
         assert isinstance(units, Units)
@@ -56,7 +56,7 @@ class SmallPath:
         W, x = np.zeros((count, p)), np.zeros((count, n))
         b, primal, dual, passes = np.zeros(count), np.zeros(count), np.zeros(count), np.zeros(count)
         found = follow(
-            X, target, weight, KINDS[name], problem.loss.shape, np.array(alphas, dtype=float), units.l1,
+            X, target, weight, KINDS[form[0]], np.array([form[1]]), np.array(alphas, dtype=float), units.l1,
             units.ridge, units.lower, units.upper, tol, problem.fit_intercept, W, b, primal, dual, x, passes,
         )  # fmt: skip
         self.answers: dict[float, tuple[Vector, Vector, float]] = {}
@@ -68,7 +68,7 @@ class SmallPath:
                 dual_x[rows] = scale * x[k]
             self.answers[float(alphas[k])] = w, dual_x, 0.5 * float(passes[k])
 
-    def proposal(self, problem: Problem) -> Proposal:
+    def proposal(self, problem: Problem, goal: Goal) -> Proposal:
         """What was found for the problem's alpha, certified on all of its data."""
         w, x, passes = self.answers[problem.alpha]
         units = units_of(problem)
@@ -77,16 +77,14 @@ class SmallPath:
         zx = np.append(problem.data.transposed_times(x), x.sum() if problem.fit_intercept else 0.0)
         iterate = Iterate(w, x, dual_variables(problem, units, zx), zx, problem.map_slots @ w)
         primal = problem.primal_at(w, scores)
-        made = problem.certificate(iterate, fresh=False, primal=primal)
+        made = problem.certificate(iterate, fresh=False, primal=primal, enough=primal - goal.allowed(primal))
         return Proposal(iterate, primal, passes + 1.0, "compiled path", made, exact=True)
 
 
 def is_small(problem: Problem, alphas: Sequence[float]) -> bool:
     """Whether the compiled loops suit a problem: one output of dense data, few numbers, units of one coefficient."""
-    from ..kernels.small_model import KINDS
-
     data, units = problem.data, units_of(problem)
-    if data.sparse or problem.vectors > 1 or problem.loss.name not in KINDS or data.stored > ENTRIES:
+    if data.sparse or problem.vectors > 1 or problem.loss.small_form() is None or data.stored > ENTRIES:
         return False
     if isinstance(units, str) or not units.alone or min(alphas) <= 0:
         return False
