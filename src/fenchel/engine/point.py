@@ -6,7 +6,7 @@ their weights). Arrays of rows are (outputs, n).
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -24,7 +24,8 @@ class Point:
     """A point of a problem's primal side; its rows are read through products with columns that others keep."""
 
     def __init__(self, problem: Problem) -> None:
-        self.data, self.loss, self.n, self.p = problem.data, problem.loss, problem.n, problem.p
+        self.data, self.n, self.p = problem.data, problem.n, problem.p
+        self.loss: Any = problem.loss
         self.outputs, self.intercept = problem.vectors, problem.fit_intercept
         self.target = np.ascontiguousarray(problem.target.reshape(self.n, self.outputs).T).ravel()
         self.weight = np.tile(problem.weight, self.outputs) if problem.weight.size else np.zeros(0)
