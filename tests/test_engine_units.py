@@ -170,7 +170,8 @@ def test_what_does_not_fall_into_units(reason):
 def test_other_reasons():
     X, y, _ = cases.data(fl.Hinge(), n=30)
     assert "kinks" in WorkingSets(PRICES).unfit(fl.Problem(X, y, loss="hinge", penalty=fl.L1()))
-    wide = fl.Problem(X[:5], X[:5, 0], loss="squared", penalty=fl.Ridge())
+    X = np.random.default_rng(5).standard_normal((5, 400))
+    wide = fl.Problem(X, X[:, 0], loss="squared", penalty=fl.Ridge())
     assert "more than the rows" in WorkingSets(PRICES).unfit(wide)
     assert fl.solve(wide).status is fl.Status.CONVERGED
 

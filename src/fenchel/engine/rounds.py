@@ -73,7 +73,7 @@ class WorkingSets:
         if isinstance(units, str):
             return units
         if np.count_nonzero(units.always) > problem.vectors * problem.n:
-            return "the features that count whatever the others do are more than the rows"
+            return "the features that nothing holds at zero are more than the rows"
         return None
 
     def begin(self, problem: Problem, alphas: Sequence[float], tol: float) -> None:
