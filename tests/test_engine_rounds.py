@@ -221,6 +221,20 @@ def test_every_point_of_a_path_is_certified_and_that_of_a_single_fit(loss, kind)
     assert path.nonzeros[0] == 0 < path.nonzeros[-1] < 200
 
 
+@pytest.mark.parametrize("layout", ["Fortran", "CSR", "CSC"])
+@pytest.mark.parametrize("name", ["box and l1", "non-negative l1", "groups, non-negative", "infinite weights"])
+def test_predictions_along_a_path_stay_within_bounds(name, layout, monkeypatch):
+    monkeypatch.setattr(rounds, "is_small", lambda *_: False)
+    penalty, _ = PENALTIES[name]
+    problem = make("squared-hinge", penalty, layout=layout)
+    path = fl.path(problem, n_alphas=15, eps=0.01, tol=1e-7)
+    assert path.converged.all()
+    for k, alpha in enumerate(path.alphas):
+        one = problem.with_alpha(alpha)
+        assert one.primal(path.coefs[k], path.intercepts[k]) == pytest.approx(path.primals[k], rel=1e-12)
+        assert path.duals[k] <= path.primals[k]
+
+
 @pytest.mark.parametrize("loss", ["squared", "logistic", "poisson"])
 def test_compiled_paths_and_working_sets_agree(loss, monkeypatch):
     X, y = wide(loss, n=50, p=120)
@@ -311,6 +325,13 @@ def test_a_run_that_was_stopped_is_resumed(loss):
     assert len(resumed.history) > len(part.history) and resumed.seconds > part.seconds
     assert resumed.epochs >= part.epochs
     assert resumed.epochs - part.epochs <= fresh.epochs
+
+
+def test_a_run_that_was_stopped_at_zero_is_resumed():
+    problem = make()
+    part = fl.solve(problem, callback=lambda _: True)
+    assert part.status is fl.Status.CALLBACK and not part.coef.any()
+    assert fl.solve(problem, warm_start=part).status is fl.Status.CONVERGED
 
 
 @pytest.mark.parametrize("name", PENALTIES)
