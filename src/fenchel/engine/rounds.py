@@ -222,28 +222,38 @@ class _Fit:
         if self.several and self.answers:
             self._try_strong(problem, units, goal)
         for number in range(ROUNDS):
-            proposal, gap = self._certify(problem, units, goal)
-            yield proposal
-            idle = 0 if gap < 0.7 * best else idle + 1
-            best = min(best, gap)
-            if idle > IDLE or not math.isfinite(point.f) or time.perf_counter() > goal.deadline:
-                return
+            if number == 0 and self.looked is point.x and self._pulled(units):
+                # the slopes at the start are known, and it is no answer: nothing is to be proven there
+                assert self.slope is not None
+                primal, gap = point.objective(units), point.gap(units, self.slope, point.w)
+            else:
+                proposal, gap = self._certify(problem, units, goal)
+                yield proposal
+                primal = proposal.primal
+                idle = 0 if gap < 0.7 * best else idle + 1
+                best = min(best, gap)
+                if idle > IDLE or not math.isfinite(point.f) or time.perf_counter() > goal.deadline:
+                    return
+                self._eliminate(problem, units, proposal)
             assert self.slope is not None
-            self._eliminate(problem, units, proposal)
             self._reconsider(units, number)
             added = 0 if self.working.whole else self._choose(units, self.slope, first=number == 0 and not self.answers)
             if added < 0:
                 return
             closed = self.working.whole or self._closed()
             if not added and self.quadratic:  # one step is a round
-                self._judge_accuracy(gap, last, lowest - proposal.primal)
-            last, lowest = gap, proposal.primal
-            aim = SHARE * goal.allowed(proposal.primal)
+                self._judge_accuracy(gap, last, lowest - primal)
+            last, lowest = gap, primal
+            aim = SHARE * goal.allowed(primal)
             # where no unit outside pulls, the set is likely the last one
             settled = closed or added < 0.03 * self.working.size
             self._solve(
                 units, aim if closed or not added else max(aim, self.rate * gap), goal, aim if settled else None
             )
+
+    def _pulled(self, units: Units) -> bool:
+        """Whether the slopes pull some unit away from zero, beyond rounding."""
+        return self.slope is not None and bool(np.any(units.scores(self.slope) > 1.0 + 1e-9))
 
     def _try_strong(self, problem: Problem, units: Units, goal: Goal) -> None:
         """The sequential strong rule: try the units whose slope at the last alpha may pass the new penalty. The look at
