@@ -54,6 +54,12 @@ def wide(loss="squared", n=40, p=300, seed=0):
     return X, cases.targets(cases.losses()[loss], X[:, :6] @ np.array([2.0, -1.5, 1.0, 1.0, -0.8, 0.5]), rng)
 
 
+def agree(one, other):
+    """Both say the truth about one optimum."""
+    rounding = 1e-12 * max(abs(one.primal), abs(other.primal))
+    assert one.dual <= other.primal + rounding and other.dual <= one.primal + rounding
+
+
 def proposals(problem, tol=1e-9, most=30):
     """What an engine proposes, one after another, until it is good enough."""
     engine = fitting(problem)
@@ -79,8 +85,7 @@ def test_the_optimum_is_within_the_bounds(loss, name):
     assert fitting(problem) is not None
     found, plain = fl.solve(problem, tol=1e-9), fl.solve(problem, tol=1e-9, newton=False)
     assert found.status is plain.status is fl.Status.CONVERGED
-    size = 1e-12 * abs(plain.primal)
-    assert found.dual <= plain.primal + size and plain.dual <= found.primal + size
+    agree(found, plain)
     assert problem.primal(found.coef, found.intercept) == pytest.approx(found.primal, rel=1e-12)
     assert found.epochs < 100
     again = fl.solve(problem, tol=1e-9)
@@ -133,7 +138,7 @@ def test_several_outputs():
             found = fl.solve(problem, tol=1e-9)
             assert found.status is fl.Status.CONVERGED and found.coef.shape == (4, 30)
         plain = fl.solve(problem, tol=1e-9, newton=False)
-        assert found.dual <= plain.primal * (1 + 1e-12) and plain.dual <= found.primal * (1 + 1e-12)
+        agree(found, plain)
         if penalty is across:
             alike = (found.coef != 0).sum(axis=0)
             assert set(alike) <= {0, 4} and 0 in alike
@@ -195,11 +200,10 @@ def test_elimination_never_removes_a_unit_of_the_answer(loss, name, monkeypatch)
 
     monkeypatch.setattr(rounds._Fit, "_eliminate", eliminate)
     proposals(problem, tol=1e-12)
-    assert seen
     alive = units.sizes(np.ravel(answer.coef)) > 1e-6
     assert not any(np.any(out & alive) for out in seen)
     if loss == "logistic" and name in ("l1", "groups"):
-        assert seen[-1].any()  # it does something
+        assert seen and seen[-1].any()  # it does something
 
 
 # -- paths --------------------------------------------------------------------------------------------
@@ -216,7 +220,7 @@ def test_every_point_of_a_path_is_certified_and_that_of_a_single_fit(loss, kind)
     for k in (0, 5, 13, 19):
         one = problem.with_alpha(path.alphas[k])
         single = fl.solve(one, tol=1e-8)
-        assert path[k].dual <= single.primal * (1 + 1e-12) and single.dual <= path[k].primal * (1 + 1e-12)
+        agree(path[k], single)
         assert one.primal(path.coefs[k], path.intercepts[k]) == pytest.approx(path.primals[k], rel=1e-12)
     assert path.nonzeros[0] == 0 < path.nonzeros[-1] < 200
 
@@ -232,7 +236,7 @@ def test_predictions_along_a_path_stay_within_bounds(name, layout, monkeypatch):
     for k, alpha in enumerate(path.alphas):
         one = problem.with_alpha(alpha)
         assert one.primal(path.coefs[k], path.intercepts[k]) == pytest.approx(path.primals[k], rel=1e-12)
-        assert path.duals[k] <= path.primals[k]
+        assert path.duals[k] <= path.primals[k] * (1 + 1e-12)
 
 
 @pytest.mark.parametrize("loss", ["squared", "logistic", "poisson"])
@@ -320,7 +324,7 @@ def test_a_run_that_was_stopped_is_resumed(loss):
     assert part.status is fl.Status.CALLBACK and part.relative_gap > 1e-8
     resumed = fl.solve(problem, tol=1e-8, warm_start=part)
     assert resumed.status is fl.Status.CONVERGED
-    assert resumed.dual <= fresh.primal and fresh.dual <= resumed.primal
+    agree(resumed, fresh)
     assert list(resumed.history)[: len(part.history)] == list(part.history)
     assert len(resumed.history) > len(part.history) and resumed.seconds > part.seconds
     assert resumed.epochs >= part.epochs
@@ -342,7 +346,7 @@ def test_a_neighbour_is_a_start(name):
     near = problem.with_alpha(0.8 * alpha)
     found, expected = fl.solve(near, tol=1e-9, warm_start=start), fl.solve(near, tol=1e-9)
     assert found.status is fl.Status.CONVERGED
-    assert found.dual <= expected.primal and expected.dual <= found.primal
+    agree(found, expected)
 
 
 def test_limits():
@@ -355,7 +359,7 @@ def test_limits():
     assert fl.solve(problem, tol=1e-9, max_epochs=3).status is fl.Status.EPOCH_LIMIT
     optimum = fl.solve(problem, tol=1e-9)
     for part in (late, few):
-        assert part.dual <= optimum.primal and optimum.dual <= part.primal
+        agree(part, optimum)
 
 
 class Own(fl.Loss):
@@ -394,10 +398,10 @@ class Own(fl.Loss):
 def test_a_loss_of_ones_own(penalty):
     X, y, weight = cases.data(fl.Squared(), n=60, weighted=True)
     problem = fl.Problem(X, y, loss=Own(), penalty=penalty, alpha=0.05, sample_weight=weight, fit_intercept=True)
-    assert Own().name is None and fitting(problem) is not None
+    assert fitting(problem) is not None
     found, plain = fl.solve(problem, tol=1e-8), fl.solve(problem, tol=1e-6, newton=False)
     assert found.status is plain.status is fl.Status.CONVERGED
-    assert found.dual <= plain.primal and plain.dual <= found.primal
+    agree(found, plain)
     assert found.epochs < 60
 
 

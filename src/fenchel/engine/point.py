@@ -102,7 +102,8 @@ class Point:
             squares = (
                 np.tile(self.data.mean_squares, self.outputs) if columns is None else self.data.mean_squares[columns]
             )
-            own += 0.5 * float(np.sum(np.square(unheld) / np.maximum(squares * float(self.h.mean()), 1e-300)))
+            with np.errstate(over="ignore"):
+                own += 0.5 * float(np.sum(np.square(unheld) / np.maximum(squares * float(self.h.mean()), 1e-300)))
         return max(own, 0.0)
 
     def _shortened(self, share: float) -> float:
