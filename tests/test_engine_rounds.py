@@ -239,6 +239,15 @@ def test_predictions_along_a_path_stay_within_bounds(name, layout, monkeypatch):
         assert path.duals[k] <= path.primals[k] * (1 + 1e-12)
 
 
+def test_paths_of_columns_far_from_zero(monkeypatch):
+    """A prediction whose intercept does not fit would lead far away; it is not taken."""
+    monkeypatch.setattr(rounds, "is_small", lambda *_: False)
+    X, y = wide("logistic", n=40, p=100)
+    X += 1e3 * np.random.default_rng(5).standard_normal(100)
+    path = fl.path(X, y, loss="logistic", penalty=fl.L1(), fit_intercept=True, n_alphas=15, eps=0.02, tol=1e-5)
+    assert path.converged.all() and path.epochs.sum() < 500
+
+
 @pytest.mark.parametrize("loss", ["squared", "logistic", "poisson"])
 def test_compiled_paths_and_working_sets_agree(loss, monkeypatch):
     X, y = wide(loss, n=50, p=120)
