@@ -72,8 +72,8 @@ class Loss:
         if not weight.size:
             return float(np.sum(value)), np.asarray(slope, dtype=float), np.asarray(bend, dtype=float)
         some = weight > 0  # elsewhere the loss may overflow
-        return tuple(np.where(some, weight * part, 0.0) if k else float(np.sum((weight * part)[some]))
-                     for k, part in enumerate((value, slope, bend)))  # fmt: skip
+        value, slope, bend = (weight * np.where(some, part, 0.0) for part in (value, slope, bend))
+        return float(np.sum(value)), slope, bend
 
     def conjugate(self, dual: np.ndarray, target: np.ndarray) -> np.ndarray:
         """f*(x; t), elementwise; infinite outside the domain."""

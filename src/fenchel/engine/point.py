@@ -6,7 +6,7 @@ their weights). Arrays of rows are (outputs, n).
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -24,7 +24,8 @@ class Point:
     """A point of a problem's primal side; its rows are read through products with columns that others keep."""
 
     def __init__(self, problem: Problem) -> None:
-        self.data, self.loss, self.n, self.p = problem.data, problem.loss, problem.n, problem.p
+        self.data, self.n, self.p = problem.data, problem.n, problem.p
+        self.loss: Any = problem.loss
         self.outputs, self.intercept = problem.vectors, problem.fit_intercept
         self.target = np.ascontiguousarray(problem.target.reshape(self.n, self.outputs).T).ravel()
         self.weight = np.tile(problem.weight, self.outputs) if problem.weight.size else np.zeros(0)
@@ -101,7 +102,8 @@ class Point:
             squares = (
                 np.tile(self.data.mean_squares, self.outputs) if columns is None else self.data.mean_squares[columns]
             )
-            own += 0.5 * float(np.sum(np.square(unheld) / np.maximum(squares * float(self.h.mean()), 1e-300)))
+            with np.errstate(over="ignore"):
+                own += 0.5 * float(np.sum(np.square(unheld) / np.maximum(squares * float(self.h.mean()), 1e-300)))
         return max(own, 0.0)
 
     def _shortened(self, share: float) -> float:

@@ -73,7 +73,7 @@ class WorkingSets:
         if isinstance(units, str):
             return units
         if np.count_nonzero(units.always) > problem.vectors * problem.n:
-            return "the features that count whatever the others do are more than the rows"
+            return "the features that nothing holds at zero are more than the rows"
         return None
 
     def begin(self, problem: Problem, alphas: Sequence[float], tol: float) -> None:
@@ -133,7 +133,7 @@ class _Fit:
         else:
             stages = []
             self.answers = [*self.answers[-1:], _Answer(self.alpha, self.point.w.copy(), self.point.b.copy())]
-            self._predict(problem.alpha)
+            self._predict(problem.alpha, units)
         self.alpha = problem.alpha
         self.out = np.zeros(units.count, dtype=bool)  # units that are surely zero at this alpha
         for factor in stages:
@@ -182,8 +182,9 @@ class _Fit:
         self.slope, self.looked = -self.point.slopes(x), x
         self.passes += 0.5
 
-    def _predict(self, alpha: float) -> None:
-        """Go on along the line through the last two answers, in the logarithm of alpha; zeros and signs stay."""
+    def _predict(self, alpha: float, units: Units) -> None:
+        """Go on along the line through the last two answers, in the logarithm of alpha; zeros and signs stay, and so do
+        bounds."""
         point, coefs = self.point, self.working.coefs
         if len(self.answers) < 2 or not coefs.size:
             return
@@ -197,10 +198,11 @@ class _Fit:
         if not step.any():
             return
         b = last.b + ahead * (last.b - before.b)
-        u = self.working.scores(now + step, b)
+        ahead_w = np.clip(now + step, units.lower[coefs], units.upper[coefs])
+        u = self.working.scores(ahead_w, b)
         f, x, h = point.look(u)
         if math.isfinite(f):
-            point.w[coefs], point.b = now + step, b
+            point.w[coefs], point.b = ahead_w, b
             point.u, point.f, point.x, point.h = u, f, x, h
 
     def _stage(self, units: Units, goal: Goal) -> None:

@@ -25,6 +25,7 @@ FEW, FEW_QUADRATIC = (
     1 << 19,
 )  # entries up to which they do with more rows; a quadratic loss makes one Gram matrix
 ONCE = 1 << 16  # entries from which a single fit is worth it: below, both ways take a millisecond
+ALWAYS = 100  # features that nothing holds at zero, beyond which factors are better left to LAPACK
 
 
 class SmallPath:
@@ -87,6 +88,8 @@ def is_small(problem: Problem, alphas: Sequence[float]) -> bool:
     if data.sparse or problem.vectors > 1 or problem.loss.small_form() is None or data.stored > ENTRIES:
         return False
     if isinstance(units, str) or not units.alone or min(alphas) <= 0:
+        return False
+    if np.count_nonzero(units.always) > ALWAYS:
         return False
     if len(alphas) == 1 and (data.stored < ONCE or problem.p <= problem.n):
         return False

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from .point import Point
@@ -20,16 +22,19 @@ def halved(point: Point, working: WorkingSet, local: Units, old: Vector, new: Ve
     each by -(push + centres' change) / height, in which `centres` are means of the columns, weighted by the curvature.
     """
     change, shift = new - old, np.zeros(point.outputs)
-    if point.intercept:
-        for k, places in enumerate(working.where):
-            shift[k] = -(push[k] + float(centres[places] @ change[places])) / heights[k]
-    along = working.scores(change, shift)
 
     def penalty(v: Vector) -> float:
         return local.value(v) + 0.5 * float(local.ridge @ np.square(v))
 
-    start, end = penalty(old), penalty(new)
-    promised = float(slope @ change) + float(push @ shift) + end - start
+    with np.errstate(over="ignore", invalid="ignore"):  # where the loss is nearly flat a model may lead anywhere
+        if point.intercept:
+            for k, places in enumerate(working.where):
+                shift[k] = -(push[k] + float(centres[places] @ change[places])) / heights[k]
+        start, end = penalty(old), penalty(new)
+        promised = float(slope @ change) + float(push @ shift) + end - start
+    if not math.isfinite(promised):
+        return 0.0
+    along = working.scores(change, shift)
     begin, share = point.f + start, 1.0
     for _ in range(HALVINGS):
         u = point.u + share * along

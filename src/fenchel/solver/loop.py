@@ -481,12 +481,11 @@ class _Run:
 
     def _saved(self) -> dict[str, Any]:
         """What a warm start and a resumed run need."""
-        own: dict[str, Any] = {}
         if self.state is not None:
             own = self.state.as_dict()
-        elif self.proposal is not None:
-            at = self.proposal.iterate
-            own = {key: value.copy() for key, value in vars(at).items() if value is not None and key != "scores"}
+        else:
+            at = vars(self.end())
+            own = {key: value.copy() for key, value in at.items() if value is not None and key != "scores"}
         return own | self.progress.as_dict() | {"problem": self.problem.fingerprint}
 
 

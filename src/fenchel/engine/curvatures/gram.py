@@ -17,6 +17,14 @@ import numpy as np
 from ..restrictions.columns import Columns
 from ..units import Index, Vector
 
+CONSTANT = 1e-13  # of a column's mean square: a smaller variance is rounding, and the column a constant
+
+
+def centred(squares: Vector, means: Vector) -> Vector:
+    """Squares of columns less those of their means; none where a column is constant, so that nobody divides by it."""
+    left = squares - means
+    return np.where(left > CONSTANT * means, left, 0.0)
+
 
 class LaggedGram:
     """The matrix G for several outputs, whose coefficients do not meet in the loss.
@@ -68,6 +76,11 @@ class LaggedGram:
             self.ridge = np.concatenate([self.ridge[: self.count], np.zeros(total - self.count)])
             for output, (part, places) in enumerate(zip(parts, where, strict=True)):
                 self._make(part, places, self.curvature[output], output, len(parts) == 1)
+                if self.intercept:
+                    new = places[places >= self.count]
+                    means = np.square(self.centres[new]) / self.heights[output]
+                    constant = new[self.matrix[new, new] <= CONSTANT * means]
+                    self.matrix[constant, constant] = 0.0
             self.count = total
         change = np.flatnonzero(ridge != self.ridge)
         self.matrix[change, change] += (ridge - self.ridge)[change]

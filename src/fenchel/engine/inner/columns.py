@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from ..curvatures.gram import centred
 from ..units import Index, Vector
 from .descent import LocalPenalty, ModelDescent
 
@@ -50,8 +51,9 @@ class ColumnDescent:
             return bends
         bends = np.empty(self.ridge.size)
         self.kernels.rows_times(self.values**2, self.places, self.ends, self.weight, bends)
-        bends += self.ridge
-        return bends - self.centres**2 / self.total if self.total else bends
+        if self.total:
+            bends = centred(bends, self.centres**2 / self.total)
+        return bends + self.ridge
 
     def solve(self, slope: Vector, v: Vector, penalty: LocalPenalty, target: float) -> None:
         """Bring v so far that the model's gap is at most `target`; `slope` is the gradient where v begins."""

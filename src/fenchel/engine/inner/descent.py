@@ -81,6 +81,7 @@ class ModelDescent:
         m, spent, gap = v.size, 0.0, np.inf
         run = _Grouped(G, q, v, penalty) if penalty.grouped else _Single(G, q, v, penalty)
         nested, stuck, before = not penalty.grouped and most > _NESTED, 0, np.inf
+        start, slope, value = v.copy(), q.copy(), np.inf
         for turn in range(most):
             active = int(np.count_nonzero(v))
             if nested and turn and active > 1.5 * MANY and m > ROOM * active:
@@ -95,7 +96,10 @@ class ModelDescent:
             gap = run.gap()
             if gap <= target or not np.isfinite(gap):
                 break
-            stuck = stuck + 1 if gap > 0.9 * before else 0
+            # the estimate of the gap may grow on the way, while the model falls
+            value, last = 0.5 * float((v - start) @ (q + slope)) + penalty.value(v), value
+            gained = last - value > max(0.1 * target, 1e-13 * abs(value))
+            stuck = stuck + 1 if gap > 0.9 * before and not gained else 0
             before = min(gap, before)
             if stuck > 40:
                 break  # rounding: nothing more is to be had

@@ -1,0 +1,327 @@
+"""Kernels of the engine: descent decreases its model to the least, products and sums are those of numpy and scipy."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+import fenchel as fl
+from fenchel.engine.inner.columns import ColumnDescent
+from fenchel.engine.inner.descent import LocalPenalty, ModelDescent, _Grouped, _Single
+from fenchel.engine.restrictions.columns import SparseColumns
+from fenchel.kernels import loss_sums, sparse_columns, unit_groups, units
+from fenchel.losses import LOSSES
+from fenchel.solver.prices import PRICES
+
+M = 14
+START = np.array([0, 3, 4, 8, 9, 14])
+
+
+def model(seed=0, dtype=np.float64, rank=40):
+    rng = np.random.default_rng(seed)
+    A = rng.standard_normal((rank, M)) * np.geomspace(0.3, 3.0, M)
+    return (A.T @ A / rank).astype(dtype), rng.standard_normal(M), A
+
+
+def penalty(kind):
+    l1, lower, upper = np.full(M, 0.2), np.full(M, -np.inf), np.full(M, np.inf)
+    none = np.zeros(0, dtype=np.int64), np.zeros(0)
+    if kind == "weights":
+        l1 = np.linspace(0.0, 0.6, M)
+    elif kind == "bounds":
+        lower[::2], upper[1::3] = 0.0, 0.3
+    elif kind == "box":
+        l1[:], lower[:], upper[:] = 0.0, -0.2, 0.3
+    elif kind == "left out":
+        lower[3:6] = upper[3:6] = 0.0
+    elif kind in GROUPED:
+        if kind != "sparse groups":
+            l1[:] = 0.0
+        if kind == "groups with signs":
+            lower[::2] = 0.0
+        none = START, np.array([0.4, 0.2, 0.5, 0.0 if kind == "a free unit" else 0.1, 0.3])
+    return LocalPenalty(l1, lower, upper, *none)
+
+
+SINGLE = ("l1", "weights", "bounds", "box", "left out")
+GROUPED = ("groups", "sparse groups", "groups with signs", "a free unit")
+
+
+def value(G, g, v, local):
+    return g @ v + 0.5 * v @ G.astype(float) @ v + local.value(v)
+
+
+def least(G, g, local):
+    """The model's answer by many plain proximal steps."""
+    G = G.astype(float)
+    step, v = 1.0 / np.linalg.norm(G, 2), np.zeros(M)
+    for _ in range(20_000):
+        u = v - step * (g + G @ v)
+        u = np.sign(u) * np.maximum(np.abs(u) - step * local.l1, 0.0)
+        u = np.clip(u, local.lower, local.upper)
+        if local.grouped:
+            size = np.sqrt(np.add.reduceat(u * u, local.start[:-1]))
+            with np.errstate(divide="ignore", invalid="ignore"):
+                keep = np.where(size > 0, np.maximum(1 - step * local.norm / size, 0.0), 0.0)
+            u *= np.repeat(keep, np.diff(local.start))
+        if np.array_equal(u, v):
+            break
+        v = u
+    return v
+
+
+@pytest.mark.parametrize("kind", SINGLE + GROUPED)
+def test_descent_and_newton_decrease_the_model(kind):
+    G, g, _ = model()
+    local, v, q = penalty(kind), np.zeros(M), g.copy()
+    run = (_Grouped if local.grouped else _Single)(G, q, v, local)
+    last = value(G, g, v, local)
+    for turn in range(30):
+        if turn % 3 == 2:
+            run.newton()
+        else:
+            run.passes(1)
+        now = value(G, g, v, local)
+        assert now <= last + 1e-12
+        np.testing.assert_allclose(q, g + G @ v, atol=1e-10)
+        assert np.all(v >= local.lower) and np.all(v <= local.upper)
+        last = now
+    assert last == pytest.approx(value(G, g, least(G, g, local), local), rel=1e-8)
+    assert run.gap() <= 1e-7
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("kind", SINGLE + GROUPED)
+def test_a_model_is_solved_to_its_target(kind, dtype):
+    G, g, _ = model(1, dtype)
+    local, v, q = penalty(kind), np.zeros(M), g.copy()
+    left = ModelDescent(PRICES).solve(G, q, v, local, 1e-9)
+    assert left <= 1e-9
+    best = least(G, g, local)
+    assert value(G, g, v, local) <= value(G, g, best, local) + 2e-9
+    np.testing.assert_array_equal(v == 0, np.abs(best) < 1e-9)
+
+
+def test_more_rows_of_the_matrix_than_coordinates():
+    G, g, _ = model(2)
+    wide = np.full((M + 3, M + 3), np.nan)
+    wide[:M, :M] = G
+    local, v, q = penalty("l1"), np.zeros(M), g.copy()
+    assert ModelDescent(PRICES).solve(wide, q, v, local, 1e-10) <= 1e-10
+    np.testing.assert_allclose(v, least(G, g, local), atol=1e-4)
+
+
+@pytest.mark.parametrize("kind", SINGLE)
+def test_large_supports_are_extrapolated(kind):
+    """A hundred and more coefficients that count: the support in a matrix of its own, and Anderson's steps."""
+    rng = np.random.default_rng(3)
+    m = 400
+    A = rng.standard_normal((300, m)) + rng.standard_normal((300, 1))
+    G, g = A.T @ A / 300 + 0.01 * np.eye(m), rng.standard_normal(m)
+    small = penalty(kind)
+    some = np.arange(m) % M
+    local = LocalPenalty(0.1 * small.l1[some], small.lower[some], small.upper[some], small.start, small.norm)
+    v, q = np.zeros(m), g.copy()
+    assert ModelDescent(PRICES).solve(G, q, v, local, 1e-8) <= 1e-8
+    np.testing.assert_allclose(q, g + G @ v, atol=1e-8)
+    slope = -q
+    inside = (v > local.lower) & (v < local.upper) & (v != 0)
+    np.testing.assert_allclose(slope[inside], (local.l1 * np.sign(v))[inside], atol=1e-3)
+    resting = (v == 0) & (local.lower < 0) & (local.upper > 0)
+    assert np.all(np.abs(slope[resting]) <= local.l1[resting] + 1e-3)
+
+
+@pytest.mark.parametrize("near", [True, False])
+def test_groups_have_the_same_bits_wherever_the_arrays_are(near):
+    """Sums in a loop that writes would be added in another order where arrays are close to each other."""
+    G, g, _ = model(4)
+    local = penalty("groups")
+    bend = np.empty(local.norm.size)
+    unit_groups.block_bounds(G, local.start, bend)
+
+    def run(memory, step):
+        q, v, space = (memory[k * step : k * step + M] for k in range(3))
+        q[:], v[:] = g, 0.0
+        unit_groups.descend_groups(
+            G, M, q, v, local.l1, local.lower, local.upper, local.start, local.norm, bend, space, 5
+        )
+        return q.tobytes() + v.tobytes()
+
+    assert run(np.zeros(3 * M), M) == run(np.zeros(1000), 300 if near else 301)
+
+
+def test_block_bounds_are_bounds():
+    G, _, _ = model(5)
+    bend = np.empty(START.size - 1)
+    unit_groups.block_bounds(G, START, bend)
+    for k, (first, last) in enumerate(itertools.pairwise(START)):
+        assert bend[k] >= np.linalg.norm(G[first:last, first:last], 2) - 1e-12
+
+
+def test_curvature_of_norms():
+    """The second derivative of the norms, by differences of the slope."""
+    rng = np.random.default_rng(6)
+    v, norm = rng.standard_normal(M), np.array([0.4, 0.2, 0.5, 0.0, 0.3])
+    place = np.arange(M)
+    H, slope = np.zeros((M, M)), np.zeros(M)
+    unit_groups.group_curvature(v, START, norm, place, H, slope)
+
+    def slopes(at):
+        size = np.sqrt(np.add.reduceat(at * at, START[:-1]))
+        return np.repeat(norm / size, np.diff(START)) * at
+
+    np.testing.assert_allclose(slope, slopes(v), atol=1e-12)
+    full = H + np.tril(H, -1).T
+    for j in range(M):
+        step = np.zeros(M)
+        step[j] = 1e-6
+        np.testing.assert_allclose(full[j], (slopes(v + step) - slopes(v - step)) / 2e-6, atol=1e-6)
+
+
+# -- sparse columns -----------------------------------------------------------------------------------
+
+
+def sparse_data(n=50, p=20, seed=0, dtype=float):
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((n, p)) * (rng.random((n, p)) < 0.3)
+    X[:, 7] = 0.0
+    return X.astype(dtype)
+
+
+@pytest.mark.parametrize("layout", ["csr", "csc"])
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("index", [np.int32, np.int64])
+def test_sparse_kernels_against_scipy(layout, dtype, index):
+    X = sparse_data(dtype=dtype)
+    X_sparse = sp.csr_array(X) if layout == "csr" else sp.csc_array(X)
+    X_sparse.indices, X_sparse.indptr = X_sparse.indices.astype(index), X_sparse.indptr.astype(index)
+    data = fl.Problem(X_sparse, np.ones(50), loss="squared").data
+    rng, columns = np.random.default_rng(1), np.array([13, 2, 7, 19, 0])
+    values, places, ends = data.compact_rows(columns)
+    compact = sp.csr_array((values[: ends[-1]], places[: ends[-1]], ends), shape=(50, 5))
+    np.testing.assert_array_equal(compact.toarray(), X[:, columns].astype(float))
+    turned = np.empty(ends[-1]), np.empty(ends[-1], np.int32), np.empty(6, np.int64)
+    sparse_columns.turn(values, places, ends, *turned)
+    np.testing.assert_array_equal(sp.csc_array(turned, shape=(50, 5)).toarray(), X[:, columns].astype(float))
+    v, x, weight, out = rng.standard_normal(5), rng.standard_normal(50), rng.random(50), np.empty(50)
+    sparse_columns.rows_times(values, places, ends, v, out)
+    np.testing.assert_allclose(out, X[:, columns].astype(float) @ v)
+    sums = np.empty(5)
+    sparse_columns.sum_rows(values, places, ends, x, sums)
+    np.testing.assert_allclose(sums, X[:, columns].astype(float).T @ x)
+    G = np.full((5, 5), np.nan)
+    sparse_columns.gram(values, places, ends, weight, G, 5)
+    np.testing.assert_allclose(G, X[:, columns].astype(float).T @ (weight[:, None] * X[:, columns]), atol=1e-12)
+    full = X.astype(float)
+    np.testing.assert_allclose(data.times(rng.permutation(20.0 * np.ones(20))), full @ (20.0 * np.ones(20)))
+    np.testing.assert_allclose(data.transposed_times(x), full.T @ x, atol=1e-12)
+
+
+@pytest.mark.parametrize("intercept", [False, True])
+@pytest.mark.parametrize("ridge", [0.0, 0.3])
+@pytest.mark.parametrize("kind", SINGLE + GROUPED)
+def test_descent_on_sparse_columns_is_that_on_their_gram_matrix(kind, ridge, intercept):
+    X = sparse_data(p=M, seed=2)
+    X[:, 7] = 0.2  # a constant: the intercept's business
+    rng = np.random.default_rng(3)
+    weight, g, local = rng.random(50) / 50, rng.standard_normal(M), penalty(kind)
+    g[7] = 1e-17
+    columns = SparseColumns(fl.Problem(sp.csr_array(X), np.ones(50), loss="squared").data)
+    columns.add(np.arange(M))
+    solver = ColumnDescent(columns, weight, np.full(M, ridge), intercept, ModelDescent(PRICES))
+    v = np.zeros(M)
+    solver.solve(g, v, local, 1e-10)
+    G = X.T @ (weight[:, None] * X) + ridge * np.eye(M)
+    if intercept:
+        G -= np.outer(weight @ X, weight @ X) / weight.sum()
+    best = least(G, g, local)
+    assert value(G, g, v, local) <= value(G, g, best, local) + 1e-7
+    np.testing.assert_allclose(v, best, atol=1e-2)
+    assert np.all(v >= local.lower) and np.all(v <= local.upper)
+    assert solver.passes > 0
+
+
+def test_a_pass_at_rest_moves_nothing():
+    """It judges v itself; a pass that moves sees less than that where its first columns do the work of all."""
+    rng = np.random.default_rng(4)
+    X = rng.standard_normal((5, 60))
+    columns = SparseColumns(fl.Problem(sp.csr_array(X), np.ones(5), loss="squared").data)
+    columns.add(np.arange(60))
+    ridge, g, weight = np.full(60, 0.1), X.T @ rng.standard_normal(5), np.full(5, 0.2)
+    bend = (X**2).T @ weight + ridge
+    v, rest, sums, free = np.zeros(60), np.zeros(5), np.zeros(1), np.full(60, np.inf)
+
+    def visit(moving):
+        parts = *columns.by_column, weight, bend, g, ridge, np.zeros(60), 0.0, np.zeros(60), v
+        return sparse_columns.descend_columns(*parts, np.zeros(60), -free, free, rest, sums, False, moving)
+
+    at_rest = visit(False)
+    assert not v.any() and not rest.any()
+    assert at_rest == pytest.approx(np.sum(g**2 / (2 * ridge)))
+    assert visit(True) < 0.5 * at_rest
+    assert v.any()
+
+
+# -- sums of losses -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("name", ["logistic", "squared", "huber", "smoothed-hinge", "squared-hinge", "poisson"])
+def test_sums_are_value_gradient_and_curvature(name, weighted):
+    rng = np.random.default_rng(7)
+    loss = LOSSES[name]()
+    n = 1100  # more than two tiles
+    score = 3 * rng.standard_normal(n)
+    target = np.where(rng.random(n) < 0.5, 1.0, -1.0) if loss.classification else np.round(np.abs(score))
+    weight = np.where(rng.random(n) < 0.3, 0.0, rng.random(n)) if weighted else np.zeros(0)
+    total, slope, bend = loss.sums(score, target, weight)
+    s = weight if weighted else np.ones(n)
+    assert total == pytest.approx(float(s @ loss.value(score, target)), rel=1e-12)
+    np.testing.assert_allclose(slope, s * loss.gradient(score, target), rtol=1e-12, atol=1e-15)
+    np.testing.assert_allclose(bend, s * loss.curvature(score, target), rtol=1e-12, atol=1e-15)
+
+
+def test_logistic_sums_far_out():
+    margin = np.array([0.0, 1e-8, 1.0, 36.0, 40.0, 690.0, 800.0, 1e5])
+    score, target = np.concatenate([margin, -margin]), np.ones(16)
+    slope, bend = np.empty(16), np.empty(16)
+    with np.errstate(all="raise"):
+        total = loss_sums.logistic(score, target, np.zeros(0), slope, bend)
+    loss = fl.Logistic()
+    assert total == pytest.approx(float(loss.value(score, target).sum()), rel=1e-14)
+    np.testing.assert_allclose(slope, loss.gradient(score, target), rtol=1e-12, atol=1e-300)
+    np.testing.assert_allclose(bend, loss.curvature(score, target), rtol=1e-12, atol=1e-300)
+    assert np.all(bend > 0)
+
+
+def test_rows_of_no_weight_may_overflow():
+    loss, weight = fl.Poisson(), np.array([1.0, 0.0, 1.0])
+    total, slope, bend = loss.sums(np.array([0.0, 1e4, 1.0]), np.array([1.0, 2.0, 0.0]), weight)
+    assert total == pytest.approx(1.0 + np.e)
+    assert slope[1] == bend[1] == 0.0
+
+
+def test_small_helpers():
+    rng = np.random.default_rng(8)
+    G = rng.standard_normal((150, 150))
+    some = np.array([3, 140, 7])
+    out = np.zeros((3, 3))
+    units.gather(G, some, out)
+    np.testing.assert_array_equal(out, G[np.ix_(some, some)])
+    out[:] = 0.0
+    units.gather_lower(G, some, out)
+    np.testing.assert_array_equal(out, np.tril(G[np.ix_(some, some)]))
+    total = np.zeros(150)
+    units.add_rows(G, some, np.array([1.0, 0.0, -2.0]), 100, total)
+    np.testing.assert_allclose(total[:100], (G[3] - 2 * G[7])[:100])
+    assert not total[100:].any()
+    mirrored = G.copy()
+    units.mirror(mirrored, 130)
+    np.testing.assert_array_equal(mirrored[:130, :130], mirrored[:130, :130].T)
+    np.testing.assert_array_equal(np.tril(mirrored), np.tril(G))
+    taken = np.empty((5, 150))
+    units.take_columns(G, some, taken, 1)
+    np.testing.assert_array_equal(taken[1:4], G[:, some].T)
