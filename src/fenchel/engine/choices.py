@@ -16,7 +16,7 @@ from .restrictions.working_set import BUDGET, WorkingSet
 TURNS = 12  # passes of descent that a model takes
 PRODUCTS, PRODUCTS_QUADRATIC = 12, 4  # pairs of products with the set's columns that a fit takes
 LARGEST = 5000  # columns up to which one Gram matrix of all is thought of
-CALLS = 60  # of Python, that a round takes however small it is
+CALLS = 400  # of Python, that a round takes however small it is
 MOVED = 4.0  # nanoseconds of an entry of a Gram matrix that is cleared, mirrored and copied when the set changes
 FEWEST = 3  # units that a set begins with at least
 EPOCHS = 28  # that SDCA-ADMM takes to a gap of 1e-6 where everything is active (measured: 23 to 35)
@@ -96,7 +96,7 @@ class Choices:
         size, prices, n = working.size, self.prices, self.point.n
         sparse = self.data.sparse
         read = working.columns[0].stored if sparse else n * size
-        turn = 2 * read * self.entry + n * prices.loss + 30 * prices.call
+        turn = 2 * read * self.entry + n * prices.loss + 200 * prices.call
         turn += 10 * size * max(10, support) * prices.descent
         if sparse:
             price = sum(part.pairs for part in working.columns) * prices.csr_gram + 2.0 * size * size
