@@ -28,8 +28,10 @@ from scipy.linalg import blas, lapack
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))
 
-from calibrate_kernels import dense_gram, kernel
 from results import machine
+
+import fenchel as fl
+from fenchel.kernels import sparse_columns, units
 
 FILE = HERE.parent / "src" / "fenchel" / "solver" / "calibrated.py"
 SHORTEST = 0.02  # seconds of one timing at least; larger: less noise, a longer run
@@ -48,7 +50,7 @@ UNITS = {
     "csr_pass": "per stored entry of one product X'x or Xw, mean of the two, CSR",
     "csc_pass": "the same, CSC",
     "csr_gram": "per multiply-add of the sum over the rows of (entries of the row)^2 / 2, CSR",
-    "loss": "per row: value, slope and curvature of the logistic loss by numpy",
+    "loss": "per row: value, slope and curvature of the logistic loss",
     "call": "one call of numpy on a tiny array from Python",
 }
 
@@ -102,17 +104,23 @@ def gemv32():
 
 
 def copy():
-    rng, gather = np.random.default_rng(0), kernel("gather")
+    rng = np.random.default_rng(0)
     for n, p, k in ((200, 20_000, 100), (2000, 4000, 300)):
         X = rng.standard_normal((n, p))
         columns = np.sort(rng.choice(p, k, replace=False))
         out = np.empty((k, n))
-        yield lambda X=X, columns=columns, out=out: gather(X, columns, out), n * k
+        yield lambda X=X, columns=columns, out=out: units.take_columns(X, columns, out, 0), n * k
 
 
 def cast():
     X = np.random.default_rng(0).standard_normal(BEYOND_CACHE // 4)
     yield lambda: X.astype(np.float32), X.size
+
+
+def dense_gram(p):
+    """A well-conditioned Gram matrix of p columns."""
+    X = np.random.default_rng(0).standard_normal((4 * p, p))
+    return X.T @ X / len(X)
 
 
 def potrf():
@@ -122,14 +130,17 @@ def potrf():
 
 
 def descent():
-    descend = kernel("descend")
     for size in (50, 300, 1000):
         gram = dense_gram(size)
-        gradient = np.random.default_rng(1).standard_normal(size)
+        gradient, weight, end = (
+            np.random.default_rng(1).standard_normal(size),
+            np.full(size, 1e-9),
+            np.full(size, np.inf),
+        )
 
-        def one_pass(gram=gram, gradient=gradient):
-            w, slope = np.zeros(len(gradient)), gradient.copy()
-            descend(gram, slope, w, 1e-9)  # so small a threshold that every coordinate moves
+        def one_pass(gram=gram, gradient=gradient, weight=weight, end=end):
+            # so small a weight that every coordinate moves
+            units.descend(gram, len(gradient), gradient.copy(), np.zeros(len(gradient)), weight, -end, end, 1)
 
         yield one_pass, size**2
 
@@ -139,40 +150,42 @@ def sparse_rows(n=60_000, p=400, share=0.04):
 
 
 def both_products(X):
-    w, x, XT = np.ones(X.shape[1]), np.ones(X.shape[0]), X.T
-    yield lambda: (X @ w, XT @ x), 2 * X.nnz
+    """Of what is stored one after another with a vector, and of its sum: rows of CSR, columns of CSC."""
+    lines, across = X.indptr.size - 1, sum(X.shape) - X.indptr.size + 1
+    parts, each, out, sums = (X.data, X.indices, X.indptr), np.ones(across), np.empty(lines), np.empty(across)
+
+    def both():
+        sparse_columns.rows_times(*parts, each, out)
+        sparse_columns.sum_rows(*parts, np.ones(lines), sums)
+
+    yield both, 2 * X.nnz
 
 
 def csr_pass():
-    return both_products(sp.csr_array(sparse_rows()))
+    return both_products(sparse_rows())
 
 
 def csc_pass():
-    return both_products(sp.csc_array(sparse_rows()))
+    return both_products(sparse_rows().tocsc())
 
 
 def csr_gram():
-    make = kernel("csr_gram")
     for n, p, share in ((20_000, 150, 0.08), (20_000, 400, 0.04), (5000, 1000, 0.02)):
         X = sp.csr_array(sparse_rows(n, p, share))
-        X.sort_indices()
-        X.indices, X.indptr = X.indices.astype(np.uint32), X.indptr.astype(np.uint32)
         out, weights = np.zeros((p, p)), np.ones(n)
         work = float(np.sum(np.diff(X.indptr).astype(float) ** 2)) / 2
-        yield lambda X=X, out=out, weights=weights: make(X.data, X.indices, X.indptr, weights, out), work
+        yield (
+            lambda X=X, out=out, weights=weights: sparse_columns.gram(
+                X.data, X.indices, X.indptr, weights, out, len(out)
+            ),
+            work,
+        )
 
 
 def loss():
     for n in (1000, 50_000):
-        margin = np.random.default_rng(0).standard_normal(n)
-
-        def logistic(margin=margin):
-            shrunk = np.exp(-np.abs(margin))
-            value = np.maximum(-margin, 0.0) + np.log1p(shrunk)
-            slope = np.where(margin >= 0, shrunk, 1.0) / (1.0 + shrunk)
-            return value.sum(), slope, slope * (1.0 - slope)
-
-        yield logistic, n
+        score, target = np.random.default_rng(0).standard_normal(n), np.ones(n)
+        yield lambda score=score, target=target: fl.Logistic().sums(score, target, np.zeros(0)), n
 
 
 def call():

@@ -17,8 +17,8 @@ import fenchel as fl
 FOLDER = pathlib.Path(__file__).parent.parent / "benchmarks"
 MODULES = ("run", "objective", "solving", "worker", "results", "report", "environments", "composite_prox",
            "fenchel_model", "growth", "tuning", "breakdown", "compare", "separable", "separable_problem",
-           "separable_report", "families", "real_data", "fenchel_separable", "specialist_worker", "calibrate",
-           "calibrate_kernels")  # fmt: skip
+           "separable_report", "families", "real_data", "fenchel_separable", "specialist_worker",
+           "calibrate")  # fmt: skip
 
 
 @pytest.fixture(scope="module")
@@ -541,23 +541,3 @@ def test_calibrated_file(bench):
         pytest.skip("there is no calibrated file yet")
     assert set(calibrate.UNITS) <= set(prices), "run benchmarks/calibrate.py"
     assert all(np.isfinite(value) and value > 0 for value in prices.values())
-
-
-def test_calibrated_kernels(bench):
-    """The loops that are timed compute what they say."""
-    kernels, rng = bench["calibrate_kernels"], np.random.default_rng(0)
-    X = sp.random(30, 8, 0.4, "csr", random_state=rng)
-    X.sort_indices()
-    weights, out = rng.random(30), np.zeros((8, 8))
-    kernels.csr_gram(X.data, X.indices.astype(np.uint32), X.indptr.astype(np.uint32), weights, out)
-    assert np.allclose(out, np.triu((X.T @ sp.diags(weights) @ X).toarray()))
-    gram, gradient, w = kernels.dense_gram(6), rng.standard_normal(6), np.zeros(6)
-    slope = gradient.copy()
-    for _ in range(200):
-        kernels.descend(gram, slope, w, 0.3)
-    assert np.allclose(slope, gram @ w + gradient)
-    assert np.allclose(np.where(w != 0, slope + 0.3 * np.sign(w), 0.0), 0.0, atol=1e-10)
-    assert np.all(np.abs(slope) <= 0.3 + 1e-10)
-    columns, gathered = np.array([5, 1]), np.empty((2, 6))
-    kernels.gather(gram, columns, gathered)
-    assert np.array_equal(gathered, gram[:, columns].T)

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..solver.prices import epoch_nanoseconds
 from .choices import FEWEST, SPREAD, Choices
 from .curvatures.gram import LaggedGram
 from .inner.columns import ColumnDescent
@@ -41,6 +42,7 @@ ROUGH, ROUGH_QUADRATIC = (
 )  # of the present gap: the same while the goal is far; the squared loss has exact models
 STRONG = 1.3  # ratio of neighbouring alphas up to which the sequential strong rule chooses the units
 STAGE, STAGE_QUADRATIC = 3.0, 1.7  # ratio of the alphas on the way to a single one, if features are more than rows
+HARD = 3.0  # score at the start from which a unit likely stays (measured: within a factor two of the support)
 STAGE_GAP = 1e-2  # relative gap that is enough on the way
 SINGLE = 64  # columns from which the Gram matrix of all is made in single precision
 ROUNDING = 1e-14  # of the objective: gaps below it say nothing
@@ -115,6 +117,8 @@ class _Fit:
         self.gram = self._new_gram(np.float64)
         self.passes = 0.0  # over the data, since the last proposal
         self.care = 1.0  # of the usual accuracy: that of models
+        self.epoch = epoch_nanoseconds(problem)
+        self.declined = False  # whether epochs of the method are the better way
         self.alpha: float | None = None  # the last one
         self.answers: list[_Answer] = []  # the last two before it
         self.slope: Vector | None = None  # -X'x/n at the last look at all features
@@ -140,7 +144,8 @@ class _Fit:
             if time.perf_counter() > goal.deadline:
                 break
             self._stage(units.times(factor), goal)
-        yield from self._final(problem, units, goal)
+        if not self.declined:
+            yield from self._final(problem, units, goal)
 
     def _begin(self, units: Units, start: Iterate | None) -> list[float]:
         """Go to the start, and say through which multiples of the penalty the way to the goal leads."""
@@ -167,8 +172,12 @@ class _Fit:
         self._look(point.x)
         assert self.slope is not None
         scores = units.scores(self.slope)
-        if self.choices.may_be_whole() and self.choices.whole_is_cheaper(SPREAD * point.p, 6):
+        expected = self._expected(scores, units.l1.size)
+        if self.choices.may_be_whole() and self.choices.whole_is_cheaper(expected, 6):
             self._take_all(units)
+        if self.choices.epochs_are_cheaper(expected, self.epoch):
+            self.declined = True
+        if self.working.whole or self.declined:
             return []
         top = float(scores.max(initial=0.0, where=np.isfinite(scores)))
         step = STAGE_QUADRATIC if self.quadratic else STAGE
@@ -176,6 +185,13 @@ class _Fit:
             return []
         count = math.ceil(math.log(top) / math.log(step))
         return [float(top ** (k / count)) for k in range(count - 1, 0, -1)]
+
+    def _expected(self, scores: Vector, count: int) -> float:
+        """The support that slopes at the start foretell: where there are more rows than coefficients, about as many as
+        are pulled much harder than zero holds them; otherwise nobody knows."""
+        if self.point.n < count:
+            return SPREAD * count
+        return max(SPREAD, float(np.mean(scores > HARD))) * count
 
     def _look(self, x: Vector) -> None:
         """The slopes of all features at these slopes of the rows."""
@@ -329,7 +345,7 @@ class _Fit:
             return 0
         working, scores, sizes = self.working, units.scores(slope), units.sizes(self.point.w)
         if not self.few:
-            self.few = max(FEWEST, self.choices.first_size() * units.count // max(units.l1.size, 1))
+            self.few = max(FEWEST, math.ceil(self.choices.first_size() * units.count / max(units.l1.size, 1)))
         support = int(np.count_nonzero(sizes))
         if first and working.chosen.size > (3 if self.quadratic else 2) * support + 32:
             pulls = scores[working.chosen] > 0.9 * level

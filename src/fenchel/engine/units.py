@@ -143,15 +143,9 @@ class Units:
         some, weights, norms = hold[members], self.l1[members], self.norm[far]
         if not weights.any():
             return float((norms / sizes).min())
-        low, high = 0.0, 1.0
-        while high - low > 1e-15:  # at most fifty times
-            middle = 0.5 * (low + high)
-            beyond = np.square(np.maximum(middle * some - weights, 0.0))
-            if np.all(np.sqrt(np.add.reduceat(beyond, start[:-1])) <= norms):
-                low = middle
-            else:
-                high = middle
-        return low
+        from ..kernels.unit_groups import largest_share
+
+        return float(largest_share(some, weights, norms, start))
 
     def _held(self, slope: Vector) -> Vector:
         """The size of the slopes where only weights hold them: no quadratic, and no bound on that side."""

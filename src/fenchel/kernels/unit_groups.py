@@ -108,6 +108,29 @@ def group_gap(G, m, q, v, l1, lower, upper, start, norm, bend):
 
 
 @njit(cache=True, **KERNEL)
+def largest_share(size, l1, norm, start):
+    """The largest s <= 1 with |(s size - l1)_+| <= norm for every unit, by bisection from above; never above it."""
+    share = 1.0
+    for k in range(norm.size):
+        low, high = 0.0, share
+        middle = share
+        while high - low > 1e-15:
+            total = 0.0
+            for j in range(start[k], start[k + 1]):
+                over = max(middle * size[j] - l1[j], 0.0)
+                total += over * over
+            if math.sqrt(total) <= norm[k]:
+                low = middle
+            else:
+                high = middle
+            if low == share:
+                break
+            middle = 0.5 * (low + high)
+        share = low
+    return share
+
+
+@njit(cache=True, **KERNEL)
 def _beyond(slope, weight, lower, upper):
     """What the weight of a coordinate and its bounds of zero leave of a slope."""
     if slope > weight:

@@ -89,10 +89,10 @@ class ModelDescent:
                 run.passes(1)
             elif active > MANY:
                 moved = self._extrapolated(run, q, v, penalty)
-                spent += moved * m * self.prices.descent + 8 * self.prices.call
+                spent += moved * m * self.prices.descent + 55 * self.prices.call
             else:
                 moved = run.passes(3)
-                spent += 0.5 * moved * m * self.prices.descent + self.prices.call
+                spent += 0.5 * moved * m * self.prices.descent + 7 * self.prices.call
             gap = run.gap()
             if gap <= target or not np.isfinite(gap):
                 break
@@ -105,7 +105,7 @@ class ModelDescent:
                 break  # rounding: nothing more is to be had
             price = (
                 active**3 / 6 * self.prices.potrf + 2 * active * m * self.prices.descent + active**2
-                + 15 * self.prices.call
+                + 100 * self.prices.call
             )  # fmt: skip
             if active and spent >= self.patience * price:
                 run.newton()

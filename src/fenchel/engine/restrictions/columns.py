@@ -90,11 +90,12 @@ class DenseColumns:
             out[:first, first:count] = block[:, :first].T
             return
         narrow = single and weight is not None and count >= SINGLE_FROM
-        scaled = np.empty(rows.shape, dtype=np.float32 if narrow else np.float64)
-        # less their means before they lose digits: columns far from zero are nearly constant
-        np.subtract(rows, 0.0 if means is None else means[:, None], out=scaled, casting="same_kind")
+        scaled, kind = rows, np.float32 if narrow else np.float64
+        if means is not None:  # before they lose digits: columns far from zero are nearly constant
+            scaled = np.subtract(rows, means[:, None], out=np.empty(rows.shape, dtype=kind), casting="same_kind")
         if weight is not None:
-            scaled *= np.sqrt(weight).astype(scaled.dtype)
+            out_of = scaled if means is not None else np.empty(rows.shape, dtype=kind)
+            scaled = np.multiply(scaled, np.sqrt(weight), out=out_of, casting="same_kind")
         syrk = ssyrk if narrow else dsyrk
         out[:count, :count] = syrk(1.0, scaled.T, trans=1, lower=0).T
         mirror(out, count)
