@@ -208,3 +208,17 @@ def test_candidates_are_the_hardest_pullers():
     assert found.max() == 599 and np.all(scores[found] >= np.sort(scores)[-found.size])
     assert working.candidates(scores, 20, 0.4, 5).size == 600  # a strong rule takes all
     assert working.candidates(np.zeros(600), 0, 1.0, 5).size == 0
+
+
+def test_columns_far_from_zero_are_appended_without_loss():
+    """Means of a million deviations: the rows that are added are as good as those made at once."""
+    rng = np.random.default_rng(9)
+    X = 1e-3 * rng.standard_normal((N, 6)) + 1e3 * rng.standard_normal(6)
+    data, curvature = Rows(X), rng.random((1, N))
+    part, gram = DenseColumns(data), LaggedGram(N, True, False)
+    for count in (3, 6):
+        part.add(np.arange(count - 3, count))
+        gram.extend([part], [np.arange(count)], curvature, np.zeros(count))
+    centred = X - np.average(X, axis=0, weights=curvature[0])
+    expected = centred.T @ (curvature[0][:, None] * centred) / N
+    np.testing.assert_allclose(gram.matrix[:6, :6], expected, atol=1e-6 * expected.max())

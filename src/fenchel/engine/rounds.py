@@ -199,8 +199,8 @@ class _Fit:
         self.passes += 0.5
 
     def _predict(self, alpha: float, units: Units) -> None:
-        """Go on along the line through the last two answers, in the logarithm of alpha; zeros and signs stay, and so do
-        bounds."""
+        """Go on along the line through the last two answers, in the logarithm of alpha, if that is lower; zeros, signs
+        and bounds stay."""
         point, coefs = self.point, self.working.coefs
         if len(self.answers) < 2 or not coefs.size:
             return
@@ -217,7 +217,11 @@ class _Fit:
         ahead_w = np.clip(now + step, units.lower[coefs], units.upper[coefs])
         u = self.working.scores(ahead_w, b)
         f, x, h = point.look(u)
-        if math.isfinite(f):
+        local = units.local(self.working.chosen)
+        gained = local.value(now) - local.value(ahead_w)
+        gained += 0.5 * float(local.ridge @ (np.square(now) - np.square(ahead_w)))
+        # where columns are far from zero, an intercept that goes its own way spoils everything
+        if f < point.f + gained:
             point.w[coefs], point.b = ahead_w, b
             point.u, point.f, point.x, point.h = u, f, x, h
 

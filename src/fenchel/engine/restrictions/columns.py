@@ -82,7 +82,10 @@ class DenseColumns:
         rows, count = self.rows[: self.count], self.count
         if first:
             new = rows[first:] if means is None else rows[first:] - means[first:, None]
-            block = (new if weight is None else new * weight) @ rows.T
+            new = new if weight is None else new * weight
+            block = new @ rows.T
+            if means is not None:  # what rounding left of the new means, times the others, which may be large
+                block -= np.outer(new.sum(axis=1), means)
             out[first:count, :count] = block
             out[:first, first:count] = block[:, :first].T
             return
