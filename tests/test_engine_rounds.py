@@ -363,6 +363,8 @@ def test_limits():
     problem = fl.Problem(X, y, loss="logistic", penalty=fl.L1(), alpha=1e-3, fit_intercept=True)
     late = fl.solve(problem, tol=1e-9, time_limit=0)
     assert late.status is fl.Status.TIME_LIMIT and late.dual <= late.primal
+    exact = fl.Problem(X, X[:, 0], loss="squared", penalty=fl.L1(), alpha=1e-3)
+    assert fl.solve(exact, time_limit=0).status is fl.Status.TIME_LIMIT  # not even one round
     few = fl.solve(problem, tol=1e-9, max_epochs=8)
     assert few.status in (fl.Status.EPOCH_LIMIT, fl.Status.CONVERGED)
     assert fl.solve(problem, tol=1e-9, max_epochs=3).status is fl.Status.EPOCH_LIMIT

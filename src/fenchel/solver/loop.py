@@ -230,14 +230,15 @@ class _Run:
         while True:
             if self.interrupts:
                 raise KeyboardInterrupt
-            began = time.perf_counter()
-            proposal = next(source, None)
-            self.work += time.perf_counter() - began
-            if proposal is None:
-                break
-            status = self._consider(proposal)
-            if status is None and correction is None:  # the epochs see to the limits where there was but one proposal
-                status = self._limit()
+            # the epochs see to the limits where there is but one proposal
+            status = self._limit() if correction is None else None
+            if status is None:
+                began = time.perf_counter()
+                proposal = next(source, None)
+                self.work += time.perf_counter() - began
+                if proposal is None:
+                    break
+                status = self._consider(proposal)
             if status is not None:
                 self._go_on_from_proposal()
                 return status
