@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import cases
 import numpy as np
 import pytest
@@ -118,6 +120,10 @@ def test_limits_stop_it(fake, problem):
     assert few.epochs == 10
     assert len(few.history) == 6
     late = fl.solve(problem, tol=1e-12, time_limit=0.0)
+    assert late.status is fl.Status.TIME_LIMIT
+    assert late.epochs == 0  # no round is begun
+    fake.hook = staticmethod(lambda number: time.sleep(0.35))
+    late = fl.solve(problem, tol=1e-12, time_limit=0.3)
     assert late.status is fl.Status.TIME_LIMIT
     assert late.epochs == 2  # what it was at is judged
 
