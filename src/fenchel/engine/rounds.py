@@ -41,7 +41,7 @@ ROUGH, ROUGH_QUADRATIC = (
     0.3,
 )  # of the present gap: the same while the goal is far; the squared loss has exact models
 STRONG = 1.3  # ratio of neighbouring alphas up to which the sequential strong rule chooses the units
-STAGE, STAGE_QUADRATIC = 3.0, 1.7  # ratio of the alphas on the way to a single one, if features are more than rows
+STAGE = 3.0  # ratio of the alphas on the way to a single one, if features are more than rows
 HARD = 3.0  # score at the start from which a unit likely stays (measured: within a factor two of the support)
 STAGE_GAP = 1e-2  # relative gap that is enough on the way
 SINGLE = 64  # columns from which the Gram matrix of all is made in single precision
@@ -180,10 +180,9 @@ class _Fit:
         if self.working.whole or self.declined:
             return []
         top = float(scores.max(initial=0.0, where=np.isfinite(scores)))
-        step = STAGE_QUADRATIC if self.quadratic else STAGE
-        if units.l1.size <= point.n or not top > step:
+        if units.l1.size <= point.n or not top > STAGE:
             return []
-        count = math.ceil(math.log(top) / math.log(step))
+        count = math.ceil(math.log(top) / math.log(STAGE))
         return [float(top ** (k / count)) for k in range(count - 1, 0, -1)]
 
     def _expected(self, scores: Vector, count: int) -> float:

@@ -221,6 +221,8 @@ class _Run:
         progress = self.progress
         if progress.engine_ended or not self._has_rounds(correction):
             return None
+        if correction is None and self._late():
+            return Status.TIME_LIMIT
         at, room = self._around(start), self.last - progress.passes
         goal = Goal(self.tol, self.deadline, room, self.rule.allowed)
         if correction is not None:
