@@ -664,7 +664,7 @@ class Problem:
             x = moved
             if np.all(np.abs(left) <= _BALANCED * scale):
                 return x, self.gradient_sum(x)
-            size = np.maximum(scale, 1e-300)  # an empty column asks for nothing
+            size = np.where(scale > 0, scale, 1.0)  # an empty column asks for nothing
             if np.linalg.norm(left / size) > 0.9 * np.linalg.norm(goal / size):
                 break
             goal = left
