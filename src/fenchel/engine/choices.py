@@ -82,14 +82,26 @@ class Choices:
         grams = 2 * self.point.n * support**2 / 2 * self.prices.syrk32
         return bool(grams > (EPOCHS - PRODUCTS) * epoch)
 
-    def without_gram(self, working: WorkingSet, support: int) -> bool:
-        """Whether descent on sparse columns is cheaper than their Gram matrix and descent on that."""
+    def without_gram(self, working: WorkingSet, support: int, spent: float) -> bool:
+        """Whether descent on sparse columns is cheaper than their Gram matrix and descent on that.
+
+        Once descent has cost as much (`spent`) as the Gram matrix with a factor would, that is the better way: so both
+        together cost at most about twice the better of the two.
+        """
         if not self.data.sparse or self.point.outputs > 1:
             return False
         part, size, prices = working.columns[0], working.size, self.prices
-        gram = part.pairs * prices.csr_gram + 2.0 * size * size
+        if not working.fits(size):
+            return True
+        gram = part.pairs * prices.csr_gram + MOVED * size * size
+        if spent > gram + support**3 / 6 * prices.potrf:
+            return False
         gram += TURNS * size * min(size, max(20, 2 * support)) * prices.descent
-        return bool(TURNS * 1.3 * part.stored * prices.csc_pass + 5 * part.stored < gram or not working.fits(size))
+        return bool(TURNS * 1.3 * part.stored * prices.csc_pass + 5 * part.stored < gram)
+
+    def column_pass_price(self, working: WorkingSet) -> float:
+        """A pass of descent over the set's columns."""
+        return float(1.3 * working.columns[0].stored * self.prices.csc_pass)
 
     def worth_a_gram(self, working: WorkingSet, gap: float, goal: float, rate: float, support: int) -> bool:
         """Whether what is left, at the present rate of a step, costs more than a new Gram matrix."""

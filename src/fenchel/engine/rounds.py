@@ -116,6 +116,7 @@ class _Fit:
         self.working = WorkingSet(problem.data, self.point.outputs)
         self.gram = self._new_gram(np.float64)
         self.passes = 0.0  # over the data, since the last proposal
+        self.spent = 0.0  # nanoseconds of descent on sparse columns, at this alpha
         self.care = 1.0  # of the usual accuracy: that of models
         self.epoch = epoch_nanoseconds(problem)
         self.declined = False  # whether epochs of the method are the better way
@@ -138,7 +139,7 @@ class _Fit:
             stages = []
             self.answers = [*self.answers[-1:], _Answer(self.alpha, self.point.w.copy(), self.point.b.copy())]
             self._predict(problem.alpha, units)
-        self.alpha = problem.alpha
+        self.alpha, self.spent = problem.alpha, 0.0
         self.out = np.zeros(units.count, dtype=bool)  # units that are surely zero at this alpha
         for factor in stages:
             if time.perf_counter() > goal.deadline:
@@ -388,7 +389,6 @@ class _Fit:
         penalty = LocalPenalty.of(local)
         v, columns = point.w[working.coefs], working.coefs % point.p
         share = working.size / max(point.w.size, 1)
-        bare = self.choices.without_gram(working, int(np.count_nonzero(point.w)))
         before, fresh, refresh, cuts, slow, least = np.inf, False, False, 0, 0, np.inf
         value = np.inf
         for step in range(STEPS):
@@ -408,6 +408,7 @@ class _Fit:
             value, last = point.f + local.value(v) + 0.5 * float(local.ridge @ np.square(v)), value
             if step and not refresh:
                 self._judge_accuracy(gap, before, last - value)
+            bare = self.choices.without_gram(working, int(np.count_nonzero(v)), self.spent)
             if bare:
                 weight = point.bend()[0] / point.n
                 model = ColumnDescent(working.columns[0], weight, local.ridge, point.intercept, self.inner)
@@ -415,6 +416,7 @@ class _Fit:
                 slope = g + local.ridge * v - centres * (push[0] / model.height)
                 model.solve(slope, new, penalty, self._accuracy(limit, gap, False))
                 self.passes += 0.5 * share * model.passes
+                self.spent += model.passes * self.choices.column_pass_price(working)
                 exact = False
             else:
                 exact = self._make_model(local, limit, gap, before, fresh, refresh, aim, v)
