@@ -578,7 +578,8 @@ class Problem:
         slots = list(self.feature_slots[gram.unseen]) + (list(self.intercept_slots) if self.fit_intercept else [])
         directions = np.zeros((self.size, count))
         directions[slots, np.arange(len(slots))] = 1.0
-        directions[self.feature_slots, len(slots) :] = gram.blind.toarray()
+        if count > len(slots):
+            directions[self.feature_slots, len(slots) :] = gram.blind.toarray()
         return directions, self._along(directions)
 
     def _along(self, directions):
