@@ -122,8 +122,8 @@ def test_limits_stop_it(fake, problem):
     late = fl.solve(problem, tol=1e-12, time_limit=0.0)
     assert late.status is fl.Status.TIME_LIMIT
     assert late.epochs == 0  # no round is begun
-    fake.hook = staticmethod(lambda number: time.sleep(0.35))
-    late = fl.solve(problem, tol=1e-12, time_limit=0.3)
+    fake.hook = staticmethod(lambda number: time.sleep(1.05))
+    late = fl.solve(problem, tol=1e-12, time_limit=1.0)
     assert late.status is fl.Status.TIME_LIMIT
     assert late.epochs == 2  # what it was at is judged
 

@@ -310,7 +310,7 @@ def test_a_constraint_is_not_scaled_away():
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: fl.L1([1, -2, 3]), r"weights\[1\] is -2; it must be finite and at least 0"),
+        (lambda: fl.L1([1, -2, 3]), r"weights\[1\] is -2; it must be at least 0, or infinite"),
         (lambda: fl.L1([1, np.nan]), r"weights\[1\] is nan"),
         (lambda: fl.L1([-INF]), r"weights\[0\] is -inf"),
         (lambda: fl.L1(2.0), r"weights has dtype float64 and shape \(\)"),

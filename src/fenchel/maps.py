@@ -556,27 +556,28 @@ def _count(name, value):
 
 def finite_vector(name, values, length, *, minimum=None):
     """A float vector of the given length, finite and not below `minimum`, or a ValueError."""
+    if minimum is None:
+        return _checked(name, values, length, np.isfinite, "finite")
+    rule = f"finite and at least {minimum:g}"
+    return _checked(name, values, length, lambda numbers: np.isfinite(numbers) & (numbers >= minimum), rule)
+
+
+def weight_vector(name, values, length):
+    """A float vector of weights, not negative; infinite ones are allowed. Or a ValueError."""
+    return _checked(name, values, length, lambda numbers: numbers >= 0, "at least 0, or infinite")
+
+
+def _checked(name, values, length, good, rule):
     values = np.asarray(values)
     if values.dtype.kind not in "biuf" or values.ndim != 1:
         raise ValueError(f"{name} has dtype {values.dtype} and shape {values.shape}; it must be a numeric vector")
     values = values.astype(float)
     if len(values) != length:
         raise ValueError(f"{name} has {len(values)} entries; expected {length}")
-    bad = np.flatnonzero(~np.isfinite(values) if minimum is None else ~(np.isfinite(values) & (values >= minimum)))
+    bad = np.flatnonzero(~good(values))
     if bad.size:
-        rule = "finite" if minimum is None else f"finite and at least {minimum:g}"
         raise ValueError(f"{name}[{bad[0]}] is {values[bad[0]]:g}; it must be {rule}")
     return values
-
-
-def weight_vector(name, values, length):
-    """A float vector of weights, not negative; infinite ones are allowed. Or a ValueError."""
-    values = np.asarray(values)
-    if values.dtype.kind != "f":
-        return finite_vector(name, values, length, minimum=0)
-    infinite = values == np.inf
-    checked = finite_vector(name, np.where(infinite, 0.0, values), length, minimum=0)
-    return np.where(infinite, np.inf, checked)
 
 
 def index_array(name, values, p):

@@ -42,7 +42,7 @@ ROUGH, ROUGH_QUADRATIC = (
 )  # of the present gap: the same while the goal is far; the squared loss has exact models
 STRONG = 1.3  # ratio of neighbouring alphas up to which the sequential strong rule chooses the units
 STAGE = 3.0  # ratio of the alphas on the way to a single one, if features are more than rows
-HARD = 3.0  # score at the start from which a unit likely stays (measured: within a factor two of the support)
+HARD = 3.0  # score at the start from which a unit likely stays (counts up to seven times the support if columns agree)
 STAGE_GAP = 1e-2  # relative gap that is enough on the way
 SINGLE = 64  # columns from which the Gram matrix of all is made in single precision
 ROUNDING = 1e-14  # of the objective: gaps below it say nothing

@@ -20,11 +20,9 @@ if TYPE_CHECKING:
 
 ENTRIES = 1 << 21  # of the data, beyond which a product with it takes longer than Python around it
 ROWS = 256  # up to which Gram matrices by plain loops keep up with BLAS, whatever the number of columns
-FEW, FEW_QUADRATIC = (
-    1 << 17,
-    1 << 19,
-)  # entries up to which they do with more rows; a quadratic loss makes one Gram matrix
-ONCE = 1 << 16  # entries from which a single fit is worth it: below, both ways take a millisecond
+FEW = 1 << 17  # entries up to which they do with more rows
+FEW_QUADRATIC = 1 << 19  # the same for a quadratic loss, which makes one Gram matrix
+ONCE = 1 << 16  # entries from which a single fit is worth their compiling: below, both ways take about two milliseconds
 ALWAYS = 100  # features that nothing holds at zero, beyond which factors are better left to LAPACK
 
 
