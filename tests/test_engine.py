@@ -40,11 +40,11 @@ class Fake:
         step = 1.0 / np.linalg.norm(problem.data.arrays[0], 2) ** 2
         for number in range(self.most):
             for _ in range(self.steps):
-                zx = problem.gradient_sum(problem._gradient(problem.scores(w)))
+                zx = problem.gradient_sum(problem.slopes_at(problem.scores(w)))
                 length = np.full(problem.d, problem.n * step * problem.blocks[0].scale)
                 u = problem.blocks[0].prox(w[:-1] - step * zx[:-1], length)
                 w = np.append(u, 0.0)
-            x = problem._gradient(problem.scores(w))
+            x = problem.slopes_at(problem.scores(w))
             zx = problem.gradient_sum(x)
             iterate = Iterate(w, x, -zx[:-1], zx, u)
             primal = problem.primal_at(w)

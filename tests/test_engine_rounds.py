@@ -9,11 +9,13 @@ import reference
 import scipy.sparse as sp
 
 import fenchel as fl
-from fenchel.engine import rounds, small
+from fenchel.engine import rounds
+from fenchel.engine.compiled import is_compiled
 from fenchel.engine.registry import fitting
 from fenchel.engine.roles import Goal
 from fenchel.engine.units import units_of
 from fenchel.losses import LOSSES
+from fenchel.solver.prices import PRICES
 
 P = cases.P
 SMOOTH = [name for name, kind in LOSSES.items() if not kind().kinked]
@@ -120,7 +122,7 @@ def test_more_features_than_rows(loss, kind):
     found = fl.solve(problem, tol=1e-8)
     assert found.status is fl.Status.CONVERGED
     assert 0 < np.count_nonzero(found.coef) < 200
-    slope = -problem.gradient_sum(problem._gradient(problem.scores(problem.pack(found.coef, found.intercept)))) / 40
+    slope = -problem.gradient_sum(problem.slopes_at(problem.scores(problem.pack(found.coef, found.intercept)))) / 40
     units = units_of(problem)
     scores, zero = units.scores(slope[:-1]), units.sizes(found.coef) == 0
     assert np.all(scores[zero] <= 1 + 1e-2)
@@ -228,7 +230,7 @@ def test_every_point_of_a_path_is_certified_and_that_of_a_single_fit(loss, kind)
 @pytest.mark.parametrize("layout", ["Fortran", "CSR", "CSC"])
 @pytest.mark.parametrize("name", ["box and l1", "non-negative l1", "groups, non-negative", "infinite weights"])
 def test_predictions_along_a_path_stay_within_bounds(name, layout, monkeypatch):
-    monkeypatch.setattr(rounds, "is_small", lambda *_: False)
+    monkeypatch.setattr(rounds, "is_compiled", lambda *_: False)
     penalty, _ = PENALTIES[name]
     problem = make("squared-hinge", penalty, layout=layout)
     path = fl.path(problem, n_alphas=15, eps=0.01, tol=1e-7)
@@ -241,7 +243,7 @@ def test_predictions_along_a_path_stay_within_bounds(name, layout, monkeypatch):
 
 def test_paths_of_columns_far_from_zero(monkeypatch):
     """A prediction whose intercept does not fit would lead far away; it is not taken."""
-    monkeypatch.setattr(rounds, "is_small", lambda *_: False)
+    monkeypatch.setattr(rounds, "is_compiled", lambda *_: False)
     X, y = wide("logistic", n=40, p=100)
     X += 1e3 * np.random.default_rng(5).standard_normal(100)
     path = fl.path(X, y, loss="logistic", penalty=fl.L1(), fit_intercept=True, n_alphas=15, eps=0.02, tol=1e-5)
@@ -253,9 +255,9 @@ def test_compiled_paths_and_working_sets_agree(loss, monkeypatch):
     X, y = wide(loss, n=50, p=120)
     problem = fl.Problem(X, y, loss=loss, penalty=fl.L1(), fit_intercept=True)
     alphas = problem.alpha_max() * np.geomspace(0.9, 0.05, 10)
-    assert small.is_small(problem, alphas)
+    assert is_compiled(problem, alphas, PRICES)
     compiled = fl.path(problem, alphas=alphas, tol=1e-8)
-    monkeypatch.setattr(rounds, "is_small", lambda *_: False)
+    monkeypatch.setattr(rounds, "is_compiled", lambda *_: False)
     plain = fl.path(problem, alphas=alphas, tol=1e-8)
     assert compiled.converged.all() and plain.converged.all()
     assert np.all(compiled.duals <= plain.primals + 1e-12 * np.abs(plain.primals))

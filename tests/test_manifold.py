@@ -344,7 +344,7 @@ def test_faint_rows_are_made_up_for(logistic, monkeypatch):
     z = face.inside(w)
     scores = face.data.scores(z)
     bend, bent = finisher._bend(scores), finisher._penalty(face.map @ z)
-    slope = face.data.gradient(logistic._gradient(scores)) / logistic.n + face.back @ bent.slope
+    slope = face.data.gradient(logistic.slopes_at(scores)) / logistic.n + face.back @ bent.slope
     found = []
     for faint in (0.0, 0.3):
         monkeypatch.setattr(manifold, "_FAINT", faint)

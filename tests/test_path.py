@@ -318,7 +318,7 @@ def test_newton_proves_by_the_slopes_that_its_model_foresees(kind):
     assert np.all((low <= state.x) & (state.x <= high))
     np.testing.assert_allclose(state.zx, problem.gradient_sum(state.x), rtol=1e-12, atol=1e-12)
     foreseen = problem.certificate(state)
-    slopes = problem._gradient(problem.scores(state.w))
+    slopes = problem.slopes_at(problem.scores(state.w))
     true = problem.certificate(types.SimpleNamespace(w=state.w, y=state.y, x=slopes))
     assert foreseen.dual <= exact.primal  # a bound
     assert state.made.dual == pytest.approx(foreseen.dual, rel=1e-9)
@@ -346,8 +346,8 @@ def test_curvature_is_that_of_the_loss():
             steps._attach(problem)
             steps._refresh(problem.scores(w))
             away = 1e-5 * rng.standard_normal(problem.size)
-            change = problem.gradient_sum(problem._gradient(problem.scores(w + away)))
-            change -= problem.gradient_sum(problem._gradient(problem.scores(w - away)))
+            change = problem.gradient_sum(problem.slopes_at(problem.scores(w + away)))
+            change -= problem.gradient_sum(problem.slopes_at(problem.scores(w - away)))
             np.testing.assert_allclose(steps.curvature @ away, change / (2 * problem.n), rtol=1e-3, atol=1e-9)
             np.testing.assert_array_equal(steps.curvature, steps.curvature.T)
 

@@ -332,7 +332,7 @@ def test_a_proposal_that_is_worse_than_the_iterate_is_not_taken(monkeypatch):
             early.append((progress.gap, start.w.copy()))
         elif progress.epoch == 12:
             w = early[0][1]
-            x = problem._gradient(problem.scores(w))
+            x = problem.slopes_at(problem.scores(w))
             iterate = Iterate(w, x, start.y.copy(), problem.gradient_sum(x), problem.map_slots @ w)
             return Proposal(iterate, problem.primal_at(w), 0.0, "a test")
         return None

@@ -123,7 +123,7 @@ class Accelerated:
         theta, share, before, moved, best, due = 1.0, 0.0, slope, None, None, min(_FIRST, most)
         for step in range(1, most + 1):
             value = problem.mean_loss(ahead_scores)
-            gradient = data.gradient_sum(problem._gradient(ahead_scores)) / problem.n
+            gradient = data.gradient_sum(problem.slopes_at(ahead_scores)) / problem.n
             lead = 0.0 if self.lattice is None else share  # dual variables of few rounds are no guide ahead
             start, before = slope + lead * (slope - before), slope
             for _ in range(_TRIES):
@@ -210,7 +210,7 @@ class Accelerated:
             rough_scores, rough = self._objective(w)
             if rough < value:
                 exact, scores, value = w, rough_scores, rough
-        x = problem._gradient(scores)
+        x = problem.slopes_at(scores)
         zx = problem.gradient_sum(x)
         self.passes += 0.5
         y = self._balanced(zx, problem.n * self.prox.dual(slope, exact))

@@ -173,7 +173,7 @@ class Finisher:
             bent = self._penalty(self._leaning(face, face.map @ z))
             if bent is None:
                 return None, face
-            x = problem._gradient(scores)
+            x = problem.slopes_at(scores)
             pull = face.data.gradient(x) / problem.n
             slope = pull + face.back @ bent.slope
             self.passes += 2 * face.data.cost
@@ -210,7 +210,7 @@ class Finisher:
             if foreseen is not None and gain <= self.promising * abs(value):
                 break
         w = face.lift(z)
-        x = problem._gradient(scores)
+        x = problem.slopes_at(scores)
         if foreseen is not None:
             found = problem.foreseen(*foreseen, x)
             x = x if found is None else found

@@ -215,7 +215,7 @@ class Multipliers:
         """x at these scores, and how fast it grows with them if asked for."""
         problem = self.problem
         if not problem.loss.kinked:
-            x = problem._gradient(scores)
+            x = problem.slopes_at(scores)
             if not bend:
                 return x
             return x, self.weights * problem.loss.curvature(scores, problem.target)

@@ -176,7 +176,7 @@ class Newton:
         """w with its scores, its objective and the x that belongs to it."""
         problem = self.problem
         primal = problem.mean_loss(scores) + problem.penalty_value(problem.map_slots @ w)
-        return types.SimpleNamespace(w=w, scores=scores, primal=primal, x=problem._gradient(scores), u=u, y=y, zx=None)
+        return types.SimpleNamespace(w=w, scores=scores, primal=primal, x=problem.slopes_at(scores), u=u, y=y, zx=None)
 
     def _attach(self, problem):
         if self.problem is None or self.problem.d != problem.d or self.problem.size != problem.size:

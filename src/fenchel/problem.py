@@ -420,7 +420,7 @@ class Problem:
             scores = self.scores(state.w)
             primal = self.mean_loss(scores) + self.penalty_value(self.map_slots @ state.w)
         if x is None:
-            x, zx = self._gradient(scores), None
+            x, zx = self.slopes_at(scores), None
         y = np.zeros(self.d) if y is None else y
         zx = self._mask(self.combine(x) if fresh or zx is None else zx.copy())
         residual = np.linalg.norm(zx + self.adjoint @ y) / max(np.linalg.norm(zx), 1e-300)
@@ -803,7 +803,7 @@ class Problem:
     def gauge_without_ridge(self, y):
         return max((b.gauge_without_ridge(y[i:j]) for b, i, j in self._parts()), default=0.0)
 
-    def _gradient(self, scores):
+    def slopes_at(self, scores) -> np.ndarray:
         """s_i f'(u_i): the dual variables that belong to these scores."""
         slope = self.loss.gradient(scores, self.target)
         return np.asarray(self._weights() * slope, dtype=float)

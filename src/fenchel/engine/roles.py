@@ -40,13 +40,13 @@ class Iterate:
         return Iterate(self.w.copy(), self.x.copy(), self.y.copy(), self.zx.copy(), self.u.copy(), scores)
 
 
-@dataclasses.dataclass
 class Proposal:
     """A point that somebody offers to the loop, which believes nothing but its certificate.
 
-    Attributes
+    Parameters
     ----------
-    iterate : Iterate
+    iterate : Iterate, or a function that makes it
+        Dual variables of a whole path are made for those points alone that somebody goes on from; `w` is then given.
     primal : float
         The objective at its w.
     passes : float
@@ -57,14 +57,26 @@ class Proposal:
         As the problem made it; the loop makes one where it is missing.
     exact : bool
         Whether the zeros and ties of the answer are exact in it already.
+    w : array, optional
+        The point itself, where the iterate is still to be made.
     """
 
-    iterate: Iterate
-    primal: float
-    passes: float
-    by: str
-    certificate: Certificate | None = None
-    exact: bool = False
+    def __init__(
+        self, iterate: Iterate | Callable[[], Iterate], primal: float, passes: float, by: str,
+        certificate: Certificate | None = None, exact: bool = False, w: Array | None = None,
+    ) -> None:  # fmt: skip
+        self._iterate, self._w = iterate, w
+        self.primal, self.passes, self.by, self.certificate, self.exact = primal, passes, by, certificate, exact
+
+    @property
+    def iterate(self) -> Iterate:
+        if not isinstance(self._iterate, Iterate):
+            self._iterate = self._iterate()
+        return self._iterate
+
+    @property
+    def w(self) -> Array:
+        return self.iterate.w if self._w is None else self._w
 
 
 @dataclasses.dataclass(frozen=True)

@@ -18,13 +18,13 @@ import numpy as np
 
 from ..solver.prices import epoch_nanoseconds
 from .choices import FEWEST, SPREAD, Choices
+from .compiled import CompiledPath, is_compiled
 from .curvatures.gram import LaggedGram
 from .inner.columns import ColumnDescent
 from .inner.descent import LocalPenalty, ModelDescent
 from .point import CARELESS, Point
 from .restrictions.working_set import WorkingSet
 from .roles import Goal, Iterate, Proposal
-from .small import SmallPath, is_small
 from .steps import halved
 from .units import Units, Vector, dual_variables, units_of
 
@@ -62,7 +62,7 @@ class WorkingSets:
     def __init__(self, prices: Any) -> None:
         self.prices = prices
         self._fit: _Fit | None = None
-        self._small: SmallPath | None = None
+        self._compiled: CompiledPath | None = None
         self._several = False
 
     def unfit(self, problem: Problem) -> str | None:
@@ -81,12 +81,13 @@ class WorkingSets:
     def begin(self, problem: Problem, alphas: Sequence[float], tol: float) -> None:
         """A falling sequence of alphas on the same data begins."""
         self._fit, self._several = None, len(alphas) > 1
-        self._small = SmallPath(problem, alphas, tol) if is_small(problem, alphas) else None
+        suits = is_compiled(problem, alphas, self.prices)
+        self._compiled = CompiledPath(problem, alphas, tol, self.prices) if suits else None
 
     def rounds(self, problem: Problem, start: Iterate | None, goal: Goal) -> Iterator[Proposal]:
         """Proposals with their certificates, one a round, until somebody stops asking or nothing is gained."""
-        if self._small is not None and problem.alpha in self._small.answers:
-            proposal = self._small.proposal(problem, goal)
+        if self._compiled is not None and problem.alpha in self._compiled.answers:
+            proposal = self._compiled.proposal(problem, goal)
             yield proposal
             start = proposal.iterate
         if self._fit is None:

@@ -24,7 +24,7 @@ import numpy as np
 from numba import int64, njit
 
 from . import small_model as model
-from .small_model import INLINE, INSIDE, SQUARED
+from .small_model import COVARIANCES, INLINE, INSIDE, SQUARED
 
 NO_BOUND = -1e300  # in place of minus infinity: the dual bound of a point that has none
 _MOST_BALANCES = 60  # least-squares moves of one x; one that stays inside the domain is the last but one
@@ -33,15 +33,19 @@ _INWARDS = 0.9  # of the way to the end of a domain: how far one move may go
 
 # Rows of `row` (n numbers each), `feature` (p numbers each), `place` (p whole numbers each), and entries of the two
 # lists of numbers that the parts share.
-SCORE, SLOPE, CURVATURE, DUAL, BEST, CHANGE, TRIAL, MODELLED, SCRATCH, ROW_ROWS = range(10)
+SCORE, SLOPE, CURVATURE, DUAL, BEST, CHANGE, TRIAL, MODELLED, SCRATCH, BEGAN, AHEAD, ROW_ROWS = range(12)
 COEF, LAST_COEF, GRADIENT, FEATURE_ROWS = range(4)
 INDEX, POSITION, FOUND, PLACE_ROWS = range(4)
-SIZE, IN_GRAM, FREE, PASSES, CURRENT, FEASIBLE, COUNTS = range(7)
-INTERCEPT, LAST_INTERCEPT, LOSS, MEAN_CURVATURE, CARE, AT_ZERO, PRIMAL_BOUND, DUAL_BOUND, NUMBERS = range(9)
+SIZE, IN_GRAM, FREE, PASSES, CURRENT, FEASIBLE, FORESEEN, COUNTS = range(8)
+INTERCEPT, LAST_INTERCEPT, LOSS, MEAN_CURVATURE, CARE, AT_ZERO, PRIMAL_BOUND, DUAL_BOUND, CROSS, NUMBERS = range(10)
 
 
 class Data(NamedTuple):
-    """What the caller gives and nobody changes."""
+    """What the caller gives and nobody changes.
+
+    Where the kind is COVARIANCES there are no rows: X is the Gram matrix of all features, target their covariances with
+    the targets, parameter the variance of these.
+    """
 
     X: np.ndarray
     target: np.ndarray
@@ -53,6 +57,7 @@ class Data(NamedTuple):
     lower: np.ndarray
     upper: np.ndarray
     intercept: bool
+    blas: np.ndarray
 
 
 class Work(NamedTuple):
@@ -65,6 +70,7 @@ class Work(NamedTuple):
     columns: np.ndarray
     gram: np.ndarray
     factor: np.ndarray
+    tile: np.ndarray
     support: np.ndarray
     count: np.ndarray
     number: np.ndarray
@@ -109,7 +115,7 @@ def hard_slope(data, j, slope):
 
 
 @njit(**INSIDE)
-def _weighted_move(work, count):
+def _weighted_move(data, work, count):
     """The least move of x, every row weighted by its room, after which the chosen columns carry no slope; False where
     there is none."""
     room, move, scratch, dual = work.row[CHANGE], work.row[TRIAL], work.row[SCRATCH], work.row[DUAL]
@@ -123,7 +129,7 @@ def _weighted_move(work, count):
         for c in range(a + 1):
             matrix[a, c] = model.dot(scratch, work.columns[chosen[c]])
         top = max(top, matrix[a, a])
-    if not model.cholesky_solve(matrix, count, 1e-15 * top, right):
+    if not model.cholesky_solve(matrix, count, 1e-15 * top, right, data.blas):
         return False
     for i in range(dual.size):
         move[i] = 0.0
@@ -177,7 +183,7 @@ def _balance(data, work):
         if data.intercept:
             directions[count] = work.columns.shape[0] - 1  # there are the ones
             count += 1
-        if not _weighted_move(work, count):
+        if not _weighted_move(data, work, count):
             return False
         length = 1.0
         for i in range(dual.size):
@@ -192,11 +198,39 @@ def _balance(data, work):
 
 
 @njit(**INSIDE)
+def _sweep_covariances(data, work):
+    """The slopes of all features, and the loss, from the Gram matrix."""
+    slope, coef = work.feature[GRADIENT], work.feature[COEF]
+    for j in range(slope.size):
+        slope[j] = -data.target[j]
+    for k in range(work.count[SIZE]):
+        j = work.place[INDEX, k]
+        if coef[j] != 0.0:
+            model.add(data.X[j], coef[j], slope)
+    cross, square = 0.0, 0.0
+    for k in range(work.count[SIZE]):
+        j = work.place[INDEX, k]
+        cross += coef[j] * data.target[j]
+        square += coef[j] * slope[j]
+    work.number[LOSS] = max(0.5 * (square - cross + data.parameter), 0.0)
+    work.number[CROSS] = cross - data.parameter
+    work.count[CURRENT] = work.count[FEASIBLE] = 1
+
+
+@njit(**INSIDE)
 def sweep(data, work):
-    """x and X'x / n at the present scores: the one pass over the data of a round."""
-    dual, slope = work.row[DUAL], work.row[SLOPE]
+    """x and X'x / n: the one pass over the data of a round.
+
+    x are the slopes of the loss at the present scores, or what the last model foresaw of them. Where a model is nearly
+    right, the latter prove far more: their error is of second order, and so is that of the bound.
+    """
+    if data.kind == COVARIANCES:
+        _sweep_covariances(data, work)
+        return
+    dual, slope = work.row[DUAL], work.row[AHEAD if work.count[FORESEEN] else SLOPE]
     for i in range(dual.size):
         dual[i] = slope[i]
+    work.count[FORESEEN] = 0
     work.count[FEASIBLE] = _balance(data, work)
     model.gradient(data.X, dual, work.feature[GRADIENT])
     for k in range(work.count[FREE]):
@@ -226,6 +260,8 @@ def _dual_at(data, work, alpha, scale):
     for j in range(slope.size):
         if abs(scale * slope[j]) > alpha * data.l1[j]:
             total += least(scale * slope[j], alpha * data.l1[j], alpha * data.ridge[j], data.lower[j], data.upper[j])
+    if data.kind == COVARIANCES:
+        return total - scale * (work.number[CROSS] + scale * work.number[LOSS])
     return total - model.mean_conjugate(data.kind, data.parameter, data.target, data.weight, work.row[DUAL], scale)
 
 

@@ -14,8 +14,8 @@ W'h / n    mean_column             how the intercept answers to every coordinate
 q          slopes                  slopes of the loss's model at v, kept for the whole set while v moves
 ========== ======================= ==========================================================================
 
-Everything is a plain loop: what calls BLAS, sorts or slices in numba takes long to compile, and problems that are this
-small gain nothing by it.
+Nearly everything is a plain loop: what sorts, slices or calls BLAS through numba takes long to compile. Gram matrices
+and large factors are left to BLAS and LAPACK, whose addresses are in the vector `blas`.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from __future__ import annotations
 import numpy as np
 from numba import int64, njit
 
+from .lapack import GEMM, POTRF, POTRS, add_products, factorise, solve_factored
 from .rows import LEAN
 
 # Functions that are only called by others need no door to Python, which takes long to compile where arguments are
@@ -32,14 +33,18 @@ INSIDE = {**LEAN, "fastmath": False, "no_cpython_wrapper": True, "no_cfunc_wrapp
 HOT = {**INSIDE, "fastmath": LEAN["fastmath"]}
 INLINE = {**INSIDE, "forceinline": True}
 
-SQUARED, LOGISTIC, SMOOTHED_HINGE, SQUARED_HINGE, HUBER, POISSON = range(6)
+SQUARED, LOGISTIC, SMOOTHED_HINGE, SQUARED_HINGE, HUBER, POISSON, COVARIANCES = range(7)
 KINDS = {
     "squared": SQUARED, "logistic": LOGISTIC, "smoothed-hinge": SMOOTHED_HINGE, "squared-hinge": SQUARED_HINGE,
-    "huber": HUBER, "poisson": POISSON,
+    "huber": HUBER, "poisson": POISSON, "covariances": COVARIANCES,
 }  # fmt: skip
-"""The number of every loss that this path takes, by its name in the registry of losses."""
+"""The number of every loss that this path takes, by its name in the registry of losses. COVARIANCES is the squared loss
+of which only the Gram matrix of all features is left."""
 
 _JITTER = 1e-11  # of the largest diagonal entry of a Gram matrix; more would slow Newton's steps down near the answer
+TILE = 32  # new columns whose rows of the Gram matrix are made together; more take memory and gain nothing
+_SMALL = 24  # coordinates up to which a factor by plain loops is faster than the call of LAPACK
+_FACTOR = 0.4  # of a multiply-add of descent: what one of a factor costs (see solver/calibrated.py: potrf, descent)
 _MOST_SWEEPS = 100  # pairs of descent and Newton for one model; more are only needed where the model is singular
 
 
@@ -159,6 +164,13 @@ def dot(a, b):
 
 
 @njit(**HOT)
+def add(row, factor, out):
+    """out += factor * row."""
+    for j in range(out.size):
+        out[j] += factor * row[j]
+
+
+@njit(**HOT)
 def combine(columns, size, value, shift, out):
     """shift + W v, for every row."""
     for i in range(out.size):
@@ -171,25 +183,42 @@ def combine(columns, size, value, shift, out):
 
 
 @njit(**INSIDE)
-def append_gram(columns, curvature, scratch, gram, mean_column, first, size, mean_curvature):
+def append_gram(columns, curvature, tile, gram, mean_column, first, size, mean_curvature, blas):
     """The rows first to size of the Gram matrix; a mean curvature of 0 says that there is no intercept."""
-    n = curvature.size
+    n, start = curvature.size, first
+    while start < size:
+        count = min(tile.shape[0], size - start)
+        for a in range(count):
+            column, own, total = columns[start + a], tile[a], 0.0
+            for i in range(n):
+                own[i] = column[i] * curvature[i] / n
+                total += own[i]
+            mean_column[start + a] = total
+            for l in range(size):
+                gram[start + a, l] = 0.0
+        add_products(blas[GEMM], tile, 0, count, columns, size, n, gram, start)
+        start += count
     for k in range(first, size):
-        column, total = columns[k], 0.0
-        for i in range(n):
-            scratch[i] = column[i] * curvature[i]
-            total += scratch[i]
-        mean_column[k] = total / n
         for l in range(k + 1):
-            entry = dot(scratch, columns[l]) / n
+            entry = gram[k, l]
             if mean_curvature > 0.0:
                 entry -= mean_column[k] * mean_column[l] / mean_curvature
             gram[k, l] = gram[l, k] = entry
 
 
 @njit(**HOT)
-def cholesky_solve(matrix, size, jitter, right):
+def cholesky_solve(matrix, size, jitter, right, blas):
     """right <- (matrix + jitter)^-1 right. The lower triangle is overwritten; False where a number is not finite."""
+    if size > _SMALL:
+        for i in range(size):
+            matrix[i, i] += jitter
+        if factorise(blas[POTRF], matrix, size) != 0:
+            return False
+        solve_factored(blas[POTRS], matrix, size, right)
+        total = 0.0
+        for i in range(size):
+            total += right[i] * right[i]
+        return np.isfinite(total)
     for i in range(size):
         row = matrix[i]
         for j in range(i + 1):
@@ -221,11 +250,11 @@ DIRECTION, LANDING, SLOPE_CHANGE, MEMBER_ROWS = range(10, 14)
 
 @njit(**HOT)
 def descend(gram, size, member, unit):
-    """One pass of coordinate descent: the largest move, as a share of its threshold, and how many coordinates began
-    or ceased to be zero or at a bound. `unit` stands in for thresholds of zero."""
+    """One pass of coordinate descent: the largest move, as a share of its threshold, how many coordinates began or
+    ceased to be zero or at a bound, and how many moved. `unit` stands in for thresholds of zero."""
     value, slopes, threshold, quadratic = member[VALUE], member[SLOPES], member[THRESHOLD], member[QUADRATIC]
     lower, upper = member[LOWER], member[UPPER]
-    largest, changes = 0.0, 0.0
+    largest, changes, moves = 0.0, 0.0, 0.0
     for k in range(size):
         row, old = gram[k], value[k]
         curvature = row[k] + quadratic[k]
@@ -242,10 +271,11 @@ def descend(gram, size, member, unit):
         largest = max(largest, abs(move) * curvature / (threshold[k] if threshold[k] > 0.0 else unit))
         if new * old <= 0.0 or new == lower[k] or new == upper[k] or old == lower[k] or old == upper[k]:
             changes += 1.0
+        moves += 1.0
         value[k] = new
         for l in range(size):
             slopes[l] += move * row[l]
-    return largest, changes
+    return largest, changes, moves
 
 
 @njit(**INLINE)
@@ -282,7 +312,7 @@ def _try_step(gram, size, member, support, active, direction, length, landing, c
 
 
 @njit(**INSIDE)
-def newton(gram, size, member, matrix, support):
+def newton(gram, size, member, matrix, support, blas):
     """One step of Newton's method on the coordinates that are neither zero nor at a bound; whether it moved.
 
     Coordinates that would cross zero or a bound stop there. Where such a step makes the model larger, shorter ones are
@@ -306,7 +336,7 @@ def newton(gram, size, member, matrix, support):
         matrix[a, a] += member[QUADRATIC, k]
         top = max(top, matrix[a, a])
         direction[a] = -(member[SLOPES, k] + member[QUADRATIC, k] * value[k] + threshold[k] * sign)
-    if not cholesky_solve(matrix, active, _JITTER * top, direction):
+    if not cholesky_solve(matrix, active, _JITTER * top, direction, blas):
         return False
     first = 1.0
     for a in range(active):
@@ -330,14 +360,23 @@ def newton(gram, size, member, matrix, support):
 
 
 @njit(**INSIDE)
-def minimise_model(gram, size, member, matrix, support, unit, accuracy):
-    """Coordinate descent until a pass leaves the support as it is, then a Newton step, in turns, until the largest
-    move of a pass is at most `accuracy` of its threshold."""
-    for sweep in range(_MOST_SWEEPS):
-        for _ in range(3 if sweep == 0 else 2):
-            largest, changes = descend(gram, size, member, unit)
+def minimise_model(gram, size, member, matrix, support, unit, accuracy, blas):
+    """Coordinate descent and Newton's steps, in turns, until the largest move of a pass is at most `accuracy` of its
+    threshold.
+
+    Newton's step is for a support that a pass leaves as it is, or for the third pass; and not before the descent has
+    cost as much as the factor will, so that both together cost at most twice the better of the two.
+    """
+    spent = 0.0
+    for _ in range(_MOST_SWEEPS):
+        passes = 0
+        while True:
+            largest, changes, moves = descend(gram, size, member, unit)
+            passes, spent = passes + 1, spent + moves * size
             if largest <= accuracy:
                 return
-            if changes == 0.0:
+            price = moves * moves * (_FACTOR / 6.0 * moves) + 2.0 * moves * size
+            if (changes == 0.0 or passes >= 3) and spent >= price:
                 break
-        newton(gram, size, member, matrix, support)
+        newton(gram, size, member, matrix, support, blas)
+        spent = 0.0

@@ -25,11 +25,13 @@ P, D       primal, dual            proven bounds: D <= optimum <= P
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
 from numba import boolean, float64, int64, njit, types
 
+from .lapack import addresses
 from .rows import LEAN
 from .small_certificate import (
     AT_ZERO,
@@ -64,19 +66,21 @@ from .small_certificate import (
 )  # fmt: skip
 from .small_model import (
     BEFORE,
+    COVARIANCES,
     INSIDE,
     LOGISTIC,
     LOWER,
     MEMBER_ROWS,
     POISSON,
+    SQUARED,
     STEP,
+    TILE,
     UPPER,
     VALUE,
 )  # fmt: skip
 from .small_set import drop, enter, extend, fit_set, load, loss_at, score, set_penalty, step, store
 
-LARGEST_SET = 400  # coordinates in a working set; beyond, Gram matrices without BLAS cost more than calls of it save
-LARGEST_SUPPORT = 160  # coordinates that are not zero; beyond, the same holds for Cholesky factors
+MEMORY = 1 << 28  # bytes of a working set with its Gram matrix; larger: larger supports stay in the compiled loops
 _MOST_ROUNDS = 60  # working sets for one alpha; an answer takes one to ten of them
 _PATIENCE = 8  # rounds in which the gap did not halve; then rounding stands in the way
 _FIRST_SET = 40  # at most so many features enter a set that knows nothing; more make Gram matrices that nobody needs
@@ -96,7 +100,7 @@ _FLOOR = 1e-10  # of the objective at zero: an objective below has no meaning, n
 def _solve(data, work, alpha, last_alpha, tol, rounds):
     """Rounds of extending, fitting and certifying; whether the gap became small enough. row[BEST] is the x
     that proves the dual bound."""
-    n, p = data.X.shape
+    n, p = work.row.shape[1], data.l1.size
     count, row, best, gap, halved, since = work.count, work.row, NO_BOUND, np.inf, np.inf, 0
     for turn in range(rounds):
         load(data, work, alpha)
@@ -122,8 +126,6 @@ def _solve(data, work, alpha, last_alpha, tol, rounds):
         support = 0
         for k in range(count[SIZE]):
             support += work.feature[COEF, work.place[INDEX, k]] != 0.0
-        if support > LARGEST_SUPPORT:
-            return False
         near = turn == 0 and last_alpha < _NEAR * alpha
         level = min(alpha - 0.5 * (last_alpha - alpha), alpha) if near else alpha
         if turn == 0 and count[SIZE] > 2 * support + 32 + count[FREE]:
@@ -210,10 +212,23 @@ def _begin(data, work):
 
 
 _READ, _READ2 = types.Array(float64, 1, "C", readonly=True), types.Array(float64, 2, "C", readonly=True)
+_PLACES = types.Array(int64, 1, "C", readonly=True)
 _VECTOR, _MATRIX, _INDEX = float64[::1], float64[:, ::1], int64[:, ::1]
-_DATA = (_READ2, _READ, _READ, int64, float64, _READ, _READ, _READ, _READ, boolean)  # as the fields of Data
+_DATA = (
+    _READ2,
+    _READ,
+    _READ,
+    int64,
+    float64,
+    _READ,
+    _READ,
+    _READ,
+    _READ,
+    boolean,
+    types.Array(int64, 1, "C", readonly=True),
+)  # as the fields of Data
 _WORK = types.NamedTuple(
-    (_MATRIX, _MATRIX, _INDEX, _MATRIX, _MATRIX, _MATRIX, _MATRIX, _INDEX, int64[::1], _VECTOR), Work
+    (_MATRIX, _MATRIX, _INDEX, _MATRIX, _MATRIX, _MATRIX, _MATRIX, _MATRIX, _INDEX, int64[::1], _VECTOR), Work
 )
 _ANSWER = types.NamedTuple((_MATRIX, _VECTOR, _VECTOR, _VECTOR, _MATRIX, _VECTOR), Answer)
 
@@ -221,14 +236,14 @@ _ANSWER = types.NamedTuple((_MATRIX, _VECTOR, _VECTOR, _VECTOR, _MATRIX, _VECTOR
 # One compiled function has a signature. The others are compiled with it, and a process that finds it in the cache loads
 # nothing else.
 @njit(int64(*_DATA, _WORK, _READ, float64, _ANSWER), nogil=True, cache=True, **{**LEAN, "fastmath": False})
-def _run(X, target, weight, kind, parameter, l1, ridge, lower, upper, intercept, work, alphas, tol, answer):
+def _run(X, target, weight, kind, parameter, l1, ridge, lower, upper, intercept, blas, work, alphas, tol, answer):
     """What `follow` does, in rooms that it was given."""
-    data = Data(X, target, weight, kind, parameter, l1, ridge, lower, upper, intercept)
-    n, p = X.shape
+    data = Data(X, target, weight, kind, parameter, l1, ridge, lower, upper, intercept, blas)
+    n, p = work.row.shape[1], l1.size
     if not _begin(data, work):
         return 0
     last, last_but_one, stage = np.inf, np.inf, 0.0
-    for j in range(p if p > n else 0):
+    for j in range(p if p > X.shape[0] else 0):
         stage = max(stage, score(data, work, j) / _STAGE)
     k = int64(0)
     while k < alphas.size:
@@ -240,7 +255,12 @@ def _run(X, target, weight, kind, parameter, l1, ridge, lower, upper, intercept,
             alpha, stage = stage, stage / _STAGE
         elif k > 0:
             near = alpha < last < last_but_one < np.inf
-            _predict(data, work, alpha, min(np.log(last / alpha) / np.log(last_but_one / last), 2.0) if near else 0.0)
+            reach = 0.0
+            if near and kind in (SQUARED, COVARIANCES):  # between kinks the answer is linear in alpha
+                reach = (last - alpha) / (last_but_one - last)
+            elif near:
+                reach = np.log(last / alpha) / np.log(last_but_one / last)
+            _predict(data, work, alpha, min(reach, 2.0))
         done = _solve(data, work, alpha, last, _STAGE_TOL if staged else tol, 1 if staged else _MOST_ROUNDS)
         last_but_one, last = last if k > 0 else np.inf, alpha
         if staged:
@@ -287,13 +307,37 @@ def follow(
         They are filled in: coefficients, intercept, bounds of the optimum, the n dual variables that prove the lower
         one (their sum is zero if there is an intercept), and the number of products with the whole of X.
     """
-    n, p = X.shape
-    most = max(min(p, LARGEST_SET), 1)
+    p, rows = l1.size, 0 if kind == COVARIANCES else target.size
+    most = largest_set(rows, p)
     # pages of memory that nobody touches cost nothing, so that the set may grow without moving
     work = Work(
-        np.empty((ROW_ROWS, n)), np.empty((FEATURE_ROWS, p)), np.empty((PLACE_ROWS, p), np.int64),
-        np.empty((MEMBER_ROWS, most)), np.empty((most + 1, n)), np.empty((most, most)), np.empty((most + 2, most + 2)),
-        np.empty((2, most + 1), np.int64), np.empty(COUNTS, np.int64), np.empty(NUMBERS),
+        np.empty((ROW_ROWS, rows)), np.empty((FEATURE_ROWS, p)), np.empty((PLACE_ROWS, p), np.int64),
+        np.empty((MEMBER_ROWS, most)), np.empty((most + 1, rows)), np.empty((most, most)),
+        np.empty((most + 2, most + 2)), np.empty((min(TILE, most), rows)), np.empty((2, most + 1), np.int64),
+        np.empty(COUNTS, np.int64), np.empty(NUMBERS),
     )  # fmt: skip
     answer = Answer(W, b, primal, dual, x, passes)
-    return _run(X, target, weight, kind, params[0], l1, ridge, lower, upper, fit_intercept, work, alphas, tol, answer)
+    return _run(
+        X,
+        target,
+        weight,
+        kind,
+        params[0],
+        l1,
+        ridge,
+        lower,
+        upper,
+        fit_intercept,
+        addresses(),
+        work,
+        alphas,
+        tol,
+        answer,
+    )
+
+
+def largest_set(n: int, p: int) -> int:
+    """Coordinates of the largest working set whose columns, Gram matrix and factor stay within the budget."""
+    # 8 (m n + 2 m^2) = MEMORY
+    room = (math.sqrt(n * n + MEMORY) - n) / 4
+    return max(min(p, int(room), max(2 * n + 100, 400) if n else p), 1)

@@ -20,11 +20,14 @@ from numba import njit
 
 from . import small_model as model
 from .small_certificate import (
+    AHEAD,
+    BEGAN,
     CARE,
     CHANGE,
     COEF,
     CURRENT,
     CURVATURE,
+    FORESEEN,
     FOUND,
     FREE,
     GRADIENT,
@@ -46,6 +49,7 @@ from .small_certificate import (
 )  # fmt: skip
 from .small_model import (
     BEFORE,
+    COVARIANCES,
     HUBER,
     INSIDE,
     LOWER,
@@ -165,6 +169,8 @@ def extend(data, work, level, most):
 @njit(**INSIDE)
 def loss_at(data, row, score):
     """The mean loss at these scores, which may be a row of `row`; its slopes and curvatures are kept there."""
+    if data.kind == COVARIANCES:
+        return 0.5 * data.parameter  # it is only asked for at zero
     return model.mean_loss(data.kind, data.parameter, data.target, data.weight, score, row[SLOPE], row[CURVATURE])
 
 
@@ -239,8 +245,8 @@ def _update_gram(data, work, fresh):
             mean += row[SCRATCH, i] / n
         work.number[MEAN_CURVATURE] = max(mean, 1e-300)
     model.append_gram(
-        work.columns, row[MODELLED], row[SCRATCH], work.gram, work.member[MEAN_COLUMN], work.count[IN_GRAM],
-        work.count[SIZE], work.number[MEAN_CURVATURE] if data.intercept else 0.0,
+        work.columns, row[MODELLED], work.tile, work.gram, work.member[MEAN_COLUMN], work.count[IN_GRAM],
+        work.count[SIZE], work.number[MEAN_CURVATURE] if data.intercept else 0.0, data.blas,
     )  # fmt: skip
     work.count[IN_GRAM] = work.count[SIZE]
 
@@ -266,7 +272,7 @@ def _solve_model(data, work, intercept_slope, accuracy):
         member[SLOPES, k] = member[START_SLOPES, k] - member[MEAN_COLUMN, k] * intercept_slope / mean
         unit, steepest = max(unit, member[THRESHOLD, k]), max(steepest, abs(member[SLOPES, k]))
     model.minimise_model(
-        work.gram, size, member, work.factor, work.support[0], unit if unit > 0.0 else steepest, accuracy
+        work.gram, size, member, work.factor, work.support[0], unit if unit > 0.0 else steepest, accuracy, data.blas
     )
     shift = -intercept_slope
     for k in range(size):
@@ -289,6 +295,14 @@ def step(data, work, shift, promise):
     the share, 0 where it never does."""
     member, row, size = work.member, work.row, work.count[SIZE]
     before = set_penalty(member, size, 0.0)
+    if data.kind == COVARIANCES:  # the slopes are those of the start of the step
+        gain = set_penalty(member, size, 1.0) - before
+        for k in range(size):
+            row, total = work.gram[k], work.feature[GRADIENT, work.place[INDEX, k]]
+            for l in range(size):
+                total += 0.5 * row[l] * member[STEP, l]
+            gain += total * member[STEP, k]
+        return 1.0 if gain < 0.0 else 0.0
     start = work.number[LOSS] + before
     model.combine(work.columns, size, member[STEP], shift, row[CHANGE])
     length = 1.0
@@ -312,11 +326,61 @@ def step(data, work, shift, promise):
     return 0.0
 
 
+@njit(**INSIDE)
+def _foresee(data, work):
+    """x as the last model sees it after its whole step; and the gap on the set that it proves, which is all of it if no
+    feature outside matters. It is infinite where such an x leaves the domain of the conjugate.
+
+    The slopes of the model at its answer belong to this very x, so that no product with the data is needed. The slopes
+    of the loss itself are only as good as the answer is; the model's are better by an order.
+    """
+    row, member, ratio, total = work.row, work.member, 1.0, 0.0
+    for i in range(data.target.size):
+        low, high = model.row_domain(data.kind, data.parameter, data.target[i])
+        size = data.weight[i]
+        row[AHEAD, i] = row[BEGAN, i] + row[MODELLED, i] * row[CHANGE, i]
+        if not size * low <= row[AHEAD, i] <= size * high and size > 0.0:
+            return np.inf
+    for k in range(work.count[SIZE]):
+        if member[THRESHOLD, k] > 0.0 and hard_slope(data, work.place[INDEX, k], member[SLOPES, k]):
+            ratio = max(ratio, abs(member[SLOPES, k]) / member[THRESHOLD, k])
+    for k in range(work.count[SIZE]):
+        slope, threshold, quadratic = member[SLOPES, k] / ratio, member[THRESHOLD, k], member[QUADRATIC, k]
+        if threshold > 0.0 or not hard_slope(data, work.place[INDEX, k], slope):
+            total += least(slope, threshold, quadratic, member[LOWER, k], member[UPPER, k])
+    total -= model.mean_conjugate(data.kind, data.parameter, data.target, data.weight, row[AHEAD], 1.0 / ratio)
+    return work.number[LOSS] + set_penalty(member, work.count[SIZE], 1.0) - total
+
+
+@njit(**INSIDE)
+def _fit_covariances(data, work, wanted):
+    """The fit of a set where the Gram matrix of all features is known: one model, which is exact."""
+    member, gram, size, pen = work.member, work.gram, work.count[SIZE], 1e-300
+    for k in range(size):
+        row = data.X[work.place[INDEX, k]]
+        for l in range(k + 1 if k >= work.count[IN_GRAM] else 0):
+            gram[k, l] = gram[l, k] = row[work.place[INDEX, l]]
+        member[MEAN_COLUMN, k] = 0.0
+    for k in range(size):
+        own = gram[k]
+        total = -data.target[work.place[INDEX, k]]
+        for l in range(size):
+            total += own[l] * member[VALUE, l]
+        member[START_SLOPES, k] = total
+        pen += member[THRESHOLD, k] * abs(member[VALUE, k])
+    work.count[IN_GRAM], work.number[MEAN_CURVATURE] = size, 1.0
+    _solve_model(data, work, 0.0, min(max(0.5 * wanted / pen, 1e-10), 1e-3))
+    store(work)
+
+
 @njit(inline="always")
 def fit_set(data, work, alpha, wanted, limit):
     """Fit the working set until its estimated gap is at most `limit`, for a gap of `wanted` in the end."""
     member, number, size = work.member, work.number, work.count[SIZE]
     load(data, work, alpha)
+    if data.kind == COVARIANCES:
+        _fit_covariances(data, work, wanted)
+        return
     fresh, last = False, np.inf
     for turn in range(_MOST_MODELS):
         intercept_slope = _slopes(data, work)
@@ -334,6 +398,8 @@ def fit_set(data, work, alpha, wanted, limit):
         promise = set_penalty(member, size, 1.0) - set_penalty(member, size, 0.0) + intercept_slope * shift
         for k in range(size):
             promise += member[START_SLOPES, k] * member[STEP, k]
+        for i in range(data.target.size):
+            work.row[BEGAN, i] = work.row[SLOPE, i]
         length = step(data, work, shift, promise)
         fresh = length < 1.0
         if length <= 0.1:
@@ -342,6 +408,10 @@ def fit_set(data, work, alpha, wanted, limit):
             number[CARE] *= 0.3
         if data.kind == SQUARED:
             break
+        foreseen = length == 1.0 and _foresee(data, work) <= limit
         for k in range(size):
             member[BEFORE, k], member[STEP, k] = member[VALUE, k], 0.0
+        if foreseen:
+            work.count[FORESEEN] = 1
+            break
     store(work)

@@ -91,9 +91,11 @@ def follow(
         # an engine predicts for itself
         start = Start(known=known, keep=False) if engines.engine is not None else track.start(at, known)
         result = run.go(start, correction)
-        end, known = run.end(), None
-        if engines.engine is None and run.method.continues and isinstance(end, Iterate):
-            track.add(alpha, end, run.rho)
+        known = None
+        if engines.engine is None and run.method.continues:
+            end = run.end()
+            if isinstance(end, Iterate):
+                track.add(alpha, end, run.rho)
         yield result
         if result.status is Status.INTERRUPTED:
             return
@@ -271,11 +273,11 @@ class _Run:
         """Judge a proposal before the first epoch, and remember it if it is the best."""
         made = self._certificate_of(proposal)
         self.progress.engine_passes += proposal.passes
-        self._take(proposal.iterate.w, made)
+        self._take(proposal.w, made)
         before = self.proposal
         if before is None or made.relative_gap < self._certificate_of(before).relative_gap:
             self.proposal = proposal
-        return self._judge(made, proposal.iterate.w)
+        return self._judge(made, proposal.w)
 
     def _limit(self) -> Status | None:
         """The limit that is reached, if one is."""

@@ -1,0 +1,166 @@
+"""Whole paths in one compiled call, where Python around small products is what would take the time.
+
+The loops of ``kernels/small_path.py`` go through all alphas by themselves, and prove every answer. They work on the
+rows of dense data, or, for the squared loss, on the Gram matrix of all features: once that is made nobody reads the
+data again. The working sets of ``rounds.py`` go on from the first alpha that they leave.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..problem import Certificate
+from .covariances import Covariances, covariances, covariances_price
+from .roles import Goal, Iterate, Proposal
+from .units import Units, Vector, dual_variables, units_of
+
+if TYPE_CHECKING:
+    from ..problem import Problem
+
+NAME = "compiled path"
+ENTRIES = 1 << 21  # of the data, beyond which a product with it takes longer than Python around it
+ROWS = 256  # up to which Gram matrices by plain loops keep up with BLAS, whatever the number of columns
+FEW = 1 << 17  # entries up to which they do with more rows
+FEW_QUADRATIC = 1 << 19  # the same for a quadratic loss, which makes one Gram matrix
+ONCE = 1 << 16  # entries from which a single fit is worth their compiling: below, both ways take about two milliseconds
+ALWAYS = 100  # features that nothing holds at zero, beyond which factors are better left to LAPACK
+LOOKS = 6  # products with all of the data that a fit takes besides one for every alpha
+
+
+class CompiledPath:
+    """The answers of all alphas, as far as the compiled loops get.
+
+    Attributes
+    ----------
+    answers : what was found, by alpha
+    """
+
+    def __init__(self, problem: Problem, alphas: Sequence[float], tol: float, prices: Any) -> None:
+        units = units_of(problem.with_alpha(1.0))
+        assert isinstance(units, Units)
+        self.answers: dict[float, _Found] = {}
+        known = covariances(problem) if on_covariances(problem, alphas, prices) else None
+        if known is not None:
+            self._on_covariances(known, alphas, units, tol)
+        else:
+            self._on_rows(problem, alphas, units, tol)
+
+    def _on_covariances(self, known: Covariances, alphas: Sequence[float], units: Units, tol: float) -> None:
+        W, _, primal, dual, found = _follow(
+            known.gram, known.with_target, np.zeros(0), "covariances", known.variance, alphas, units, tol, False,
+            np.zeros((len(alphas), 0)), np.zeros(len(alphas)),
+        )  # fmt: skip
+        for k in range(found):
+            slack = known.rounding(W[k], float(alphas[k]) * units.l1, primal[k])
+            proven = Certificate(float(primal[k]), float(dual[k]) - slack, 0.0)
+            w = np.append(W[k], known.mean - known.centre @ W[k])
+            self.answers[float(alphas[k])] = _Found(w, None, 0.0, proven)
+        if found:
+            self.answers[float(alphas[0])].passes = 1.0  # the Gram matrix
+
+    def _on_rows(self, problem: Problem, alphas: Sequence[float], units: Units, tol: float) -> None:
+        form, data = problem.loss.small_form(), problem.data
+        assert form is not None
+        X, target, weight = data.dense, problem.target, problem.weight
+        rows = np.flatnonzero(weight > 0) if weight.size else np.arange(0)
+        some = bool(weight.size) and rows.size < problem.n
+        if some:  # a fold: its rows alone
+            X, target, weight = X[rows], target[rows], weight[rows]
+        X = np.ascontiguousarray(X, dtype=float)
+        n, count = len(X), len(alphas)
+        scale = problem.n / n  # weights have mean 1 over the rows that are left
+        weight = weight / scale if weight.size else np.ones(n)
+        x, passes = np.zeros((count, n)), np.zeros(count)
+        W, b, primal, dual, found = _follow(
+            X, target, weight, form[0], form[1], alphas, units, tol, problem.fit_intercept, x, passes
+        )
+        careful = units.always.any()
+        for k in range(found):
+            dual_x = x[k]
+            if some:
+                dual_x = np.zeros(problem.n)
+                dual_x[rows] = scale * x[k]
+            proven = None if careful else Certificate(float(primal[k]), float(dual[k]), 0.0)
+            self.answers[float(alphas[k])] = _Found(np.append(W[k], b[k]), dual_x, 0.5 * float(passes[k]), proven)
+
+    def proposal(self, problem: Problem, goal: Goal) -> Proposal:
+        """What was found for the problem's alpha, with its bounds; certified on all of its data where these alone are
+        too few, or features without a penalty ask for more care."""
+        found = self.answers[problem.alpha]
+        made = found.proven
+        if made is not None and goal.reached(made):
+            return Proposal(
+                lambda: found.iterate(problem), made.primal, found.passes, NAME, made, exact=True, w=found.w
+            )
+        iterate = found.iterate(problem)
+        primal = problem.primal_at(found.w)
+        made = problem.certificate(iterate, fresh=False, primal=primal, enough=primal - goal.allowed(primal))
+        return Proposal(iterate, primal, found.passes + 1.0, NAME, made, exact=True)
+
+
+@dataclasses.dataclass
+class _Found:
+    """The answer for one alpha: w with its intercept, x if it is known, passes over the data, and proven bounds."""
+
+    w: Vector
+    x: Vector | None
+    passes: float
+    proven: Certificate | None
+
+    def iterate(self, problem: Problem) -> Iterate:
+        """The answer with all of its dual variables, which take a pass over the data."""
+        units = units_of(problem)
+        assert isinstance(units, Units)
+        x = problem.centred(problem.slopes_at(problem.scores(self.w))) if self.x is None else self.x
+        zx = np.append(problem.data.transposed_times(x), x.sum() if problem.fit_intercept else 0.0)
+        return Iterate(self.w, x, dual_variables(problem, units, zx), zx, problem.map_slots @ self.w)
+
+
+def _follow(
+    X: Any, target: Vector, weight: Vector, kind: str, parameter: float, alphas: Sequence[float], units: Units,
+    tol: float, intercept: bool, x: Vector, passes: Vector,
+) -> tuple[Vector, Vector, Vector, Vector, int]:  # fmt: skip
+    """Coefficients, intercepts, both bounds and the number of alphas that were finished; `x` and `passes` are filled
+    in."""
+    from ..kernels.small_model import KINDS
+    from ..kernels.small_path import follow
+
+    count = len(alphas)
+    W, b, primal, dual = np.zeros((count, units.l1.size)), np.zeros(count), np.zeros(count), np.zeros(count)
+    found = follow(
+        X, target, weight, KINDS[kind], np.array([parameter]), np.array(alphas, dtype=float), units.l1, units.ridge,
+        units.lower, units.upper, tol, intercept, W, b, primal, dual, x, passes,
+    )  # fmt: skip
+    return W, b, primal, dual, found
+
+
+def is_compiled(problem: Problem, alphas: Sequence[float], prices: Any) -> bool:
+    """Whether the compiled loops suit a problem: one output, units of one coefficient, and either covariances that are
+    worth making or dense data of few numbers."""
+    data, units = problem.data, units_of(problem)
+    if problem.vectors > 1 or problem.loss.small_form() is None or isinstance(units, str) or not units.alone:
+        return False
+    if min(alphas) <= 0 or (len(alphas) == 1 and data.stored < ONCE):
+        return False
+    if on_covariances(problem, alphas, prices):
+        return True
+    if data.sparse or data.stored > ENTRIES or np.count_nonzero(units.always) > ALWAYS:
+        return False
+    if len(alphas) == 1 and problem.p <= problem.n:
+        return False
+    return problem.n <= ROWS or data.stored <= (FEW_QUADRATIC if problem.loss.quadratic else FEW)
+
+
+def on_covariances(problem: Problem, alphas: Sequence[float], prices: Any) -> bool:
+    """Whether the Gram matrix of all features costs less than looking at all of the data for every alpha."""
+    units, form = units_of(problem), problem.loss.small_form()
+    if form is None or form[0] != "squared" or isinstance(units, str):
+        return False
+    held = (units.l1 > 0) | (units.ridge > 0) | (units.lower == units.upper)
+    entry = prices.csr_pass if problem.data.sparse else prices.gemv
+    looks = 2 * (len(alphas) + LOOKS) * problem.data.stored * entry
+    return bool(held.all()) and covariances_price(problem, prices) <= looks
