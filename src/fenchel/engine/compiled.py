@@ -12,6 +12,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import numpy.typing as npt
+import scipy.sparse as sp
 
 from ..problem import Certificate
 from .covariances import Covariances, covariances, covariances_price
@@ -22,11 +24,10 @@ if TYPE_CHECKING:
     from ..problem import Problem
 
 NAME = "compiled path"
-ENTRIES = 1 << 21  # of the data, beyond which a product with it takes longer than Python around it
-ROWS = 256  # up to which Gram matrices by plain loops keep up with BLAS, whatever the number of columns
-FEW = 1 << 17  # entries up to which they do with more rows
-FEW_QUADRATIC = 1 << 19  # the same for a quadratic loss, which makes one Gram matrix
-ONCE = 1 << 16  # entries from which a single fit is worth their compiling: below, both ways take about two milliseconds
+ENTRIES = 1 << 25  # numbers of dense data, of which a fold or another layout takes a copy; larger: more memory
+FILLED = 1 << 20  # numbers of sparse data, zeros included, up to which it is filled in; larger: 8 MiB and more of zeros
+TINY = 1 << 16  # numbers up to which a single fit takes all features at once, by loops that compile in half the time
+NARROW = 256  # features up to which it does; larger: Gram matrices of features that nobody needs
 ALWAYS = 100  # features that nothing holds at zero, beyond which factors are better left to LAPACK
 LOOKS = 6  # products with all of the data that a fit takes besides one for every alpha
 
@@ -43,11 +44,29 @@ class CompiledPath:
         units = units_of(problem.with_alpha(1.0))
         assert isinstance(units, Units)
         self.answers: dict[float, _Found] = {}
+        if _is_tiny(problem, alphas, units):
+            self._all_at_once(problem, units, tol)
+            return
         known = covariances(problem) if on_covariances(problem, alphas, prices) else None
         if known is not None:
             self._on_covariances(known, alphas, units, tol)
         else:
             self._on_rows(problem, alphas, units, tol)
+
+    def _all_at_once(self, problem: Problem, units: Units, tol: float) -> None:
+        from ..kernels.small_model import KINDS
+        from ..kernels.tiny_fit import fit
+
+        form = problem.loss.small_form()
+        assert form is not None
+        weight = problem.weight if problem.weight.size else np.ones(problem.n)
+        found = fit(
+            np.ascontiguousarray(_filled(problem).T, dtype=float), problem.target, weight, KINDS[form[0]], form[1],
+            problem.alpha, units.l1, units.ridge, units.lower, units.upper, problem.fit_intercept, tol,
+        )  # fmt: skip
+        if found is not None:
+            w, b, primal, dual, x, models = found
+            self.answers[problem.alpha] = _Found(np.append(w, b), x, models, Certificate(primal, dual, 0.0))
 
     def _on_covariances(self, known: Covariances, alphas: Sequence[float], units: Units, tol: float) -> None:
         W, _, primal, dual, found = _follow(
@@ -63,9 +82,9 @@ class CompiledPath:
             self.answers[float(alphas[0])].passes = 1.0  # the Gram matrix
 
     def _on_rows(self, problem: Problem, alphas: Sequence[float], units: Units, tol: float) -> None:
-        form, data = problem.loss.small_form(), problem.data
+        form = problem.loss.small_form()
         assert form is not None
-        X, target, weight = data.dense, problem.target, problem.weight
+        X, target, weight = _filled(problem), problem.target, problem.weight
         rows = np.flatnonzero(weight > 0) if weight.size else np.arange(0)
         some = bool(weight.size) and rows.size < problem.n
         if some:  # a fold: its rows alone
@@ -140,27 +159,38 @@ def _follow(
 
 def is_compiled(problem: Problem, alphas: Sequence[float], prices: Any) -> bool:
     """Whether the compiled loops suit a problem: one output, units of one coefficient, and either covariances that are
-    worth making or dense data of few numbers."""
+    worth making, dense data, or sparse data of so few numbers that its zeros do no harm."""
     data, units = problem.data, units_of(problem)
     if problem.vectors > 1 or problem.loss.small_form() is None or isinstance(units, str) or not units.alone:
         return False
-    if min(alphas) <= 0 or (len(alphas) == 1 and data.stored < ONCE):
+    if min(alphas) <= 0 or np.count_nonzero(units.always) > ALWAYS:
         return False
-    if on_covariances(problem, alphas, prices):
+    if problem.n * problem.p <= (FILLED if data.sparse else ENTRIES):
         return True
-    if data.sparse or data.stored > ENTRIES or np.count_nonzero(units.always) > ALWAYS:
-        return False
-    if len(alphas) == 1 and problem.p <= problem.n:
-        return False
-    return problem.n <= ROWS or data.stored <= (FEW_QUADRATIC if problem.loss.quadratic else FEW)
+    return on_covariances(problem, alphas, prices)
+
+
+def _is_tiny(problem: Problem, alphas: Sequence[float], units: Units) -> bool:
+    small = len(alphas) == 1 and problem.p <= NARROW and problem.n * problem.p <= TINY
+    return small and bool(np.all(_held(units)))
+
+
+def _held(units: Units) -> npt.NDArray[np.bool_]:
+    """Features that a weight, a quadratic or the lack of room holds in both directions."""
+    return (units.l1 > 0) | (units.ridge > 0) | (units.lower == units.upper)
+
+
+def _filled(problem: Problem) -> Any:
+    """The data as a dense matrix; sparse data is filled in."""
+    data = problem.data
+    return sp.csr_array(data.arrays, shape=(data.n, data.p)).toarray() if data.sparse else data.dense
 
 
 def on_covariances(problem: Problem, alphas: Sequence[float], prices: Any) -> bool:
     """Whether the Gram matrix of all features costs less than looking at all of the data for every alpha."""
     units, form = units_of(problem), problem.loss.small_form()
-    if form is None or form[0] != "squared" or isinstance(units, str):
+    if form is None or form[0] != "squared" or isinstance(units, str) or not np.all(_held(units)):
         return False
-    held = (units.l1 > 0) | (units.ridge > 0) | (units.lower == units.upper)
     entry = prices.csr_pass if problem.data.sparse else prices.gemv
     looks = 2 * (len(alphas) + LOOKS) * problem.data.stored * entry
-    return bool(held.all()) and covariances_price(problem, prices) <= looks
+    return covariances_price(problem, prices) <= looks

@@ -91,17 +91,17 @@ class Answer(NamedTuple):
 
 
 @njit(**INSIDE)
-def _balance_intercept(data, dual):
+def balance_intercept(kind, weight, dual):
     """Make the sum of x zero: of the squared loss by its mean, of the others by shrinking the heavier sign, which
     stays in the domain of every conjugate."""
     positive, negative = 0.0, 0.0
     for i in range(dual.size):
         positive += max(dual[i], 0.0)
         negative += max(-dual[i], 0.0)
-    if data.kind == SQUARED:
+    if kind == SQUARED:
         shift = (positive - negative) / dual.size  # weights have mean 1
         for i in range(dual.size):
-            dual[i] -= shift * data.weight[i]
+            dual[i] -= shift * weight[i]
     elif positive != negative:
         smaller = min(positive, negative)
         for i in range(dual.size):
@@ -148,7 +148,7 @@ def _balance(data, work):
     """
     dual, free = work.row[DUAL], work.count[FREE]
     if data.intercept:
-        _balance_intercept(data, dual)
+        balance_intercept(data.kind, data.weight, dual)
     chosen, directions = work.support[0], work.support[1]
     for k in range(free):
         chosen[k] = 0
@@ -253,49 +253,69 @@ def least(slope, threshold, quadratic, lower, upper):
     return max((0.5 * quadratic * at - excess) * at, NO_BOUND) if at > 0.0 else 0.0
 
 
+class Rest(NamedTuple):
+    """What the dual objective takes besides x, slopes and penalty: the rows of the loss, and for COVARIANCES the two
+    numbers that stand for them."""
+
+    kind: int
+    parameter: float
+    target: np.ndarray
+    weight: np.ndarray
+    cross: float
+    loss: float
+
+
 @njit(**INSIDE)
-def _dual_at(data, work, alpha, scale):
+def _dual_at(rest, dual, slope, alpha, l1, ridge, lower, upper, scale):
     """The dual objective at scale times x."""
-    slope, total = work.feature[GRADIENT], 0.0
+    total = 0.0
     for j in range(slope.size):
-        if abs(scale * slope[j]) > alpha * data.l1[j]:
-            total += least(scale * slope[j], alpha * data.l1[j], alpha * data.ridge[j], data.lower[j], data.upper[j])
-    if data.kind == COVARIANCES:
-        return total - scale * (work.number[CROSS] + scale * work.number[LOSS])
-    return total - model.mean_conjugate(data.kind, data.parameter, data.target, data.weight, work.row[DUAL], scale)
+        if abs(scale * slope[j]) > alpha * l1[j]:
+            total += least(scale * slope[j], alpha * l1[j], alpha * ridge[j], lower[j], upper[j])
+    if rest.kind == COVARIANCES:
+        return total - scale * (rest.cross + scale * rest.loss)
+    return total - model.mean_conjugate(rest.kind, rest.parameter, rest.target, rest.weight, dual, scale)
+
+
+@njit(**INSIDE)
+def best_bound(rest, dual, slope, alpha, l1, ridge, lower, upper, enough):
+    """The best dual bound that scaling x gives, and the scale. Others than the largest are tried if it is not enough
+    and features with a quadratic or a bound may prefer one."""
+    hard, soft = 1.0, 1.0
+    for j in range(slope.size):
+        if not np.isfinite(slope[j]):
+            return NO_BOUND, 0.0
+        threshold, end = alpha * l1[j], lower[j] if slope[j] > 0.0 else upper[j]
+        if abs(slope[j]) > threshold and threshold > 0.0 and end != 0.0:
+            ratio = threshold / abs(slope[j])
+            soft = min(soft, ratio)
+            if ridge[j] == 0.0 and np.isinf(end):
+                hard = min(hard, (1.0 - 1e-15) * ratio)
+    scale, bound = hard, _dual_at(rest, dual, slope, alpha, l1, ridge, lower, upper, hard)
+    if bound >= enough or soft >= hard:
+        return bound, scale
+    # D is concave in the scale: look at the other end and at the top of the parabola through three points
+    at_hard, at_soft, at_middle, middle, top = bound, 0.0, 0.0, 0.5 * (soft + hard), 0.5 * (soft + hard)
+    for turn in range(3):
+        candidate = soft if turn == 0 else middle if turn == 1 else top
+        value = _dual_at(rest, dual, slope, alpha, l1, ridge, lower, upper, candidate)
+        if value > bound:
+            scale, bound = candidate, value
+        if turn == 0:
+            at_soft = value
+        elif turn == 1:
+            at_middle = value
+            bend = at_soft - 2.0 * at_middle + at_hard
+            if bend < 0.0:
+                top = min(max(middle - 0.25 * (hard - soft) * (at_hard - at_soft) / bend, soft), hard)
+    return bound, scale
 
 
 @njit(**INSIDE)
 def dual_bound(data, work, alpha, enough):
-    """The best dual bound that scaling x gives, and the scale. Others than the largest are tried if it is not enough
-    and features with a quadratic or a bound may prefer one."""
+    """See :func:`best_bound`; none where x could not be made feasible."""
     if work.count[FEASIBLE] == 0:
         return NO_BOUND, 0.0
-    slope, hard, soft = work.feature[GRADIENT], 1.0, 1.0
-    for j in range(slope.size):
-        if not np.isfinite(slope[j]):
-            return NO_BOUND, 0.0
-        threshold = alpha * data.l1[j]
-        if (
-            abs(slope[j]) > threshold
-            and threshold > 0.0
-            and (data.lower[j] if slope[j] > 0.0 else data.upper[j]) != 0.0
-        ):
-            ratio = threshold / abs(slope[j])
-            soft = min(soft, ratio)
-            if hard_slope(data, j, slope[j]) > 0.0:
-                hard = min(hard, ratio)
-    scale, bound = hard, _dual_at(data, work, alpha, hard)
-    if bound >= enough or soft >= hard:
-        return bound, scale
-    # D is concave in the scale: look at the other end and at the top of the parabola through three points
-    middle = 0.5 * (soft + hard)
-    at_soft, at_middle, at_hard = _dual_at(data, work, alpha, soft), _dual_at(data, work, alpha, middle), bound
-    top = middle
-    bend = at_soft - 2.0 * at_middle + at_hard
-    if bend < 0.0:
-        top = min(max(middle - 0.25 * (hard - soft) * (at_hard - at_soft) / bend, soft), hard)
-    for candidate, value in ((soft, at_soft), (middle, at_middle), (top, _dual_at(data, work, alpha, top))):
-        if value > bound:
-            scale, bound = candidate, value
-    return bound, scale
+    rest = Rest(data.kind, data.parameter, data.target, data.weight, work.number[CROSS], work.number[LOSS])
+    slope = work.feature[GRADIENT]
+    return best_bound(rest, work.row[DUAL], slope, alpha, data.l1, data.ridge, data.lower, data.upper, enough)

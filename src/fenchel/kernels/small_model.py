@@ -132,6 +132,26 @@ def mean_conjugate(kind, parameter, target, weight, dual, scale):
     return total / dual.size
 
 
+@njit(**INSIDE)
+def first_intercept(kind, target, weight):
+    """The best intercept for w = 0 where there is a formula for it, and the mean of the targets elsewhere: every model
+    has the intercept in it, so that a start need not be the best."""
+    mean = 0.0
+    for i in range(target.size):
+        mean += weight[i] * target[i] / target.size
+    if kind == LOGISTIC:
+        return np.log(max(1.0 + mean, 1e-12) / max(1.0 - mean, 1e-12))
+    return np.log(max(mean, 1e-30)) if kind == POISSON else mean
+
+
+@njit(**INSIDE)
+def smoothness(kind, parameter):
+    """The largest curvature of a loss that has flat pieces; 0 for the others."""
+    if kind == SMOOTHED_HINGE:
+        return 1.0 / parameter
+    return 2.0 if kind == SQUARED_HINGE else 1.0 if kind == HUBER else 0.0
+
+
 # -- products with the data ---------------------------------------------------------------------------
 
 
@@ -184,7 +204,8 @@ def combine(columns, size, value, shift, out):
 
 @njit(**INSIDE)
 def append_gram(columns, curvature, tile, gram, mean_column, first, size, mean_curvature, blas):
-    """The rows first to size of the Gram matrix; a mean curvature of 0 says that there is no intercept."""
+    """The rows first to size of the Gram matrix, and their mirror image; a mean curvature of 0 says that there is no
+    intercept."""
     n, start = curvature.size, first
     while start < size:
         count = min(tile.shape[0], size - start)
@@ -196,7 +217,7 @@ def append_gram(columns, curvature, tile, gram, mean_column, first, size, mean_c
             mean_column[start + a] = total
             for l in range(size):
                 gram[start + a, l] = 0.0
-        add_products(blas[GEMM], tile, 0, count, columns, size, n, gram, start)
+        add_products(blas[GEMM], tile, 0, count, columns, start + count, n, gram, start)
         start += count
     for k in range(first, size):
         for l in range(k + 1):

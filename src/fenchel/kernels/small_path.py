@@ -71,12 +71,12 @@ from .small_model import (
     LOGISTIC,
     LOWER,
     MEMBER_ROWS,
-    POISSON,
     SQUARED,
     STEP,
     TILE,
     UPPER,
     VALUE,
+    first_intercept,
 )  # fmt: skip
 from .small_set import drop, enter, extend, fit_set, load, loss_at, score, set_penalty, step, store
 
@@ -163,18 +163,6 @@ def _predict(data, work, alpha, reach):
 
 
 @njit(**INSIDE)
-def _first_intercept(data):
-    """The best intercept for w = 0 where there is a formula for it, and the mean of the targets elsewhere: every model
-    has the intercept in it, so that a start need not be the best."""
-    mean = 0.0
-    for i in range(data.target.size):
-        mean += data.weight[i] * data.target[i] / data.target.size
-    if data.kind == LOGISTIC:
-        return np.log(max(1.0 + mean, 1e-12) / max(1.0 - mean, 1e-12))
-    return np.log(max(mean, 1e-30)) if data.kind == POISSON else mean
-
-
-@njit(**INSIDE)
 def _clear(work):
     for i in range(work.row.shape[1]):
         work.row[SCORE, i] = work.row[MODELLED, i] = 0.0
@@ -197,7 +185,7 @@ def _begin(data, work):
     at_zero = loss_at(data, work.row, work.row[SCORE])
     number[AT_ZERO] = 0.0 if data.kind == LOGISTIC else abs(at_zero)
     if data.intercept:
-        number[INTERCEPT] = _first_intercept(data)
+        number[INTERCEPT] = first_intercept(data.kind, data.target, data.weight)
         for i in range(data.target.size):
             work.row[SCORE, i] = number[INTERCEPT]
     number[LOSS] = loss_at(data, work.row, work.row[SCORE])

@@ -50,15 +50,12 @@ from .small_certificate import (
 from .small_model import (
     BEFORE,
     COVARIANCES,
-    HUBER,
     INSIDE,
     LOWER,
     MEAN_COLUMN,
     QUADRATIC,
     SLOPES,
-    SMOOTHED_HINGE,
     SQUARED,
-    SQUARED_HINGE,
     START_SLOPES,
     STEP,
     THRESHOLD,
@@ -67,12 +64,12 @@ from .small_model import (
 )  # fmt: skip
 
 _MOST_MODELS = 40  # models for one working set
-_MOST_HALVINGS = 30  # of one step; shorter ones no longer change the objective
-_KEEP_GRAM = 0.15  # relative change of the rows' curvatures up to which a Gram matrix is kept; more costs models
-_SLOW = 0.3  # the error must fall to this share of itself, or the next model gets a new Gram matrix
-_LEAST_CURVATURE = 1e-3  # of the smoothness: rows of flat pieces get so much; more makes steps shorter
-_CAREFUL = 0.03  # of the loss's smoothness: the same, after a step that was cut to a tenth
-_ARMIJO = 0.01  # of the decrease that the slope promises: what a step must keep
+MOST_HALVINGS = 30  # of one step; shorter ones no longer change the objective
+KEEP_GRAM = 0.15  # relative change of the rows' curvatures up to which a Gram matrix is kept; more costs models
+SLOW = 0.3  # the error must fall to this share of itself, or the next model gets a new Gram matrix
+LEAST_CURVATURE = 1e-3  # of the smoothness: rows of flat pieces get so much; more makes steps shorter
+CAREFUL = 0.03  # of the loss's smoothness: the same, after a step that was cut to a tenth
+ARMIJO = 0.01  # of the decrease that the slope promises: what a step must keep
 
 
 # -- the working set ----------------------------------------------------------------------------------
@@ -221,24 +218,16 @@ def _error(data, work, intercept_slope):
 
 
 @njit(**INSIDE)
-def _smoothness(data):
-    """The largest curvature of a loss that has flat pieces; 0 for the others."""
-    if data.kind == SMOOTHED_HINGE:
-        return 1.0 / data.parameter
-    return 2.0 if data.kind == SQUARED_HINGE else 1.0 if data.kind == HUBER else 0.0
-
-
-@njit(**INSIDE)
 def _update_gram(data, work, fresh):
     """A Gram matrix of the whole set: its last rows are new, or all are, where the curvatures have changed."""
     row, n = work.row, data.target.size
     change, modelled = 0.0, 0.0
-    least_curvature = max(_LEAST_CURVATURE * _smoothness(data), work.number[CARE])
+    least_curvature = max(LEAST_CURVATURE * model.smoothness(data.kind, data.parameter), work.number[CARE])
     for i in range(n):
         row[SCRATCH, i] = max(row[CURVATURE, i], data.weight[i] * least_curvature)
         change += abs(row[SCRATCH, i] - row[MODELLED, i])
         modelled += row[MODELLED, i]
-    if fresh or change > _KEEP_GRAM * modelled:
+    if fresh or change > KEEP_GRAM * modelled:
         work.count[IN_GRAM], mean = 0, 0.0
         for i in range(n):
             row[MODELLED, i] = row[SCRATCH, i]
@@ -306,11 +295,11 @@ def step(data, work, shift, promise):
     start = work.number[LOSS] + before
     model.combine(work.columns, size, member[STEP], shift, row[CHANGE])
     length = 1.0
-    for _ in range(_MOST_HALVINGS):
+    for _ in range(MOST_HALVINGS):
         for i in range(data.target.size):
             row[TRIAL, i] = row[SCORE, i] + length * row[CHANGE, i]
         loss = loss_at(data, row, row[TRIAL])
-        if loss + set_penalty(member, size, length) <= start + _ARMIJO * length * promise + 1e-15 * abs(start):
+        if loss + set_penalty(member, size, length) <= start + ARMIJO * length * promise + 1e-15 * abs(start):
             for i in range(data.target.size):
                 row[SCORE, i] = row[TRIAL, i]
             if length < 1.0:
@@ -388,7 +377,7 @@ def fit_set(data, work, alpha, wanted, limit):
         if turn > 0:
             if error <= limit:
                 break
-            fresh = fresh or error > _SLOW * last
+            fresh = fresh or error > SLOW * last
         last = error
         _update_gram(data, work, fresh and data.kind != SQUARED)
         pen = max(set_penalty(member, size, 0.0) if turn == 0 else set_penalty(member, size, 1.0), 1e-300)
@@ -403,7 +392,8 @@ def fit_set(data, work, alpha, wanted, limit):
         length = step(data, work, shift, promise)
         fresh = length < 1.0
         if length <= 0.1:
-            number[CARE] = min(max(10.0 * number[CARE], _CAREFUL * _smoothness(data)), _smoothness(data))
+            top = model.smoothness(data.kind, data.parameter)
+            number[CARE] = min(max(10.0 * number[CARE], CAREFUL * top), top)
         elif length == 1.0:
             number[CARE] *= 0.3
         if data.kind == SQUARED:

@@ -1,0 +1,230 @@
+"""A single fit of a tiny dense problem in one compiled call, all features at once.
+
+The same models, steps and bounds as ``small_path.py``, without working sets, paths, or features that nothing holds at
+zero: it compiles in a quarter of the time.
+
+Symbols are those of ``small_model.py``; rows of `row` are those of ``small_certificate.py``.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numba import boolean, float64, int64, njit, types
+
+from . import small_model as model
+from .lapack import addresses
+from .rows import LEAN
+from .small_certificate import (
+    AHEAD,
+    BEGAN,
+    CHANGE,
+    CURVATURE,
+    DUAL,
+    MODELLED,
+    NO_BOUND,
+    ROW_ROWS,
+    SCORE,
+    SLOPE,
+    TRIAL,
+    Rest,
+    balance_intercept,
+    best_bound,
+)  # fmt: skip
+from .small_model import (
+    BEFORE,
+    INSIDE,
+    LOGISTIC,
+    LOWER,
+    MEAN_COLUMN,
+    MEMBER_ROWS,
+    QUADRATIC,
+    SLOPES,
+    SQUARED,
+    START_SLOPES,
+    STEP,
+    THRESHOLD,
+    TILE,
+    UPPER,
+    VALUE,
+)  # fmt: skip
+from .small_set import ARMIJO, CAREFUL, KEEP_GRAM, LEAST_CURVATURE, MOST_HALVINGS, SLOW, set_penalty
+
+_MOST_MODELS = 60  # of one fit; an answer takes one to eight
+_PATIENCE = 12  # models in which the gap did not halve; then rounding stands in the way
+FLOOR = 1e-10  # of the objective at zero: an objective below has no meaning, nor has a gap relative to it
+B, PRIMAL, DUAL_BOUND, MODELS = range(4)  # entries of the vector `found`
+
+
+@njit(**INSIDE)
+def _curvatures(kind, parameter, weight, row, care, fresh):
+    """Take the present curvatures for the next Gram matrix where they differ much from the last ones; the mean of those
+    in use, and whether they are new."""
+    n, change, modelled = weight.size, 0.0, 0.0
+    floor = max(LEAST_CURVATURE * model.smoothness(kind, parameter), care)
+    for i in range(n):
+        change += abs(max(row[CURVATURE, i], weight[i] * floor) - row[MODELLED, i])
+        modelled += row[MODELLED, i]
+    if not fresh and change <= KEEP_GRAM * modelled:
+        return modelled / n, False
+    modelled = 0.0
+    for i in range(n):
+        row[MODELLED, i] = max(row[CURVATURE, i], weight[i] * floor)
+        modelled += row[MODELLED, i]
+    return max(modelled / n, 1e-300), True
+
+
+@njit(**INSIDE)
+def _halve(rest, row, member, start, shift, promise):
+    """Go along the step as far as the true objective falls by a part of what was promised; its share, and the loss."""
+    n, size, length = rest.target.size, member.shape[1], 1.0
+    for _ in range(MOST_HALVINGS):
+        for i in range(n):
+            row[TRIAL, i] = row[SCORE, i] + length * row[CHANGE, i]
+        loss = model.mean_loss(
+            rest.kind, rest.parameter, rest.target, rest.weight, row[TRIAL], row[SLOPE], row[CURVATURE]
+        )
+        if loss + set_penalty(member, size, length) <= start + ARMIJO * length * promise + 1e-15 * abs(start):
+            for i in range(n):
+                row[SCORE, i] = row[TRIAL, i]
+            return length, loss
+        length *= 0.5
+    loss = model.mean_loss(rest.kind, rest.parameter, rest.target, rest.weight, row[SCORE], row[SLOPE], row[CURVATURE])
+    return 0.0, loss
+
+
+@njit(**INSIDE)
+def _foreseen(rest, row):
+    """Whether x, as the last model sees it after its whole step, lies in the domain of the conjugate; it is kept."""
+    for i in range(rest.target.size):
+        low, high = model.row_domain(rest.kind, rest.parameter, rest.target[i])
+        size = rest.weight[i]
+        row[AHEAD, i] = row[BEGAN, i] + row[MODELLED, i] * row[CHANGE, i]
+        if not size * low <= row[AHEAD, i] <= size * high and size > 0.0:
+            return False
+    return True
+
+
+_READ, _READ2 = types.Array(float64, 1, "C", readonly=True), types.Array(float64, 2, "C", readonly=True)
+_ADDRESSES, _MATRIX = types.Array(int64, 1, "C", readonly=True), float64[:, ::1]
+
+
+@njit(
+    boolean(_MATRIX, _READ, _READ, int64, float64, float64, _READ, _READ, _READ, _READ, boolean, _ADDRESSES, float64,
+            _MATRIX, _MATRIX, _MATRIX, _MATRIX, _MATRIX, int64[::1], float64[::1]),
+    nogil=True, cache=True, **{**LEAN, "fastmath": False},
+)  # fmt: skip
+def _fit(columns, target, weight, kind, parameter, alpha, l1, ridge, lower, upper, intercept, blas, tol, row, member,
+         gram, factor, tile, support, found):  # fmt: skip
+    """What `fit` does, in rooms that it was given."""
+    p, n = columns.shape
+    rest = Rest(kind, parameter, target, weight, 0.0, 0.0)
+    b, unit = 0.0, 0.0
+    for i in range(n):
+        row[SCORE, i] = row[MODELLED, i] = 0.0
+    loss = model.mean_loss(kind, parameter, target, weight, row[SCORE], row[SLOPE], row[CURVATURE])
+    at_zero = 0.0 if kind == LOGISTIC else abs(loss)
+    if intercept:
+        b = model.first_intercept(kind, target, weight)
+        for i in range(n):
+            row[SCORE, i] = b
+        loss = model.mean_loss(kind, parameter, target, weight, row[SCORE], row[SLOPE], row[CURVATURE])
+    for k in range(p):
+        member[VALUE, k] = member[BEFORE, k] = member[STEP, k] = member[MEAN_COLUMN, k] = 0.0
+        member[THRESHOLD, k], member[QUADRATIC, k] = alpha * l1[k], alpha * ridge[k]
+        member[LOWER, k], member[UPPER, k] = lower[k], upper[k]
+        unit = max(unit, member[THRESHOLD, k])
+    fresh, care, best, gap, halved, since = True, 0.0, NO_BOUND, np.inf, np.inf, 0
+    for turn in range(_MOST_MODELS):
+        before = loss + set_penalty(member, p, 1.0)
+        if not np.isfinite(before):
+            return False
+        pull, steepest = 0.0, 1e-300
+        if intercept:
+            for i in range(n):
+                pull += row[SLOPE, i] / n
+        for k in range(p):
+            member[BEFORE, k], member[STEP, k] = member[VALUE, k], 0.0
+            member[START_SLOPES, k] = model.dot(columns[k], row[SLOPE]) / n
+        if turn == 0 or kind != SQUARED:
+            mean, made = _curvatures(kind, parameter, weight, row, care, fresh)
+            if made:
+                model.append_gram(
+                    columns, row[MODELLED], tile, gram, member[MEAN_COLUMN], 0, p, mean if intercept else 0.0, blas
+                )
+        for k in range(p):
+            member[SLOPES, k] = member[START_SLOPES, k] - member[MEAN_COLUMN, k] * pull / mean
+            steepest = max(steepest, abs(member[SLOPES, k]))
+        pen = max(set_penalty(member, p, 0.0), 1e-300)
+        wanted = tol * max(abs(before), FLOOR * at_zero)
+        # the model of the squared loss is exact, so that it is solved well at once
+        accuracy = 0.3 * wanted / pen if kind == SQUARED else 0.03 * max(wanted, 0.01 * min(gap, before)) / pen
+        accuracy = min(max(accuracy, 1e-10), 1e-3)
+        model.minimise_model(gram, p, member, factor, support, unit if unit > 0.0 else steepest, accuracy, blas)
+        shift, promise = -pull, 0.0
+        for k in range(p):
+            member[STEP, k] = member[VALUE, k] - member[BEFORE, k]
+            shift -= member[MEAN_COLUMN, k] * member[STEP, k]
+            promise += member[START_SLOPES, k] * member[STEP, k]
+        shift = shift / mean if intercept else 0.0
+        promise += set_penalty(member, p, 1.0) - set_penalty(member, p, 0.0) + pull * shift
+        for i in range(n):
+            row[BEGAN, i] = row[SLOPE, i]
+        model.combine(columns, p, member[STEP], shift, row[CHANGE])
+        length, loss = _halve(rest, row, member, before, shift, promise)
+        b += length * shift
+        if length < 1.0:
+            for k in range(p):
+                member[VALUE, k] = member[BEFORE, k] + length * member[STEP, k]
+                member[STEP, k] *= length
+        ahead = kind != SQUARED and length == 1.0 and _foreseen(rest, row)
+        dual, source = row[DUAL], row[AHEAD if ahead else SLOPE]
+        for i in range(n):
+            dual[i] = source[i]
+        if intercept:
+            balance_intercept(kind, weight, dual)
+        for k in range(p):
+            member[SLOPES, k] = model.dot(columns[k], dual) / n
+        primal = loss + set_penalty(member, p, 1.0)
+        wanted, last = tol * max(abs(primal), FLOOR * at_zero), gap
+        bound, _ = best_bound(rest, dual, member[SLOPES], alpha, l1, ridge, lower, upper, primal - wanted)
+        best = max(best, bound)
+        gap = primal - best
+        if gap <= wanted:
+            found[B], found[PRIMAL], found[DUAL_BOUND], found[MODELS] = b, primal, best, turn + 1.0
+            return True
+        since += 1
+        if gap <= 0.5 * halved:
+            halved, since = gap, 0
+        if since > _PATIENCE:
+            return False
+        fresh = length < 1.0 or gap > SLOW * last
+        if length <= 0.1:
+            top = model.smoothness(kind, parameter)
+            care = min(max(10.0 * care, CAREFUL * top), top)
+        elif length == 1.0:
+            care *= 0.3
+    return False
+
+
+def fit(
+    columns: Any, target: Any, weight: Any, kind: int, parameter: float, alpha: float, l1: Any, ridge: Any, lower: Any,
+    upper: Any, fit_intercept: bool, tol: float,
+) -> tuple[Any, float, float, float, Any, float] | None:  # fmt: skip
+    """Coefficients, intercept, both bounds of the optimum, the x that proves the lower one, and the number of models;
+    None where that takes another way.
+
+    Parameters are those of :func:`fenchel.kernels.small_path.follow`, for one alpha; `columns` is (p, n), every feature
+    has a weight, a quadratic, or no room to move.
+    """
+    p, n = columns.shape
+    row, member, found = np.empty((ROW_ROWS, n)), np.empty((MEMBER_ROWS, p)), np.empty(4)
+    done = _fit(
+        columns, target, weight, kind, parameter, alpha, l1, ridge, lower, upper, fit_intercept, addresses(), tol, row,
+        member, np.empty((p, p)), np.empty((p + 2, p + 2)), np.empty((min(TILE, p), n)), np.empty(p + 1, np.int64),
+        found,
+    )  # fmt: skip
+    if not done:
+        return None
+    return member[VALUE], float(found[B]), float(found[PRIMAL]), float(found[DUAL_BOUND]), row[DUAL], found[MODELS]
