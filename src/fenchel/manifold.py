@@ -217,7 +217,7 @@ class Finisher:
         zx = problem.gradient_sum(x)
         self.passes += 0.5
         y = self._complete(face.map @ z, zx, y)
-        u = problem.map_slots @ w
+        u = problem.penalised(w)
         u[face.zero] = 0.0
         return Point(w, x, y, zx, u, value), face
 

@@ -250,6 +250,12 @@ class Separable(Penalty):
     def __init__(self, weights, lower, upper):
         self.weights, self.lower, self.upper = weights, lower, upper
 
+    def times(self, factor) -> Separable:
+        """Its weights multiplied; bounds stay where they are, and what is known of them."""
+        out = Separable(factor * self.weights, self.lower, self.upper)
+        out._unbounded = self._unbounded
+        return out
+
     def size(self):
         return len(self.weights)
 

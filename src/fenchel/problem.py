@@ -13,6 +13,7 @@ import copy
 import dataclasses
 import functools
 import hashlib
+import itertools
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -138,8 +139,8 @@ class Problem:
         # (outputs, stride, offset, slot): see kernels/rows.py
         self.layout = (outputs, self.p + 1, offset, self.p)
         self.size = self.vectors * (self.p + 1)
-        self.feature_slots = (np.arange(self.vectors)[:, None] * (self.p + 1) + np.arange(self.p)).ravel()
-        self.intercept_slots = np.arange(self.vectors) * (self.p + 1) + self.p
+        slots = np.arange(self.size).reshape(self.vectors, self.p + 1)
+        self.feature_slots, self.intercept_slots = slots[:, :-1].flatten(), slots[:, -1].copy()
         self._unit_blocks = unit_blocks(penalty, self.vectors * self.p)
         self._set_blocks(scale_blocks(self._unit_blocks, self.alpha))
 
@@ -147,13 +148,38 @@ class Problem:
         self.blocks, features = blocks, self.vectors * self.p
         self._of_map: dict[str, object] = {}  # what follows from data and map alone; see `_once_per_map`
         self.map = _stacked([b.matrix for b in self.blocks], features)  # B' on the features alone
-        self.bounds = np.concatenate([[0], np.cumsum([b.d for b in self.blocks])]).astype(np.int64)
-        # B' on w with its intercept slots
-        self.map_slots = sp.csr_array(
+        self.bounds = np.array([0, *itertools.accumulate(b.d for b in self.blocks)], dtype=np.int64)
+
+    @_once_per_map
+    def map_slots(self) -> sp.csr_array:
+        """B' on w with its intercept slots."""
+        return sp.csr_array(
             (self.map.data.copy(), self.feature_slots[self.map.indices], self.map.indptr.copy()),
             shape=(self.map.shape[0], self.size),
         )
-        self.adjoint = self.map_slots.T.tocsr()
+
+    @_once_per_map
+    def adjoint(self) -> sp.csr_array:
+        """B, with its intercept slots."""
+        return self.map_slots.T.tocsr()
+
+    @_once_per_map
+    def _slots(self):
+        """The slot of w that every entry of B' meets."""
+        return self.feature_slots[self.map.indices]
+
+    def penalised(self, w) -> np.ndarray:
+        """B'w, what the penalty looks at."""
+        # a matrix is made only where it does more than to pick numbers
+        return self.map.data * w[self._slots] if self._renames else self.map_slots @ w
+
+    def spread(self, y) -> np.ndarray:
+        """B y, on all slots of w."""
+        if not self._renames:
+            return self.adjoint @ y
+        out = np.zeros(self.size)
+        out[self._slots] = self.map.data * y
+        return out
 
     zero_answer = None  # the largest useful alpha with its answer, once it was asked for
 
@@ -356,7 +382,7 @@ class Problem:
     def primal_at(self, w, scores=None) -> float:
         """The objective at w, whose scores may be known."""
         scores = self.scores(w) if scores is None else scores
-        return self.mean_loss(scores) + self.penalty_value(self.map_slots @ w)
+        return self.mean_loss(scores) + self.penalty_value(self.penalised(w))
 
     def mean_conjugate(self, x, scale=1.0) -> float:
         """(1/n) sum of (s_i f)*(scale x_i); infinite outside the domain."""
@@ -386,7 +412,7 @@ class Problem:
 
     def residual(self, x, y) -> np.ndarray:
         """Z x + B y; entries of a switched-off intercept are zero."""
-        return self.gradient_sum(x) + self.adjoint @ y
+        return self.gradient_sum(x) + self.spread(y)
 
     def _mask(self, vector):
         if not self.fit_intercept:
@@ -418,12 +444,12 @@ class Problem:
         x, y, zx = (getattr(state, name, None) for name in ("x", "y", "zx"))
         if primal is None or x is None:
             scores = self.scores(state.w)
-            primal = self.mean_loss(scores) + self.penalty_value(self.map_slots @ state.w)
+            primal = self.mean_loss(scores) + self.penalty_value(self.penalised(state.w))
         if x is None:
             x, zx = self._gradient(scores), None
         y = np.zeros(self.d) if y is None else y
         zx = self._mask(self.combine(x) if fresh or zx is None else zx.copy())
-        residual = np.linalg.norm(zx + self.adjoint @ y) / max(np.linalg.norm(zx), 1e-300)
+        residual = np.linalg.norm(zx + self.spread(y)) / max(np.linalg.norm(zx), 1e-300)
         try:
             dual, reason = self.dual_bound(x, y, zx, enough=enough, hope=hope), ""
         except NoCertificate as why:
@@ -519,7 +545,7 @@ class Problem:
         `zeroed` are coordinates that were just brought to zero, up to rounding.
         """
         if self._renames:  # every feature stands in one place: there is one such y
-            y = -zx[self.feature_slots[self.map.indices]] / self.map.data
+            y = -zx[self._slots] / self.map.data
         else:
             y = self._balanced_by_penalty(x, y, zx)
         if zeroed.size:
@@ -552,7 +578,8 @@ class Problem:
     @property
     def _free_count(self):
         """Unpenalised directions."""
-        return self.gram.unseen.size + self.gram.blind_count + (self.vectors if self.fit_intercept else 0)
+        unseen = 0 if self._renames else self.gram.unseen.size + self.gram.blind_count
+        return unseen + (self.vectors if self.fit_intercept else 0)
 
     @functools.cached_property
     def fingerprint(self) -> str:
@@ -691,7 +718,7 @@ class Problem:
         if self._renames:
             # u is w itself: whatever a penalty does to it is exact
             exact = w.copy()
-            exact[self.feature_slots[self.map.indices]] = u / self.map.data
+            exact[self._slots] = u / self.map.data
             yield exact
         restored = self._restore(w, u)
         if restored is not w:
@@ -700,9 +727,11 @@ class Problem:
     @_once_per_map
     def _renames(self):
         """Whether B' only reorders and scales the features."""
-        columns = self.map.shape[1]
-        once = self.d == self.map.nnz == columns and np.all(np.diff(self.map.indptr) == 1)
-        return bool(once and np.all(np.bincount(self.map.indices, minlength=columns) == 1))
+        columns, matrix = self.map.shape[1], self.map
+        if not (self.d == matrix.data.size == columns and np.square(matrix.data).all()):
+            return False
+        ends, counts = matrix.indptr, np.bincount(matrix.indices, minlength=columns)
+        return bool((ends[1:] - ends[:-1] == 1).all() and (counts == 1).all())
 
     @_once_per_map
     def links(self):
@@ -840,6 +869,10 @@ def _stacked(matrices, columns):
     """Matrices one under the other, each row in order and without duplicates."""
     if not matrices:
         return sp.csr_array((0, columns))
+    only = matrices[0]
+    if len(matrices) == 1 and type(only) is sp.csr_array and only.indices.dtype == np.int32:
+        if only.has_canonical_format:  # what is made below would be a copy of it
+            return only
     data, indices = (np.concatenate([getattr(matrix, name) for matrix in matrices]) for name in ("data", "indices"))
     ends = np.cumsum(np.concatenate([[0], *(np.diff(matrix.indptr) for matrix in matrices)]), dtype=indices.dtype)
     stacked = sp.csr_array((data, indices, ends), shape=(ends.size - 1, columns))

@@ -175,7 +175,7 @@ class StructuredProx(CompiledPenalty):
 
     def dual(self, slope, w):
         """Subgradients of all blocks, quadratics included, from the kernel's slope at w."""
-        return slope + self.folded * (self.problem.map_slots @ w)
+        return slope + self.folded * self.problem.penalised(w)
 
 
 def check_callbacks(*functions):

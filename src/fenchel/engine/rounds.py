@@ -9,6 +9,7 @@ units are missing. Where most units count, a round works on all of them at once.
 from __future__ import annotations
 
 import dataclasses
+import functools
 import math
 import time
 from collections.abc import Iterator, Sequence
@@ -118,7 +119,7 @@ class _Fit:
         self.passes = 0.0  # over the data, since the last proposal
         self.spent = 0.0  # nanoseconds of descent on sparse columns, at this alpha
         self.care = 1.0  # of the usual accuracy: that of models
-        self.epoch = epoch_nanoseconds(problem)
+        self.epoch = functools.partial(epoch_nanoseconds, problem)
         self.declined = False  # whether epochs of the method are the better way
         self.alpha: float | None = None  # the last one
         self.answers: list[_Answer] = []  # the last two before it
@@ -299,7 +300,7 @@ class _Fit:
         if point.intercept:
             zx[:, -1] = rows.sum(axis=1)
         primal, flat, sums = point.objective(units), w.ravel(), zx.ravel()
-        iterate = Iterate(flat, x, dual_variables(problem, units, sums), sums, problem.map_slots @ flat)
+        iterate = Iterate(flat, x, dual_variables(problem, units, sums), sums, problem.penalised(flat))
         made = problem.certificate(iterate, fresh=False, primal=primal, enough=primal - goal.allowed(primal))
         passes, self.passes = self.passes, 0.0
         gap = made.gap if made.certified else point.gap(units, self.slope, point.w)

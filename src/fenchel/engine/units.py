@@ -74,8 +74,9 @@ class Units:
         members, start = self.of_coefficients(units)
         each = np.arange(members.size)
         label = each if self.alone else np.repeat(np.arange(units.size), np.diff(start))
+        free = np.flatnonzero(np.isin(units, self.free)) if self.free.size else self.free
         return Units(self.l1[members], self.ridge[members], self.lower[members], self.upper[members], self.norm[units],
-                     each, start, label, self.alone, np.flatnonzero(np.isin(units, self.free)))  # fmt: skip
+                     each, start, label, self.alone, free)  # fmt: skip
 
     def value(self, w: Vector) -> float:
         """The penalty without its quadratic, inside the bounds."""
