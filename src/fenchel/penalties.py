@@ -287,6 +287,8 @@ class Separable(Penalty):
         return float(self.weights @ np.abs(u))
 
     def conjugate(self, y):
+        if self._unbounded and (np.abs(y) <= self.weights).all():
+            return 0.0
         # the supremum of u y - w|u| over an interval is at 0 (clipped to it) or at an end
         if np.any(self._excess(y) > _TINY):
             return np.inf

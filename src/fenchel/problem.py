@@ -9,11 +9,11 @@ output (or task) its p features and then its intercept. See ``docs/mathematics.m
 
 from __future__ import annotations
 
-import copy
 import dataclasses
 import functools
 import hashlib
 import itertools
+import math
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -51,7 +51,7 @@ class Bounds:
 
     @property
     def certified(self) -> bool:
-        return bool(np.isfinite(self.gap))
+        return math.isfinite(self.gap)
 
 
 @dataclasses.dataclass
@@ -171,11 +171,11 @@ class Problem:
     def penalised(self, w) -> np.ndarray:
         """B'w, what the penalty looks at."""
         # a matrix is made only where it does more than to pick numbers
-        return self.map.data * w[self._slots] if self._renames else self.map_slots @ w
+        return self.map.data * w[self._slots] if self.renames else self.map_slots @ w
 
     def spread(self, y) -> np.ndarray:
         """B y, on all slots of w."""
-        if not self._renames:
+        if not self.renames:
             return self.adjoint @ y
         out = np.zeros(self.size)
         out[self._slots] = self.map.data * y
@@ -192,30 +192,27 @@ class Problem:
 
     def with_weights(self, sample_weight: np.ndarray | None) -> Problem:
         """The same data and penalty with other weights of the rows; what does not depend on these is shared."""
-        other = copy.copy(self)
+        other = self._sibling("_conjugate_at_zero", "_loss_at_zero")
         other.weight = as_weights(sample_weight, self.n)
-        for cached in (
-            "_dual_at_zero",
-            "_conjugate_at_zero",
-            "_loss_at_zero",
-            "fingerprint",
-            "zero_answer",
-            "_remembered",
-        ):
-            other.__dict__.pop(cached, None)
+        return other
+
+    def _sibling(self, *changed: str) -> Problem:
+        """A copy that shares everything but what is known of this very problem, and what is named as `changed`."""
+        other = object.__new__(type(self))
+        other.__dict__.update(self.__dict__)
+        for known in ("_dual_at_zero", "_objective_at_zero", "fingerprint", "zero_answer", "_remembered", *changed):
+            other.__dict__.pop(known, None)
         return other
 
     def _with_blocks(self, blocks: list[Block]) -> Problem:
         """The same data with other blocks; the map and what follows from it are shared where they stay the same."""
-        other = copy.copy(self)
+        other = self._sibling()
         if len(blocks) == len(self.blocks) and all(
             new.matrix is old.matrix for new, old in zip(blocks, self.blocks, strict=True)
         ):
             other.blocks = blocks
         else:
             other._set_blocks(blocks)
-        for cached in ("_dual_at_zero", "fingerprint", "zero_answer", "_remembered"):
-            other.__dict__.pop(cached, None)
         return other
 
     def shared(self, what: str, make: Callable[[], Any]) -> Any:
@@ -464,7 +461,7 @@ class Problem:
 
     def objective_at_zero(self) -> float:
         """The objective at w = 0; infinite where that breaks a constraint."""
-        return self._loss_at_zero + self.penalty_value(np.zeros(self.d))
+        return self._objective_at_zero
 
     def dual_bound(self, x, y, zx=None, *, enough: float = np.inf, hope: float = -np.inf) -> float:
         """The dual objective at a feasible point made from (x, y): repair, then scale.
@@ -528,6 +525,10 @@ class Problem:
         return self.map_slots.power(2)
 
     @functools.cached_property
+    def _objective_at_zero(self) -> float:
+        return self._loss_at_zero + self.penalty_value(np.zeros(self.d))
+
+    @functools.cached_property
     def _loss_at_zero(self) -> float:
         return self.mean_loss(np.zeros(self.visits))
 
@@ -544,7 +545,7 @@ class Problem:
 
         `zeroed` are coordinates that were just brought to zero, up to rounding.
         """
-        if self._renames:  # every feature stands in one place: there is one such y
+        if self.renames:  # every feature stands in one place: there is one such y
             y = -zx[self._slots] / self.map.data
         else:
             y = self._balanced_by_penalty(x, y, zx)
@@ -578,7 +579,7 @@ class Problem:
     @property
     def _free_count(self):
         """Unpenalised directions."""
-        unseen = 0 if self._renames else self.gram.unseen.size + self.gram.blind_count
+        unseen = 0 if self.renames else self.gram.unseen.size + self.gram.blind_count
         return unseen + (self.vectors if self.fit_intercept else 0)
 
     @functools.cached_property
@@ -715,7 +716,7 @@ class Problem:
 
     def restored(self, w, u):
         """Answers close to w in which that structure is exact beyond zeros and ties."""
-        if self._renames:
+        if self.renames:
             # u is w itself: whatever a penalty does to it is exact
             exact = w.copy()
             exact[self._slots] = u / self.map.data
@@ -725,7 +726,7 @@ class Problem:
             yield self.snap(restored, u)
 
     @_once_per_map
-    def _renames(self):
+    def renames(self):
         """Whether B' only reorders and scales the features."""
         columns, matrix = self.map.shape[1], self.map
         if not (self.d == matrix.data.size == columns and np.square(matrix.data).all()):
@@ -869,15 +870,18 @@ def _stacked(matrices, columns):
     """Matrices one under the other, each row in order and without duplicates."""
     if not matrices:
         return sp.csr_array((0, columns))
-    only = matrices[0]
-    if len(matrices) == 1 and type(only) is sp.csr_array and only.indices.dtype == np.int32:
-        if only.has_canonical_format:  # what is made below would be a copy of it
-            return only
+    if len(matrices) == 1 and _is_stacked(matrices[0]):
+        return matrices[0]
     data, indices = (np.concatenate([getattr(matrix, name) for matrix in matrices]) for name in ("data", "indices"))
     ends = np.cumsum(np.concatenate([[0], *(np.diff(matrix.indptr) for matrix in matrices)]), dtype=indices.dtype)
     stacked = sp.csr_array((data, indices, ends), shape=(ends.size - 1, columns))
     stacked.sum_duplicates()
     return stacked
+
+
+def _is_stacked(matrix):
+    """Whether a matrix is such a stack by itself."""
+    return type(matrix) is sp.csr_array and matrix.indices.dtype == np.int32 and bool(matrix.has_canonical_format)
 
 
 def tied_features(a, b, sign, count):
