@@ -306,7 +306,7 @@ class Logistic(Loss):
     def conjugate(self, dual: np.ndarray, target: np.ndarray) -> np.ndarray:
         a = -np.asarray(dual) * np.asarray(target)
         inside = (a >= -_TINY) & (a <= 1 + _TINY)
-        a = np.clip(a, 0.0, 1.0)
+        a = np.minimum(np.maximum(a, 0.0), 1.0)
         b = 1.0 - a
         # in place of the logarithm of zero any number will do
         entropy = a * np.log(np.maximum(a, 1e-300)) + b * np.log(np.maximum(b, 1e-300))

@@ -148,7 +148,8 @@ class Problem:
         self.blocks, features = blocks, self.vectors * self.p
         self._of_map: dict[str, object] = {}  # what follows from data and map alone; see `_once_per_map`
         self.map = _stacked([b.matrix for b in self.blocks], features)  # B' on the features alone
-        self.bounds = np.array([0, *itertools.accumulate(b.d for b in self.blocks)], dtype=np.int64)
+        ends = [0, *itertools.accumulate(b.d for b in self.blocks)]
+        self.bounds, self._spans = np.array(ends, dtype=np.int64), list(itertools.pairwise(ends))
 
     @_once_per_map
     def map_slots(self) -> sp.csr_array:
@@ -370,7 +371,7 @@ class Problem:
         return np.where(units > 0, units, 1.0)
 
     def _parts(self) -> Iterator[tuple[Block, int, int]]:
-        return zip(self.blocks, self.bounds[:-1], self.bounds[1:], strict=True)
+        return ((block, *span) for block, span in zip(self.blocks, self._spans, strict=True))
 
     def primal(self, coef, intercept=0.0) -> float:
         """The objective at these coefficients."""
@@ -587,7 +588,8 @@ class Problem:
         """A digest that tells whether a saved run was one of this very problem."""
         digest = hashlib.sha256()
         loss, data = self.loss, self.data
-        head = (type(loss).__name__, data.n, data.p, str(data.dtype), data.sparse, self.layout[0], self.fit_intercept)
+        dtype = data.dtype.type.__name__
+        head = (type(loss).__name__, data.n, data.p, dtype, data.sparse, self.layout[0], self.fit_intercept)
         digest.update(repr(head).encode())
         for array in (loss.params, data.mean_squares, self.target, self.weight, self.layout[2], self.map.data,
                       self.map.indices, self.map.indptr):  # fmt: skip

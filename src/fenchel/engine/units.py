@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 Vector = npt.NDArray[np.float64]
 Index = npt.NDArray[np.int64]
+_FLAGS = "_bounded", "_unweighted", "_ridged"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -76,8 +77,11 @@ class Units:
         each = np.arange(members.size)
         label = each if self.alone else np.repeat(np.arange(units.size), np.diff(start))
         free = np.flatnonzero(np.isin(units, self.free)) if self.free.size else self.free
-        return Units(self.l1[members], self.ridge[members], self.lower[members], self.upper[members], self.norm[units],
-                     each, start, label, self.alone, free)  # fmt: skip
+        found = Units(self.l1[members], self.ridge[members], self.lower[members], self.upper[members], self.norm[units],
+                      each, start, label, self.alone, free)  # fmt: skip
+        # what none of the units has, no part of them has
+        found.__dict__.update((name, False) for name in _FLAGS if self.__dict__.get(name) is False)
+        return found
 
     def value(self, w: Vector) -> float:
         """The penalty without its quadratic, inside the bounds."""
@@ -143,8 +147,8 @@ class Units:
         finite bounds left out."""
         hold = self._held(slope)
         if self.alone:
-            over = hold > self.l1
-            return min(float((self.l1[over] / hold[over]).min()), 1.0) if over.any() else 1.0
+            share = np.divide(self.l1, hold, out=np.ones(hold.size), where=hold > self.l1)
+            return float(share.min(initial=1.0))
         sizes = self.sizes(np.maximum(hold - self.l1, 0.0))
         far = np.flatnonzero(sizes > self.norm)
         return self._largest_share(hold, far, sizes[far]) if far.size else 1.0

@@ -90,7 +90,7 @@ class LaggedGram:
 
     def _make(self, part: Columns, places: Index, curvature: Vector, output: int, alone: bool) -> None:
         """The rows of one output: its columns are in the order of its coefficients."""
-        first, count = int(np.searchsorted(places, self.count)), part.count
+        first, count = int(np.searchsorted(places, self.count)) if self.count else 0, part.count
         if first == count:
             return
         weight = None if self.constant and (curvature == 1.0).all() else curvature
@@ -101,7 +101,8 @@ class LaggedGram:
         if alone:
             part.gram(weight, means, first, self.matrix, not self.precise)
             self.matrix[first:count, :count] /= self.n
-            self.matrix[:first, first:count] /= self.n
+            if first:
+                self.matrix[:first, first:count] /= self.n
             return
         block: Any = np.empty((count, count), dtype=self.dtype)
         block[:first, :first] = self.matrix[np.ix_(places[:first], places[:first])]
