@@ -292,7 +292,7 @@ class Gram:
     """B B' with its solve: diagonal, sparse factor or conjugate gradients; and the null space of B'."""
 
     def __init__(self, matrix: sp.csr_array):
-        self.matrix = matrix = sp.csr_array(matrix)
+        self.matrix = matrix = matrix if isinstance(matrix, sp.csr_array) else sp.csr_array(matrix)
         self.p = matrix.shape[1]
         if np.all(np.diff(matrix.indptr) <= 1):
             self.diagonal, self.is_diagonal = np.bincount(matrix.indices, matrix.data**2, self.p).astype(float), True

@@ -158,7 +158,7 @@ class Penalty:
         return self
 
     def _own_params(self) -> dict:
-        return {name: getattr(self, name) for name in inspect.signature(type(self)).parameters}
+        return {name: getattr(self, name) for name in _arguments(type(self))}
 
     def _construct(self, params) -> None:
         self.__init__(**params)
@@ -192,6 +192,12 @@ class Penalty:
 
     def __repr__(self):
         return f"{type(self).__name__}()"
+
+
+@functools.cache
+def _arguments(kind):
+    """The names of a constructor's arguments."""
+    return tuple(inspect.signature(kind).parameters)
 
 
 class Sum(Penalty):

@@ -165,21 +165,21 @@ class Problem:
         return self.map_slots.T.tocsr()
 
     @_once_per_map
-    def _slots(self):
+    def entry_slots(self):
         """The slot of w that every entry of B' meets."""
         return self.feature_slots[self.map.indices]
 
     def penalised(self, w) -> np.ndarray:
         """B'w, what the penalty looks at."""
         # a matrix is made only where it does more than to pick numbers
-        return self.map.data * w[self._slots] if self.renames else self.map_slots @ w
+        return self.map.data * w[self.entry_slots] if self.renames else self.map_slots @ w
 
     def spread(self, y) -> np.ndarray:
         """B y, on all slots of w."""
         if not self.renames:
             return self.adjoint @ y
         out = np.zeros(self.size)
-        out[self._slots] = self.map.data * y
+        out[self.entry_slots] = self.map.data * y
         return out
 
     zero_answer = None  # the largest useful alpha with its answer, once it was asked for
@@ -546,10 +546,8 @@ class Problem:
 
         `zeroed` are coordinates that were just brought to zero, up to rounding.
         """
-        if self.renames:  # every feature stands in one place: there is one such y
-            y = -zx[self._slots] / self.map.data
-        else:
-            y = self._balanced_by_penalty(x, y, zx)
+        # where every feature stands in one place there is one such y
+        y = -zx[self.entry_slots] / self.map.data if self.renames else self._balanced_by_penalty(x, y, zx)
         if zeroed.size:
             largest = (self._row_sums * np.linalg.norm(x)).max(initial=0.0)
             y[zeroed[np.abs(y[zeroed]) <= _ROUNDING * largest]] = 0.0
@@ -721,7 +719,7 @@ class Problem:
         if self.renames:
             # u is w itself: whatever a penalty does to it is exact
             exact = w.copy()
-            exact[self._slots] = u / self.map.data
+            exact[self.entry_slots] = u / self.map.data
             yield exact
         restored = self._restore(w, u)
         if restored is not w:

@@ -21,7 +21,7 @@ def polish(problem: Problem, result: Result) -> Result:
     Afterwards the answer no longer depends on the order of the rows or on the seed, up to rounding.
     """
     small = problem.data.stored * problem.layout[0] <= _SMALL
-    if result.status is not Status.CONVERGED or not small:
+    if result.status is not Status.CONVERGED or not small or result.gap == 0:  # no gap is smaller
         return result
     clock = time.perf_counter()
     w = problem.pack(result.coef, result.intercept)
