@@ -282,7 +282,7 @@ class Separable(Penalty):
 
     @functools.cached_property
     def _weighs_all(self):
-        return bool(np.all(self.weights > 0))
+        return bool((self.weights > 0).all())
 
     def value(self, u):
         if self._unbounded:

@@ -600,14 +600,16 @@ class Problem:
     @_once_per_map
     def _free(self):
         """Unpenalised directions of w (size, k), and the data along them (visits, k)."""
-        gram, count = self.gram, self._free_count
+        count = self._free_count
         if count > _MOST_FREE:
             raise NoCertificate(f"{count} directions carry no penalty; at most {_MOST_FREE} can be repaired")
-        slots = list(self.feature_slots[gram.unseen]) + (list(self.intercept_slots) if self.fit_intercept else [])
+        slots = self.intercept_slots if self.fit_intercept else _NONE
+        if not self.renames:
+            slots = np.concatenate([self.feature_slots[self.gram.unseen], slots])
         directions = np.zeros((self.size, count))
-        directions[slots, np.arange(len(slots))] = 1.0
-        if count > len(slots):
-            directions[self.feature_slots, len(slots) :] = gram.blind.toarray()
+        directions[slots, np.arange(slots.size)] = 1.0
+        if count > slots.size:
+            directions[self.feature_slots, slots.size :] = self.gram.blind.toarray()
         return directions, self._along(directions)
 
     def _along(self, directions):
@@ -646,7 +648,7 @@ class Problem:
             return x
         outputs = self.layout[0]
         low, high = self._domain()
-        open_ended = bool(np.all(np.isinf(low)) and np.all(np.isinf(high))) and not self.weight.size
+        open_ended = not self.weight.size and bool(np.isinf(low).all() and np.isinf(high).all())
         parts = []
         for k in range(outputs):
             part = x[k::outputs]
@@ -679,7 +681,7 @@ class Problem:
             along = np.column_stack([along, extra])
             goal = np.concatenate([goal, y[zeroed]])
             scale = np.concatenate([scale, np.abs(extra).T @ np.abs(x)])
-        if not goal.size or np.all(np.abs(goal) <= _BALANCED * scale):
+        if not goal.size or (np.abs(goal) <= _BALANCED * scale).all():
             return x, zx
         low, high = self._domain()
         start = x
@@ -848,7 +850,7 @@ def _summing_to_zero(x, low, high):
             return x
         room = np.maximum(np.minimum(np.minimum(x - low, high - x), 1.0), 0.0)
         across = room.sum()
-        moved = np.clip(x - room * (total / across), low, high) if across > 0 else x
+        moved = np.minimum(np.maximum(x - room * (total / across), low), high) if across > 0 else x
         if abs(moved.sum()) > 0.9 * abs(total):
             break
         x = moved

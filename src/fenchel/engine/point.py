@@ -58,9 +58,9 @@ class Point:
         if not self.intercept:
             return
         for _ in range(20):
-            bend = np.maximum(self.h.mean(axis=1), 1e-3 * self.smooth)
-            push, before = self.x.mean(axis=1), self.f
-            if np.all(np.abs(push) <= 1e-13 * np.abs(self.x).mean(axis=1)):
+            bend = np.maximum(self.h.sum(axis=1) / self.n, 1e-3 * self.smooth)
+            push, before = self.push(), self.f
+            if (np.abs(push) <= 1e-13 * (np.abs(self.x).sum(axis=1) / self.n)).all():
                 return
             step = -push / bend
             for _ in range(_HALVINGS):

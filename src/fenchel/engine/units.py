@@ -226,22 +226,23 @@ def _units_of(problem: Problem) -> Units | str:
     l1, ridge = np.zeros(count), np.zeros(count)
     lower, upper = np.full(count, -np.inf), np.full(count, np.inf)
     group, norms = np.full(count, -1, dtype=np.int64), [np.zeros(0)]
-    known = 0
+    known, bounded, renames = 0, False, problem.renames
     for block, first, last in problem._parts():
         form = block.function.unit_form(block.d)
         if form is None:
             return f"{type(block.function).__name__} does not fall into single coefficients and groups of them"
         rows = slice(problem.map.indptr[first], problem.map.indptr[last])
-        if not problem.renames and np.any(np.diff(problem.map.indptr[first : last + 1]) != 1):
+        if not renames and np.any(np.diff(problem.map.indptr[first : last + 1]) != 1):
             return "the penalty looks at combinations of features"
         feature, entry = problem.map.indices[rows].astype(np.int64), problem.map.data[rows]
-        if not problem.renames and (np.any(entry == 0) or np.bincount(feature, minlength=1).max() > 1):
+        if not renames and (np.any(entry == 0) or np.bincount(feature, minlength=1).max() > 1):
             return "a feature stands in several places of one part of the penalty"
         size = np.abs(entry)
         l1[feature] += block.scale * size * form.weights
         if block.ridge:
             ridge[feature] += block.ridge * entry**2
         if np.isfinite(form.lower).any() or np.isfinite(form.upper).any():
+            bounded = True
             ends = np.sort(np.array([form.lower / entry, form.upper / entry]), axis=0)
             lower[feature] = np.maximum(lower[feature], ends[0])
             upper[feature] = np.minimum(upper[feature], ends[1])
@@ -254,7 +255,7 @@ def _units_of(problem: Problem) -> Units | str:
             group[feature] = known + form.labels
             norms.append(block.scale * size[steps[:-1]] * form.norms)
             known += form.norms.size
-    if (lower > 0).any() or (upper < 0).any():
+    if bounded and ((lower > 0).any() or (upper < 0).any()):
         return "zero is out of bounds"
     return _assembled(l1, ridge, lower, upper, group, np.concatenate(norms))
 
@@ -265,9 +266,8 @@ def _assembled(l1: Vector, ridge: Vector, lower: Vector, upper: Vector, group: I
     if not l1.all():
         bare = (l1 == 0) & (ridge == 0) & np.isinf(lower) & np.isinf(upper)
     if not norms.size:
-        each = np.arange(count)
-        return Units(l1, ridge, lower, upper, np.zeros(count), each, np.arange(count + 1), each, True,
-                     np.flatnonzero(bare))  # fmt: skip
+        each, free = np.arange(count), np.flatnonzero(bare)
+        return Units(l1, ridge, lower, upper, np.zeros(count), each, np.arange(count + 1), each, True, free)
     inside = group >= 0
     finite = inside & ((np.isfinite(lower) & (lower != 0)) | (np.isfinite(upper) & (upper != 0)))
     if finite.any():
