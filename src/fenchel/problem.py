@@ -74,11 +74,13 @@ class NoCertificate(Exception):
 def _once_per_map(method):
     """A property that is found once for all problems on the same data and map, whatever their alpha."""
 
+    name = method.__name__
+
     def get(self):
-        name = method.__name__
-        if name not in self._of_map:
-            self._of_map[name] = method(self)
-        return self._of_map[name]
+        known = self._of_map
+        if name not in known:
+            known[name] = method(self)
+        return known[name]
 
     get.__doc__ = method.__doc__
     return property(get)
@@ -172,15 +174,11 @@ class Problem:
     def penalised(self, w) -> np.ndarray:
         """B'w, what the penalty looks at."""
         # a matrix is made only where it does more than to pick numbers
-        return self.map.data * w[self.entry_slots] if self.renames else self.map_slots @ w
+        return self.map.data * w[self.entry_slots] if self._picks else self.map_slots @ w
 
     def spread(self, y) -> np.ndarray:
         """B y, on all slots of w."""
-        if not self.renames:
-            return self.adjoint @ y
-        out = np.zeros(self.size)
-        out[self.entry_slots] = self.map.data * y
-        return out
+        return np.bincount(self.entry_slots, self.map.data * y, self.size) if self._picks else self.adjoint @ y
 
     zero_answer = None  # the largest useful alpha with its answer, once it was asked for
 
@@ -551,9 +549,9 @@ class Problem:
         if zeroed.size:
             largest = (self._row_sums * np.linalg.norm(x)).max(initial=0.0)
             y[zeroed[np.abs(y[zeroed]) <= _ROUNDING * largest]] = 0.0
-        bad = [first + b.bound_violations(y[first:last]) for b, first, last in self._parts()]
-        bad = np.concatenate(bad).astype(np.int64) if bad else _NONE
-        return y, np.union1d(bad, zeroed) if bad.size else bad
+        found = [(first, b.bound_violations(y[first:last])) for b, first, last in self._parts()]
+        bad = [first + own for first, own in found if own.size]
+        return y, np.union1d(np.concatenate(bad).astype(np.int64), zeroed) if bad else _NONE
 
     def _balanced_by_penalty(self, x, y, zx):
         """The y closest to the given one with Z x + B y = 0."""
@@ -728,13 +726,17 @@ class Problem:
             yield self.snap(restored, u)
 
     @_once_per_map
+    def _picks(self):
+        """Whether every row of B' is a multiple of one feature."""
+        return bool((self.map.indptr[1:] - self.map.indptr[:-1] == 1).all())
+
+    @_once_per_map
     def renames(self):
         """Whether B' only reorders and scales the features."""
         columns, matrix = self.map.shape[1], self.map
-        if not (self.d == matrix.data.size == columns and np.square(matrix.data).all()):
+        if not (self._picks and self.d == columns and np.square(matrix.data).all()):
             return False
-        ends, counts = matrix.indptr, np.bincount(matrix.indices, minlength=columns)
-        return bool((ends[1:] - ends[:-1] == 1).all() and (counts == 1).all())
+        return bool((np.bincount(matrix.indices, minlength=columns) == 1).all())
 
     @_once_per_map
     def links(self):
