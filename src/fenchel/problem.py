@@ -173,11 +173,13 @@ class Problem:
 
     def penalised(self, w) -> np.ndarray:
         """B'w, what the penalty looks at."""
+        w = _vector("w", w, self.size)
         # a matrix is made only where it does more than to pick numbers
         return self.map.data * w[self.entry_slots] if self._picks else self.map_slots @ w
 
     def spread(self, y) -> np.ndarray:
         """B y, on all slots of w."""
+        y = _vector("y", y, self.d)
         return np.bincount(self.entry_slots, self.map.data * y, self.size) if self._picks else self.adjoint @ y
 
     zero_answer = None  # the largest useful alpha with its answer, once it was asked for

@@ -119,7 +119,7 @@ class _Fit:
         self.passes = 0.0  # over the data, since the last proposal
         self.spent = 0.0  # nanoseconds of descent on sparse columns, at this alpha
         self.care = 1.0  # of the usual accuracy: that of models
-        self.epoch = functools.partial(epoch_nanoseconds, problem)
+        self.epoch = functools.partial(epoch_nanoseconds, problem)  # asked for where epochs may be the better way
         self.declined = False  # whether epochs of the method are the better way
         self.alpha: float | None = None  # the last one
         self.answers: list[_Answer] = []  # the last two before it
