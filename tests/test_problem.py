@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from reference import reference
 
 import fenchel as fl
+from fenchel.maps import MadeMap
 from fenchel.problem import NoCertificate
 
 
@@ -182,6 +183,38 @@ def test_what_is_remembered_of_a_map_is_of_that_map(penalty_name):
             np.testing.assert_array_equal(one, other)
         point = types.SimpleNamespace(w=w)
         assert vars(moved.certificate(point)) == vars(new.certificate(point))
+
+
+# -- the map ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("intercept", [False, True])
+@pytest.mark.parametrize("penalty_name", list(cases.penalties()))
+def test_products_with_the_map_are_those_of_its_matrix(penalty_name, intercept):
+    problem = build(penalty_name, "squared", fit_intercept=intercept)
+    rng = np.random.default_rng(0)
+    w, y = rng.standard_normal(problem.size), rng.standard_normal(problem.d)
+    np.testing.assert_array_equal(problem.penalised(w), problem.map_slots @ w)
+    np.testing.assert_array_equal(problem.spread(y), problem.adjoint @ y)
+
+
+@pytest.mark.parametrize("scale", [1.0, 0.0, 1e-200])
+def test_a_map_renames_only_what_the_penalty_sees(scale):
+    """A feature whose entry is zero, or whose square is, has no penalty: its slope must be mended."""
+    X, y, _ = cases.data(fl.Squared())
+    entries = np.where(np.arange(cases.P) == 1, scale, 1.0)
+    made = sp.csr_array((entries, np.arange(cases.P)[::-1].copy(), np.arange(cases.P + 1)), shape=(cases.P, cases.P))
+    problem = fl.Problem(X, y, loss="squared", penalty=fl.L1() @ MadeMap(made), alpha=0.1)
+    assert problem.renames == (scale == 1.0)
+    assert problem._free_count == problem.gram.unseen.size + problem.gram.blind_count
+
+
+@pytest.mark.parametrize("loss", ["squared", "logistic"])
+def test_a_fit_of_single_features_makes_no_matrix_of_their_map(loss):
+    X, y, _ = cases.data(cases.losses()[loss])
+    problem = fl.Problem(X, y, loss=loss, penalty=fl.L1() + fl.Ridge(), alpha=0.1, fit_intercept=True)
+    assert fl.solve(problem).status is fl.Status.CONVERGED
+    assert not {"map_slots", "adjoint", "gram"} & set(problem._of_map)
 
 
 # -- alpha_max --------------------------------------------------------------------------------------

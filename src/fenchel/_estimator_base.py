@@ -10,7 +10,6 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.metrics import check_scoring
 from sklearn.model_selection import check_cv
-from sklearn.utils import check_random_state
 from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.validation import check_is_fitted, validate_data
 
@@ -91,7 +90,7 @@ class Structured(CallbackSupportMixin, BaseEstimator):
             fit_intercept=self.fit_intercept, task=codes,
         )  # fmt: skip
         hooks = Hooks(self, X, y, sample_weight)
-        seed = check_random_state(self.random_state).randint(2**31 - 1)
+        seed = helpers.as_seed(self.random_state)
         try:
             result = self._solve(problem, y, seed, hooks)
             for name, value in self._shaped(result.coef, result.intercept).items():

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import copy
 import dataclasses
+import functools
 import sys
 import warnings
 
 import numpy as np
+from sklearn.utils import check_random_state
 
 from .losses import LOSSES, Logistic, Loss
 from .maps import Difference, Gradient, Incidence, Selection
@@ -92,6 +94,18 @@ def contiguous(X):
     if isinstance(X, np.ndarray) and not (X.flags.c_contiguous or X.flags.f_contiguous):
         return np.ascontiguousarray(X)
     return X
+
+
+def as_seed(random_state) -> int:
+    """The first whole number of a random state; a whole number always gives the same one."""
+    if isinstance(random_state, int):
+        return _seed_of(random_state)
+    return check_random_state(random_state).randint(2**31 - 1)
+
+
+@functools.lru_cache(maxsize=64)
+def _seed_of(number):
+    return check_random_state(number).randint(2**31 - 1)
 
 
 # -- columns far from zero ---------------------------------------------------------------------------

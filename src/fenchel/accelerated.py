@@ -115,7 +115,7 @@ class Accelerated:
         problem = self.problem
         self.spent = self.passes = 0.0
         rule = Convergence.of(problem, tol)
-        slope, info = y / problem.n - self.prox.folded * (problem.map_slots @ w), np.zeros(4)
+        slope, info = y / problem.n - self.prox.folded * problem.penalised(w), np.zeros(4)
         data = Products(problem, problem.data.single if gap > ROUGH else None)
         at, scores = w.copy(), data.scores(w)
         ahead, ahead_scores = at, scores
@@ -153,7 +153,7 @@ class Accelerated:
             late = time.perf_counter() > self.deadline
             if step == due or moved == 0 or late:
                 last = gap if best is None else best.made.relative_gap
-                point = self._certified(at, slope, reached + problem.penalty_value(problem.map_slots @ at))
+                point = self._certified(at, slope, reached + problem.penalty_value(problem.penalised(at)))
                 if best is None or point.made.relative_gap < best.made.relative_gap:
                     best = point
                 now = max(best.made.relative_gap, 1e-300)
@@ -222,7 +222,7 @@ class Accelerated:
         """The scores at w, and the objective."""
         scores = self.problem.scores(w)
         self.passes += 0.5
-        return scores, self.problem.mean_loss(scores) + self.problem.penalty_value(self.problem.map_slots @ w)
+        return scores, self.problem.mean_loss(scores) + self.problem.penalty_value(self.problem.penalised(w))
 
     def _balanced(self, zx, y):
         """y with Zx + By = 0, as far inside the ball of the penalty as some rounds between the two bring it
@@ -234,7 +234,7 @@ class Accelerated:
             return y
         middle, best, least = y, y, np.inf
         for _ in range(_ROUNDS if self.lattice is None or self.exact else _MORE):
-            gap = (zx + problem.adjoint @ middle)[problem.feature_slots]
+            gap = (zx + problem.spread(middle))[problem.feature_slots]
             balanced = middle - problem.map @ problem.gram.solve(gap)
             outside = 2 * balanced - middle
             shrunk = outside / problem.n

@@ -306,7 +306,7 @@ class Logistic(Loss):
     def conjugate(self, dual: np.ndarray, target: np.ndarray) -> np.ndarray:
         a = -np.asarray(dual) * np.asarray(target)
         inside = (a >= -_TINY) & (a <= 1 + _TINY)
-        a = np.clip(a, 0.0, 1.0)
+        a = np.minimum(np.maximum(a, 0.0), 1.0)
         b = 1.0 - a
         # in place of the logarithm of zero any number will do
         entropy = a * np.log(np.maximum(a, 1e-300)) + b * np.log(np.maximum(b, 1e-300))
@@ -329,9 +329,12 @@ class _Tube(Loss):
 
     def conjugate(self, dual: np.ndarray, target: np.ndarray) -> np.ndarray:
         x = np.asarray(dual, dtype=float)
-        inside = (x >= self._low * (1 + _TINY)) & (x <= self._high * (1 + _TINY))
-        x = np.clip(x, self._low, self._high)
-        return np.where(inside, x * target + 0.5 * self._smoothing * x * x + self._width * np.abs(x), np.inf)
+        low, high = self._low, self._high
+        inside = (x >= low * (1 + _TINY)) & (x <= high * (1 + _TINY))
+        if low > -np.inf or high < np.inf:
+            x = np.clip(x, low, high)
+        value = x * target + 0.5 * self._smoothing * x * x
+        return np.where(inside, value + self._width * np.abs(x) if self._width else value, np.inf)
 
 
 class Squared(_Tube):
@@ -357,6 +360,13 @@ class Squared(_Tube):
 
     def curvature(self, score, target):
         return np.ones(np.broadcast_shapes(np.shape(score), np.shape(target)))
+
+    def sums(self, score, target, weight):
+        if weight.size:
+            return super().sums(score, target, weight)
+        with np.errstate(over="ignore", invalid="ignore"):
+            slope = score - target
+            return float((0.5 * slope**2).sum()), slope, np.ones(slope.shape)
 
 
 class Huber(_Tube):

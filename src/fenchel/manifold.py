@@ -92,7 +92,6 @@ class Finisher:
     def __init__(self, problem: Problem) -> None:
         self.problem = problem
         self.units, self.unit_count = problem.units
-        self.starts = np.flatnonzero(np.diff(self.units, prepend=-1))
         # no feature stands in two coordinates of B'w, and each of those has one: there is but one choice of y
         single = problem.map.nnz == problem.d == np.count_nonzero(problem.gram.diagonal)
         self.alone = bool(single and problem.gram.is_diagonal)
@@ -100,8 +99,12 @@ class Finisher:
         self.refused = 0.0  # nanoseconds, the price that was last too high
         self.fine = 0.0, 1.0  # gain of a step up to which more of its residual must go, and how much may be left
         self.rooms = {}  # memory by its use: fresh memory costs more than the numbers that are written there
-        entries = problem.map_slots
-        self.entries = np.repeat(np.arange(problem.d), np.diff(entries.indptr)), entries.indices, entries.data
+        self.entries = problem.entries[0], problem.entry_slots, problem.map.data
+
+    @functools.cached_property
+    def starts(self):
+        """Where the units begin."""
+        return np.flatnonzero(np.diff(self.units, prepend=-1))
 
     @functools.cached_property
     def compiled(self):
@@ -217,7 +220,7 @@ class Finisher:
         zx = problem.gradient_sum(x)
         self.passes += 0.5
         y = self._complete(face.map @ z, zx, y)
-        u = problem.map_slots @ w
+        u = problem.penalised(w)
         u[face.zero] = 0.0
         return Point(w, x, y, zx, u, value), face
 
@@ -410,7 +413,8 @@ class Finisher:
     @functools.cached_property
     def bends_everywhere(self) -> bool:
         """Whether the loss has no flat parts, as far as three looks tell."""
-        return all(np.all(self._bend(np.full(self.problem.visits, score)) > 0) for score in (-10.0, 0.0, 10.0))
+        looks = (0.0,) if self.problem.loss.quadratic else (-10.0, 0.0, 10.0)
+        return all(np.all(self._bend(np.full(self.problem.visits, score)) > 0) for score in looks)
 
     def _matrix_price(self, face, rows, dtype=float):
         """Nanoseconds, by a model, for the curvature as a matrix with its factor."""
@@ -574,7 +578,7 @@ class Finisher:
         if not rest.size:
             return y
         self.spent += prices.face_dual_nanoseconds(problem, self._dual_rounds)
-        need = -(zx + problem.adjoint @ np.where(some, y, 0.0))[problem.feature_slots]
+        need = -(zx + problem.spread(np.where(some, y, 0.0)))[problem.feature_slots]
         if self.alone:
             entry = problem.map.indptr[rest]
             y[rest] = need[problem.map.indices[entry]] / problem.map.data[entry]

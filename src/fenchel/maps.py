@@ -77,7 +77,10 @@ class Identity(Map):
         self.p = None if p is None else _count("p", p)
 
     def _matrix(self, p):
-        return sp.eye_array(p, format="csr")
+        kind = np.int32 if p < 2**31 - 1 else np.int64
+        out = sp.csr_array((np.ones(p), np.arange(p, dtype=kind), np.arange(p + 1, dtype=kind)), shape=(p, p))
+        out.has_canonical_format = True  # which scipy would have to find out
+        return out
 
     def norm(self):
         return 1.0
@@ -289,7 +292,7 @@ class Gram:
     """B B' with its solve: diagonal, sparse factor or conjugate gradients; and the null space of B'."""
 
     def __init__(self, matrix: sp.csr_array):
-        self.matrix = matrix = sp.csr_array(matrix)
+        self.matrix = matrix = matrix if isinstance(matrix, sp.csr_array) else sp.csr_array(matrix)
         self.p = matrix.shape[1]
         if np.all(np.diff(matrix.indptr) <= 1):
             self.diagonal, self.is_diagonal = np.bincount(matrix.indices, matrix.data**2, self.p).astype(float), True

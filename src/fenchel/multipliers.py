@@ -76,7 +76,7 @@ class Multipliers:
         """
         problem, rule = self.problem, Convergence.of(self.problem, tol)
         self.w, self.x, self.y = w.copy(), x.copy(), y.copy()
-        self.scores, self.at = problem.scores(self.w), problem.map_slots @ self.w
+        self.scores, self.at = problem.scores(self.w), problem.penalised(self.w)
         self._first_steps()
         self.left, self.passes = steps, 1.0
         accuracy, point = 1.0, None
@@ -88,7 +88,7 @@ class Multipliers:
             found = self._minimise(centre, max(accuracy, 1e-4), tol, size)
             if not (np.isfinite(self.w).all() and np.isfinite(self.scores).all()):
                 found, self.w = None, centre
-                self.scores, self.at = problem.scores(centre), problem.map_slots @ centre
+                self.scores, self.at = problem.scores(centre), problem.penalised(centre)
             centre = self.w
             if found is None:
                 self.near *= 10.0
@@ -143,7 +143,7 @@ class Multipliers:
             x, bend = self._rows(self.scores, bend=True)
             y, u, point, length = self._penalty(self.at)
             zx = problem.gradient_sum(x)
-            slope = zx + problem.adjoint @ y + self.near * (self.w - centre)
+            slope = zx + problem.spread(y) + self.near * (self.w - centre)
             move = self._direction(slope, bend, point, length)
             self.left -= 1
             self.passes += 1.0 + np.count_nonzero(bend) / bend.size
@@ -179,7 +179,7 @@ class Multipliers:
     def _search(self, move, centre):
         """Go along the move to where phi is lowest: the root of its slope, which only grows; False if it is here."""
         problem = self.problem
-        along, ahead = problem.scores(move), problem.map_slots @ move
+        along, ahead = problem.scores(move), problem.penalised(move)
         start, rise = float(self.near * (self.w - centre) @ move), float(self.near * move @ move)
 
         def slope(share):

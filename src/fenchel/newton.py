@@ -98,7 +98,7 @@ class Newton:
         self.unsolved = 0  # models in a row
         rule, best = Convergence.of(problem, tol), Certificate(np.inf, -np.inf, np.inf)
         points, begun, fresh = [], round(self.passes), True
-        at = self._look(w, problem.scores(w) if scores is None else scores, problem.map_slots @ w)
+        at = self._look(w, problem.scores(w) if scores is None else scores, problem.penalised(w))
         self._slope(at)
         self.passes += (0.5 if scores is None else 0.0) + self._refresh(at.scores)
         for step in range(1, steps + 1):
@@ -175,7 +175,7 @@ class Newton:
     def _look(self, w, scores, u, y=None):
         """w with its scores, its objective and the x that belongs to it."""
         problem = self.problem
-        primal = problem.mean_loss(scores) + problem.penalty_value(problem.map_slots @ w)
+        primal = problem.mean_loss(scores) + problem.penalty_value(problem.penalised(w))
         return types.SimpleNamespace(w=w, scores=scores, primal=primal, x=problem.slopes_at(scores), u=u, y=y, zx=None)
 
     def _attach(self, problem):
@@ -257,7 +257,7 @@ class Newton:
 
         problem, penalty, n = self.problem, self.penalty, self.problem.n
         goal = self.curvature @ w - zx / n
-        v, u, y = w.copy(), problem.map_slots @ w, y / n
+        v, u, y = w.copy(), problem.penalised(w), y / n
         info, tol = np.zeros(3), 0.0
         for turn in range(_TURNS):
             if self.inverse is None:

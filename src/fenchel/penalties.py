@@ -158,7 +158,7 @@ class Penalty:
         return self
 
     def _own_params(self) -> dict:
-        return {name: getattr(self, name) for name in inspect.signature(type(self)).parameters}
+        return {name: getattr(self, name) for name in _arguments(type(self))}
 
     def _construct(self, params) -> None:
         self.__init__(**params)
@@ -192,6 +192,12 @@ class Penalty:
 
     def __repr__(self):
         return f"{type(self).__name__}()"
+
+
+@functools.cache
+def _arguments(kind):
+    """The names of a constructor's arguments."""
+    return tuple(inspect.signature(kind).parameters)
 
 
 class Sum(Penalty):
@@ -250,6 +256,12 @@ class Separable(Penalty):
     def __init__(self, weights, lower, upper):
         self.weights, self.lower, self.upper = weights, lower, upper
 
+    def times(self, factor) -> Separable:
+        """Its weights multiplied; bounds stay where they are, and what is known of them."""
+        out = Separable(factor * self.weights, self.lower, self.upper)
+        out._unbounded = self._unbounded
+        return out
+
     def size(self):
         return len(self.weights)
 
@@ -270,7 +282,7 @@ class Separable(Penalty):
 
     @functools.cached_property
     def _weighs_all(self):
-        return bool(np.all(self.weights > 0))
+        return bool((self.weights > 0).all())
 
     def value(self, u):
         if self._unbounded:
@@ -281,6 +293,8 @@ class Separable(Penalty):
         return float(self.weights @ np.abs(u))
 
     def conjugate(self, y):
+        if self._unbounded and (np.abs(y) <= self.weights).all():
+            return 0.0
         # the supremum of u y - w|u| over an interval is at 0 (clipped to it) or at an end
         if np.any(self._excess(y) > _TINY):
             return np.inf

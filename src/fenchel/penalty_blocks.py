@@ -33,10 +33,10 @@ class Block:
         """This block multiplied; bounds stay where they are."""
         function, scale = self.function, self.scale
         if isinstance(function, Separable):
-            function = Separable(factor * function.weights, function.lower, function.upper)
+            function = function.times(factor)
         else:
             scale = factor * scale
-        return dataclasses.replace(self, function=function, scale=scale, ridge=factor * self.ridge)
+        return Block(function, scale, factor * self.ridge, self.matrix, self.before_copies)
 
     def value(self, u):
         return self.scale * self.function.value(u) + 0.5 * self.ridge * float(u @ u)
@@ -160,6 +160,8 @@ def _prune(block):
         return block
     function = block.function
     if isinstance(function, Separable):
+        if function._weighs_all:
+            return block
         alive = (function.weights > 0) | np.isfinite(function.lower) | np.isfinite(function.upper)
         if alive.all():
             return block

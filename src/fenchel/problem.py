@@ -9,10 +9,11 @@ output (or task) its p features and then its intercept. See ``docs/mathematics.m
 
 from __future__ import annotations
 
-import copy
 import dataclasses
 import functools
 import hashlib
+import itertools
+import math
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -50,7 +51,7 @@ class Bounds:
 
     @property
     def certified(self) -> bool:
-        return bool(np.isfinite(self.gap))
+        return math.isfinite(self.gap)
 
 
 @dataclasses.dataclass
@@ -73,11 +74,13 @@ class NoCertificate(Exception):
 def _once_per_map(method):
     """A property that is found once for all problems on the same data and map, whatever their alpha."""
 
+    name = method.__name__
+
     def get(self):
-        name = method.__name__
-        if name not in self._of_map:
-            self._of_map[name] = method(self)
-        return self._of_map[name]
+        known = self._of_map
+        if name not in known:
+            known[name] = method(self)
+        return known[name]
 
     get.__doc__ = method.__doc__
     return property(get)
@@ -138,8 +141,8 @@ class Problem:
         # (outputs, stride, offset, slot): see kernels/rows.py
         self.layout = (outputs, self.p + 1, offset, self.p)
         self.size = self.vectors * (self.p + 1)
-        self.feature_slots = (np.arange(self.vectors)[:, None] * (self.p + 1) + np.arange(self.p)).ravel()
-        self.intercept_slots = np.arange(self.vectors) * (self.p + 1) + self.p
+        slots = np.arange(self.size).reshape(self.vectors, self.p + 1)
+        self.feature_slots, self.intercept_slots = slots[:, :-1].flatten(), slots[:, -1].copy()
         self._unit_blocks = unit_blocks(penalty, self.vectors * self.p)
         self._set_blocks(scale_blocks(self._unit_blocks, self.alpha))
 
@@ -147,13 +150,37 @@ class Problem:
         self.blocks, features = blocks, self.vectors * self.p
         self._of_map: dict[str, object] = {}  # what follows from data and map alone; see `_once_per_map`
         self.map = _stacked([b.matrix for b in self.blocks], features)  # B' on the features alone
-        self.bounds = np.concatenate([[0], np.cumsum([b.d for b in self.blocks])]).astype(np.int64)
-        # B' on w with its intercept slots
-        self.map_slots = sp.csr_array(
+        ends = [0, *itertools.accumulate(b.d for b in self.blocks)]
+        self.bounds, self._spans = np.array(ends, dtype=np.int64), list(itertools.pairwise(ends))
+
+    @_once_per_map
+    def map_slots(self) -> sp.csr_array:
+        """B' on w with its intercept slots."""
+        return sp.csr_array(
             (self.map.data.copy(), self.feature_slots[self.map.indices], self.map.indptr.copy()),
             shape=(self.map.shape[0], self.size),
         )
-        self.adjoint = self.map_slots.T.tocsr()
+
+    @_once_per_map
+    def adjoint(self) -> sp.csr_array:
+        """B, with its intercept slots."""
+        return self.map_slots.T.tocsr()
+
+    @_once_per_map
+    def entry_slots(self):
+        """The slot of w that every entry of B' meets."""
+        return self.feature_slots[self.map.indices]
+
+    def penalised(self, w) -> np.ndarray:
+        """B'w, what the penalty looks at."""
+        w = _vector("w", w, self.size)
+        # a matrix is made only where it does more than to pick numbers
+        return self.map.data * w[self.entry_slots] if self._picks else self.map_slots @ w
+
+    def spread(self, y) -> np.ndarray:
+        """B y, on all slots of w."""
+        y = _vector("y", y, self.d)
+        return np.bincount(self.entry_slots, self.map.data * y, self.size) if self._picks else self.adjoint @ y
 
     zero_answer = None  # the largest useful alpha with its answer, once it was asked for
 
@@ -166,30 +193,27 @@ class Problem:
 
     def with_weights(self, sample_weight: np.ndarray | None) -> Problem:
         """The same data and penalty with other weights of the rows; what does not depend on these is shared."""
-        other = copy.copy(self)
+        other = self._sibling("_conjugate_at_zero", "_loss_at_zero")
         other.weight = as_weights(sample_weight, self.n)
-        for cached in (
-            "_dual_at_zero",
-            "_conjugate_at_zero",
-            "_loss_at_zero",
-            "fingerprint",
-            "zero_answer",
-            "_remembered",
-        ):
-            other.__dict__.pop(cached, None)
+        return other
+
+    def _sibling(self, *changed: str) -> Problem:
+        """A copy that shares everything but what is known of this very problem, and what is named as `changed`."""
+        other = object.__new__(type(self))
+        other.__dict__.update(self.__dict__)
+        for known in ("_dual_at_zero", "_objective_at_zero", "fingerprint", "zero_answer", "_remembered", *changed):
+            other.__dict__.pop(known, None)
         return other
 
     def _with_blocks(self, blocks: list[Block]) -> Problem:
         """The same data with other blocks; the map and what follows from it are shared where they stay the same."""
-        other = copy.copy(self)
+        other = self._sibling()
         if len(blocks) == len(self.blocks) and all(
             new.matrix is old.matrix for new, old in zip(blocks, self.blocks, strict=True)
         ):
             other.blocks = blocks
         else:
             other._set_blocks(blocks)
-        for cached in ("_dual_at_zero", "fingerprint", "zero_answer", "_remembered"):
-            other.__dict__.pop(cached, None)
         return other
 
     def shared(self, what: str, make: Callable[[], Any]) -> Any:
@@ -347,7 +371,7 @@ class Problem:
         return np.where(units > 0, units, 1.0)
 
     def _parts(self) -> Iterator[tuple[Block, int, int]]:
-        return zip(self.blocks, self.bounds[:-1], self.bounds[1:], strict=True)
+        return ((block, *span) for block, span in zip(self.blocks, self._spans, strict=True))
 
     def primal(self, coef, intercept=0.0) -> float:
         """The objective at these coefficients."""
@@ -356,7 +380,7 @@ class Problem:
     def primal_at(self, w, scores=None) -> float:
         """The objective at w, whose scores may be known."""
         scores = self.scores(w) if scores is None else scores
-        return self.mean_loss(scores) + self.penalty_value(self.map_slots @ w)
+        return self.mean_loss(scores) + self.penalty_value(self.penalised(w))
 
     def mean_conjugate(self, x, scale=1.0) -> float:
         """(1/n) sum of (s_i f)*(scale x_i); infinite outside the domain."""
@@ -386,7 +410,7 @@ class Problem:
 
     def residual(self, x, y) -> np.ndarray:
         """Z x + B y; entries of a switched-off intercept are zero."""
-        return self.gradient_sum(x) + self.adjoint @ y
+        return self.gradient_sum(x) + self.spread(y)
 
     def _mask(self, vector):
         if not self.fit_intercept:
@@ -418,12 +442,12 @@ class Problem:
         x, y, zx = (getattr(state, name, None) for name in ("x", "y", "zx"))
         if primal is None or x is None:
             scores = self.scores(state.w)
-            primal = self.mean_loss(scores) + self.penalty_value(self.map_slots @ state.w)
+            primal = self.mean_loss(scores) + self.penalty_value(self.penalised(state.w))
         if x is None:
             x, zx = self.slopes_at(scores), None
         y = np.zeros(self.d) if y is None else y
         zx = self._mask(self.combine(x) if fresh or zx is None else zx.copy())
-        residual = np.linalg.norm(zx + self.adjoint @ y) / max(np.linalg.norm(zx), 1e-300)
+        residual = np.linalg.norm(zx + self.spread(y)) / max(np.linalg.norm(zx), 1e-300)
         try:
             dual, reason = self.dual_bound(x, y, zx, enough=enough, hope=hope), ""
         except NoCertificate as why:
@@ -438,7 +462,7 @@ class Problem:
 
     def objective_at_zero(self) -> float:
         """The objective at w = 0; infinite where that breaks a constraint."""
-        return self._loss_at_zero + self.penalty_value(np.zeros(self.d))
+        return self._objective_at_zero
 
     def dual_bound(self, x, y, zx=None, *, enough: float = np.inf, hope: float = -np.inf) -> float:
         """The dual objective at a feasible point made from (x, y): repair, then scale.
@@ -502,6 +526,10 @@ class Problem:
         return self.map_slots.power(2)
 
     @functools.cached_property
+    def _objective_at_zero(self) -> float:
+        return self._loss_at_zero + self.penalty_value(np.zeros(self.d))
+
+    @functools.cached_property
     def _loss_at_zero(self) -> float:
         return self.mean_loss(np.zeros(self.visits))
 
@@ -518,16 +546,14 @@ class Problem:
 
         `zeroed` are coordinates that were just brought to zero, up to rounding.
         """
-        if self._renames:  # every feature stands in one place: there is one such y
-            y = -zx[self.feature_slots[self.map.indices]] / self.map.data
-        else:
-            y = self._balanced_by_penalty(x, y, zx)
+        # where every feature stands in one place there is one such y
+        y = -zx[self.entry_slots] / self.map.data if self.renames else self._balanced_by_penalty(x, y, zx)
         if zeroed.size:
             largest = (self._row_sums * np.linalg.norm(x)).max(initial=0.0)
             y[zeroed[np.abs(y[zeroed]) <= _ROUNDING * largest]] = 0.0
-        bad = [first + b.bound_violations(y[first:last]) for b, first, last in self._parts()]
-        bad = np.concatenate(bad).astype(np.int64) if bad else _NONE
-        return y, np.union1d(bad, zeroed) if bad.size else bad
+        found = [(first, b.bound_violations(y[first:last])) for b, first, last in self._parts()]
+        bad = [first + own for first, own in found if own.size]
+        return y, np.union1d(np.concatenate(bad).astype(np.int64), zeroed) if bad else _NONE
 
     def _balanced_by_penalty(self, x, y, zx):
         """The y closest to the given one with Z x + B y = 0."""
@@ -552,14 +578,16 @@ class Problem:
     @property
     def _free_count(self):
         """Unpenalised directions."""
-        return self.gram.unseen.size + self.gram.blind_count + (self.vectors if self.fit_intercept else 0)
+        unseen = 0 if self.renames else self.gram.unseen.size + self.gram.blind_count
+        return unseen + (self.vectors if self.fit_intercept else 0)
 
     @functools.cached_property
     def fingerprint(self) -> str:
         """A digest that tells whether a saved run was one of this very problem."""
         digest = hashlib.sha256()
         loss, data = self.loss, self.data
-        head = (type(loss).__name__, data.n, data.p, str(data.dtype), data.sparse, self.layout[0], self.fit_intercept)
+        dtype = data.dtype.type.__name__
+        head = (type(loss).__name__, data.n, data.p, dtype, data.sparse, self.layout[0], self.fit_intercept)
         digest.update(repr(head).encode())
         for array in (loss.params, data.mean_squares, self.target, self.weight, self.layout[2], self.map.data,
                       self.map.indices, self.map.indptr):  # fmt: skip
@@ -572,14 +600,16 @@ class Problem:
     @_once_per_map
     def _free(self):
         """Unpenalised directions of w (size, k), and the data along them (visits, k)."""
-        gram, count = self.gram, self._free_count
+        count = self._free_count
         if count > _MOST_FREE:
             raise NoCertificate(f"{count} directions carry no penalty; at most {_MOST_FREE} can be repaired")
-        slots = list(self.feature_slots[gram.unseen]) + (list(self.intercept_slots) if self.fit_intercept else [])
+        slots = self.intercept_slots if self.fit_intercept else _NONE
+        if not self.renames:
+            slots = np.concatenate([self.feature_slots[self.gram.unseen], slots])
         directions = np.zeros((self.size, count))
-        directions[slots, np.arange(len(slots))] = 1.0
-        if count > len(slots):
-            directions[self.feature_slots, len(slots) :] = gram.blind.toarray()
+        directions[slots, np.arange(slots.size)] = 1.0
+        if count > slots.size:
+            directions[self.feature_slots, slots.size :] = self.gram.blind.toarray()
         return directions, self._along(directions)
 
     def _along(self, directions):
@@ -618,7 +648,7 @@ class Problem:
             return x
         outputs = self.layout[0]
         low, high = self._domain()
-        open_ended = bool(np.all(np.isinf(low)) and np.all(np.isinf(high))) and not self.weight.size
+        open_ended = not self.weight.size and bool(np.isinf(low).all() and np.isinf(high).all())
         parts = []
         for k in range(outputs):
             part = x[k::outputs]
@@ -651,7 +681,7 @@ class Problem:
             along = np.column_stack([along, extra])
             goal = np.concatenate([goal, y[zeroed]])
             scale = np.concatenate([scale, np.abs(extra).T @ np.abs(x)])
-        if not goal.size or np.all(np.abs(goal) <= _BALANCED * scale):
+        if not goal.size or (np.abs(goal) <= _BALANCED * scale).all():
             return x, zx
         low, high = self._domain()
         start = x
@@ -688,21 +718,27 @@ class Problem:
 
     def restored(self, w, u):
         """Answers close to w in which that structure is exact beyond zeros and ties."""
-        if self._renames:
+        if self.renames:
             # u is w itself: whatever a penalty does to it is exact
             exact = w.copy()
-            exact[self.feature_slots[self.map.indices]] = u / self.map.data
+            exact[self.entry_slots] = u / self.map.data
             yield exact
         restored = self._restore(w, u)
         if restored is not w:
             yield self.snap(restored, u)
 
     @_once_per_map
-    def _renames(self):
+    def _picks(self):
+        """Whether every row of B' is a multiple of one feature."""
+        return bool((self.map.indptr[1:] - self.map.indptr[:-1] == 1).all())
+
+    @_once_per_map
+    def renames(self):
         """Whether B' only reorders and scales the features."""
-        columns = self.map.shape[1]
-        once = self.d == self.map.nnz == columns and np.all(np.diff(self.map.indptr) == 1)
-        return bool(once and np.all(np.bincount(self.map.indices, minlength=columns) == 1))
+        columns, matrix = self.map.shape[1], self.map
+        if not (self._picks and self.d == columns and np.square(matrix.data).all()):
+            return False
+        return bool((np.bincount(matrix.indices, minlength=columns) == 1).all())
 
     @_once_per_map
     def links(self):
@@ -818,7 +854,7 @@ def _summing_to_zero(x, low, high):
             return x
         room = np.maximum(np.minimum(np.minimum(x - low, high - x), 1.0), 0.0)
         across = room.sum()
-        moved = np.clip(x - room * (total / across), low, high) if across > 0 else x
+        moved = np.minimum(np.maximum(x - room * (total / across), low), high) if across > 0 else x
         if abs(moved.sum()) > 0.9 * abs(total):
             break
         x = moved
@@ -840,11 +876,18 @@ def _stacked(matrices, columns):
     """Matrices one under the other, each row in order and without duplicates."""
     if not matrices:
         return sp.csr_array((0, columns))
+    if len(matrices) == 1 and _is_stacked(matrices[0]):
+        return matrices[0]
     data, indices = (np.concatenate([getattr(matrix, name) for matrix in matrices]) for name in ("data", "indices"))
     ends = np.cumsum(np.concatenate([[0], *(np.diff(matrix.indptr) for matrix in matrices)]), dtype=indices.dtype)
     stacked = sp.csr_array((data, indices, ends), shape=(ends.size - 1, columns))
     stacked.sum_duplicates()
     return stacked
+
+
+def _is_stacked(matrix):
+    """Whether a matrix is such a stack by itself."""
+    return type(matrix) is sp.csr_array and matrix.indices.dtype == np.int32 and bool(matrix.has_canonical_format)
 
 
 def tied_features(a, b, sign, count):

@@ -36,8 +36,7 @@ class CompiledPenalty:
     def __init__(self, problem: Problem, keep=None):
         self.problem = problem
         keep = range(len(problem.blocks)) if keep is None else keep
-        matrix, bounds = problem.map_slots, problem.bounds
-        self.map = (matrix.indptr.astype(np.int64), matrix.indices.astype(np.uint64), matrix.data.astype(float))
+        bounds = problem.bounds
         counts = np.diff(bounds)
         self.scale = np.repeat([b.scale for b in problem.blocks], counts).astype(float)
         self.ridge = np.repeat([b.ridge for b in problem.blocks], counts).astype(float)
@@ -57,6 +56,11 @@ class CompiledPenalty:
                 [index.ctypes.data for _, index in self._arrays],
             )
         )
+
+    @functools.cached_property
+    def map(self):
+        matrix = self.problem.map_slots
+        return matrix.indptr.astype(np.int64), matrix.indices.astype(np.uint64), matrix.data.astype(float)
 
     @functools.cached_property
     def norm(self) -> float:
@@ -175,7 +179,7 @@ class StructuredProx(CompiledPenalty):
 
     def dual(self, slope, w):
         """Subgradients of all blocks, quadratics included, from the kernel's slope at w."""
-        return slope + self.folded * (self.problem.map_slots @ w)
+        return slope + self.folded * self.problem.penalised(w)
 
 
 def check_callbacks(*functions):

@@ -8,6 +8,7 @@ costs the difference between two ways that are about equally good.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 from .point import Point
@@ -74,13 +75,14 @@ class Choices:
         some = gram + 2 * n * size * prices.copy + rounds * self.pass_price + products * n * size * prices.gemv
         return bool(whole <= some)
 
-    def epochs_are_cheaper(self, support: float, epoch: float) -> bool:
-        """Whether epochs, of which one costs so much, are the better way: a curved loss on dense data whose Gram
+    def epochs_are_cheaper(self, support: float, epoch: Callable[[], float]) -> bool:
+        """Whether epochs, of which `epoch` tells the price, are the better way: a curved loss on dense data whose Gram
         matrices for this support cost more than the epochs that the rest of a fit compares to."""
         if not self.curved or self.data.sparse or self.point.n < self.point.w.size:
             return False
         grams = 2 * self.point.n * support**2 / 2 * self.prices.syrk32
-        return bool(grams > (EPOCHS - PRODUCTS) * epoch)
+        saved = EPOCHS - PRODUCTS
+        return bool(grams > saved * self.prices.epoch_call and grams > saved * epoch())
 
     def without_gram(self, working: WorkingSet, support: int, spent: float) -> bool:
         """Whether descent on sparse columns is cheaper than their Gram matrix and descent on that.

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 NAME = "compiled path"
 ENTRIES = 1 << 25  # numbers of dense data, of which a fold or another layout takes a copy; larger: more memory
 FILLED = 1 << 20  # numbers of sparse data, zeros included, up to which it is filled in; larger: 8 MiB and more of zeros
+FILLED_ONCE = 1 << 18  # the same for a single fit, which has fewer calls of Python to save
 TINY = 1 << 16  # numbers up to which a single fit takes all features at once, by loops that compile in half the time
 NARROW = 256  # features up to which it does; larger: Gram matrices of features that nobody needs
 ALWAYS = 100  # features that nothing holds at zero, beyond which factors are better left to LAPACK
@@ -136,7 +137,7 @@ class _Found:
         assert isinstance(units, Units)
         x = problem.centred(problem.slopes_at(problem.scores(self.w))) if self.x is None else self.x
         zx = np.append(problem.data.transposed_times(x), x.sum() if problem.fit_intercept else 0.0)
-        return Iterate(self.w, x, dual_variables(problem, units, zx), zx, problem.map_slots @ self.w)
+        return Iterate(self.w, x, dual_variables(problem, units, zx), zx, problem.penalised(self.w))
 
 
 def _follow(
@@ -165,7 +166,8 @@ def is_compiled(problem: Problem, alphas: Sequence[float], prices: Any) -> bool:
         return False
     if min(alphas) <= 0 or np.count_nonzero(units.always) > ALWAYS:
         return False
-    if problem.n * problem.p <= (FILLED if data.sparse else ENTRIES):
+    most = ENTRIES if not data.sparse else FILLED if len(alphas) > 1 else FILLED_ONCE
+    if problem.n * problem.p <= most:
         return True
     return on_covariances(problem, alphas, prices)
 

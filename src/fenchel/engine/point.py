@@ -39,8 +39,9 @@ class Point:
         """Whether rows that count have no curvature here."""
         if self.loss.quadratic:
             return False
-        flat = self.h.ravel() == 0
-        return bool(np.any(flat & (self.weight > 0)) if self.weight.size else np.any(flat))
+        if not self.weight.size:
+            return not self.h.all()
+        return bool(((self.h.ravel() == 0) & (self.weight > 0)).any())
 
     def look(self, u: Vector) -> tuple[float, Vector, Vector]:
         """The mean loss, slopes and curvatures at these scores."""
@@ -57,9 +58,9 @@ class Point:
         if not self.intercept:
             return
         for _ in range(20):
-            bend = np.maximum(self.h.mean(axis=1), 1e-3 * self.smooth)
-            push, before = self.x.mean(axis=1), self.f
-            if np.all(np.abs(push) <= 1e-13 * np.abs(self.x).mean(axis=1)):
+            bend = np.maximum(self.h.sum(axis=1) / self.n, 1e-3 * self.smooth)
+            push, before = self.push(), self.f
+            if (np.abs(push) <= 1e-13 * (np.abs(self.x).sum(axis=1) / self.n)).all():
                 return
             step = -push / bend
             for _ in range(_HALVINGS):
@@ -82,10 +83,10 @@ class Point:
 
     def push(self) -> Vector:
         """The slope along every intercept."""
-        return np.asarray(self.x.mean(axis=1)) if self.intercept else np.zeros(self.outputs)
+        return np.asarray(self.x.sum(axis=1) / self.n) if self.intercept else np.zeros(self.outputs)
 
     def objective(self, units: Units) -> float:
-        return self.f + units.value(self.w) + 0.5 * float(units.ridge @ np.square(self.w))
+        return self.f + units.value(self.w) + units.quadratic(self.w)
 
     def gap(self, units: Units, slope: Vector, v: Vector, columns: Index | None = None) -> float:
         """The duality gap of coefficients v whose slopes are -`slope`.
@@ -93,7 +94,7 @@ class Point:
         `units` is their penalty. `columns` are their columns, where they are not all of them.
         """
         share = units.scaling(slope)
-        own = units.value(v) + 0.5 * float(units.ridge @ np.square(v))
+        own = units.value(v) + units.quadratic(v)
         own += units.conjugate(share * slope) - share * float(v @ slope)
         if share < 1.0:
             own = max(own, 0.0) + self._shortened(share)
@@ -110,8 +111,9 @@ class Point:
         """What the loss's conjugate costs at a share of the slopes: to second order, which is cheap, but for losses
         with flat parts. There a slope at the end of its domain costs as much as its row is far from the other parts."""
         if not self.floor:
-            bent = np.where(self.h > 0, self.h, self.smooth)
-            return 0.5 * (1 - share) ** 2 * float(np.sum(np.square(self.x) / bent)) / self.n
+            curved = self.h > 0
+            bent = self.h if curved.all() else np.where(curved, self.h, self.smooth)
+            return 0.5 * (1 - share) ** 2 * float((np.square(self.x) / bent).sum()) / self.n
         x, u, target, weight = self.x.ravel(), self.u.ravel(), self.target, self.weight
         if weight.size:
             some = weight > 0

@@ -9,6 +9,7 @@ units are missing. Where most units count, a round works on all of them at once.
 from __future__ import annotations
 
 import dataclasses
+import functools
 import math
 import time
 from collections.abc import Iterator, Sequence
@@ -119,7 +120,7 @@ class _Fit:
         self.passes = 0.0  # over the data, since the last proposal
         self.spent = 0.0  # nanoseconds of descent on sparse columns, at this alpha
         self.care = 1.0  # of the usual accuracy: that of models
-        self.epoch = epoch_nanoseconds(problem)
+        self.epoch = functools.partial(epoch_nanoseconds, problem)  # asked for where epochs may be the better way
         self.declined = False  # whether epochs of the method are the better way
         self.alpha: float | None = None  # the last one
         self.answers: list[_Answer] = []  # the last two before it
@@ -192,7 +193,7 @@ class _Fit:
         are pulled much harder than zero holds them; otherwise nobody knows."""
         if self.point.n < count:
             return SPREAD * count
-        return max(SPREAD, float(np.mean(scores > HARD))) * count
+        return max(SPREAD, np.count_nonzero(scores > HARD) / max(scores.size, 1)) * count
 
     def _look(self, x: Vector) -> None:
         """The slopes of all features at these slopes of the rows."""
@@ -274,7 +275,7 @@ class _Fit:
 
     def _pulled(self, units: Units) -> bool:
         """Whether the slopes pull some unit away from zero, beyond rounding."""
-        return self.slope is not None and bool(np.any(units.scores(self.slope) > 1.0 + 1e-9))
+        return self.slope is not None and bool((units.scores(self.slope) > 1.0 + 1e-9).any())
 
     def _try_strong(self, problem: Problem, units: Units, goal: Goal) -> None:
         """The sequential strong rule: try the units whose slope at the last alpha may pass the new penalty. The look at
@@ -300,7 +301,7 @@ class _Fit:
         if point.intercept:
             zx[:, -1] = rows.sum(axis=1)
         primal, flat, sums = point.objective(units), w.ravel(), zx.ravel()
-        iterate = Iterate(flat, x, dual_variables(problem, units, sums), sums, problem.map_slots @ flat)
+        iterate = Iterate(flat, x, dual_variables(problem, units, sums), sums, problem.penalised(flat))
         made = problem.certificate(iterate, fresh=False, primal=primal, enough=primal - goal.allowed(primal))
         passes, self.passes = self.passes, 0.0
         gap = made.gap if made.certified else point.gap(units, self.slope, point.w)
@@ -399,14 +400,15 @@ class _Fit:
                 g, push = working.slopes(point.x), point.push()
                 self.passes += 0.5 * share
             self.passes += 0.5 * share
-            loose = 0.5 * float(np.sum(np.square(push) / np.maximum(point.h.mean(axis=1), 1e-300)))
-            gap = point.gap(local, -g, v, columns) + loose
+            gap = point.gap(local, -g, v, columns)
+            if point.intercept:
+                gap += 0.5 * float((np.square(push) / np.maximum(point.h.sum(axis=1) / point.n, 1e-300)).sum())
             if step and (gap <= limit or time.perf_counter() > goal.deadline):
                 break
             slow, least = (0, gap) if gap < 0.7 * least else (slow + 1, least)
             if slow > SLOW:
                 break
-            value, last = point.f + local.value(v) + 0.5 * float(local.ridge @ np.square(v)), value
+            value, last = point.f + local.value(v) + local.quadratic(v), value
             if step and not refresh:
                 self._judge_accuracy(gap, before, last - value)
             bare = self.choices.without_gram(working, int(np.count_nonzero(v)), self.spent)

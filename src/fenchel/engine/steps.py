@@ -24,7 +24,7 @@ def halved(point: Point, working: WorkingSet, local: Units, old: Vector, new: Ve
     change, shift = new - old, np.zeros(point.outputs)
 
     def penalty(v: Vector) -> float:
-        return local.value(v) + 0.5 * float(local.ridge @ np.square(v))
+        return local.value(v) + local.quadratic(v)
 
     with np.errstate(over="ignore", invalid="ignore"):  # where the loss is nearly flat a model may lead anywhere
         if point.intercept:

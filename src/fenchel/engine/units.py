@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 Vector = npt.NDArray[np.float64]
 Index = npt.NDArray[np.int64]
+_FLAGS = "_bounded", "_unweighted", "_ridged"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -58,7 +59,8 @@ class Units:
         """The penalty multiplied; bounds stay where they are."""
         if factor == 1.0:
             return self
-        return dataclasses.replace(self, l1=factor * self.l1, ridge=factor * self.ridge, norm=factor * self.norm)
+        return Units(factor * self.l1, factor * self.ridge, self.lower, self.upper, factor * self.norm, self.members,
+                     self.start, self.label, self.alone, self.free)  # fmt: skip
 
     def of_coefficients(self, units: Index) -> tuple[Index, Index]:
         """The coefficients of these units one after another, and where each begins."""
@@ -74,8 +76,12 @@ class Units:
         members, start = self.of_coefficients(units)
         each = np.arange(members.size)
         label = each if self.alone else np.repeat(np.arange(units.size), np.diff(start))
-        return Units(self.l1[members], self.ridge[members], self.lower[members], self.upper[members], self.norm[units],
-                     each, start, label, self.alone, np.flatnonzero(np.isin(units, self.free)))  # fmt: skip
+        free = np.flatnonzero(np.isin(units, self.free)) if self.free.size else self.free
+        found = Units(self.l1[members], self.ridge[members], self.lower[members], self.upper[members], self.norm[units],
+                      each, start, label, self.alone, free)  # fmt: skip
+        # what none of the units has, no part of them has
+        found.__dict__.update((name, False) for name in _FLAGS if self.__dict__.get(name) is False)
+        return found
 
     def value(self, w: Vector) -> float:
         """The penalty without its quadratic, inside the bounds."""
@@ -83,6 +89,10 @@ class Units:
         if not self.alone:
             total += float(self.norm @ self.sizes(w))
         return total
+
+    def quadratic(self, w: Vector) -> float:
+        """The quadratic of the penalty."""
+        return 0.5 * float(self.ridge @ np.square(w)) if self._ridged else 0.0
 
     def sizes(self, w: Vector) -> Vector:
         """The Euclidean norm of every unit."""
@@ -116,6 +126,8 @@ class Units:
     @property
     def always(self) -> npt.NDArray[np.bool_]:
         """Coefficients that nothing holds at zero."""
+        if not self._unweighted:
+            return np.zeros(self.l1.size, dtype=bool)
         return ~self._weighed & np.isinf(self.lower) & np.isinf(self.upper)
 
     @functools.cached_property
@@ -124,15 +136,19 @@ class Units:
 
     @functools.cached_property
     def _unweighted(self) -> bool:
-        return bool(np.any(self.l1 == 0))
+        return not self.l1.all()
+
+    @functools.cached_property
+    def _ridged(self) -> bool:
+        return bool(self.ridge.any())
 
     def scaling(self, slope: Vector) -> float:
         """The largest share s <= 1 of the slopes that the penalty can hold (its gauge is at most 1), quadratics and
         finite bounds left out."""
         hold = self._held(slope)
         if self.alone:
-            over = hold > self.l1
-            return float((self.l1[over] / hold[over]).min(initial=1.0)) if over.any() else 1.0
+            share = np.divide(self.l1, hold, out=np.ones(hold.size), where=hold > self.l1)
+            return float(share.min(initial=1.0))
         sizes = self.sizes(np.maximum(hold - self.l1, 0.0))
         far = np.flatnonzero(sizes > self.norm)
         return self._largest_share(hold, far, sizes[far]) if far.size else 1.0
@@ -149,7 +165,7 @@ class Units:
 
     def _held(self, slope: Vector) -> Vector:
         """The size of the slopes where only weights hold them: no quadratic, and no bound on that side."""
-        if self.alone and not self._bounded and not self._unweighted and not self.ridge.any():
+        if self.alone and not self._bounded and not self._unweighted and not self._ridged:
             return np.abs(slope)
         open_side = np.where(slope > 0, np.isinf(self.upper), np.isinf(self.lower))
         return np.where(open_side & (self.ridge == 0) & self._weighed, np.abs(slope), 0.0)
@@ -168,6 +184,8 @@ class Units:
 
     def conjugate(self, slope: Vector) -> float:
         """The conjugate at slopes that the penalty can hold, quadratics and finite bounds included."""
+        if not (self._ridged or self._bounded):
+            return 0.0
         left = np.maximum(np.abs(slope) - self.l1, 0.0)
         if not left.any():
             return 0.0
@@ -208,21 +226,23 @@ def _units_of(problem: Problem) -> Units | str:
     l1, ridge = np.zeros(count), np.zeros(count)
     lower, upper = np.full(count, -np.inf), np.full(count, np.inf)
     group, norms = np.full(count, -1, dtype=np.int64), [np.zeros(0)]
-    known = 0
+    known, bounded, renames = 0, False, problem.renames
     for block, first, last in problem._parts():
         form = block.function.unit_form(block.d)
         if form is None:
             return f"{type(block.function).__name__} does not fall into single coefficients and groups of them"
         rows = slice(problem.map.indptr[first], problem.map.indptr[last])
-        if np.any(np.diff(problem.map.indptr[first : last + 1]) != 1):
+        if not renames and np.any(np.diff(problem.map.indptr[first : last + 1]) != 1):
             return "the penalty looks at combinations of features"
         feature, entry = problem.map.indices[rows].astype(np.int64), problem.map.data[rows]
-        if np.any(entry == 0) or np.bincount(feature, minlength=1).max() > 1:
+        if not renames and (np.any(entry == 0) or np.bincount(feature, minlength=1).max() > 1):
             return "a feature stands in several places of one part of the penalty"
         size = np.abs(entry)
         l1[feature] += block.scale * size * form.weights
-        ridge[feature] += block.ridge * entry**2
+        if block.ridge:
+            ridge[feature] += block.ridge * entry**2
         if np.isfinite(form.lower).any() or np.isfinite(form.upper).any():
+            bounded = True
             ends = np.sort(np.array([form.lower / entry, form.upper / entry]), axis=0)
             lower[feature] = np.maximum(lower[feature], ends[0])
             upper[feature] = np.minimum(upper[feature], ends[1])
@@ -235,18 +255,19 @@ def _units_of(problem: Problem) -> Units | str:
             group[feature] = known + form.labels
             norms.append(block.scale * size[steps[:-1]] * form.norms)
             known += form.norms.size
-    if np.any(lower > 0) or np.any(upper < 0):
+    if bounded and ((lower > 0).any() or (upper < 0).any()):
         return "zero is out of bounds"
     return _assembled(l1, ridge, lower, upper, group, np.concatenate(norms))
 
 
 def _assembled(l1: Vector, ridge: Vector, lower: Vector, upper: Vector, group: Index, norms: Vector) -> Units | str:
     count = l1.size
-    bare = (l1 == 0) & (ridge == 0) & np.isinf(lower) & np.isinf(upper)
+    bare = np.zeros(count, dtype=bool)
+    if not l1.all():
+        bare = (l1 == 0) & (ridge == 0) & np.isinf(lower) & np.isinf(upper)
     if not norms.size:
-        each = np.arange(count)
-        return Units(l1, ridge, lower, upper, np.zeros(count), each, np.arange(count + 1), each, True,
-                     np.flatnonzero(bare))  # fmt: skip
+        each, free = np.arange(count), np.flatnonzero(bare)
+        return Units(l1, ridge, lower, upper, np.zeros(count), each, np.arange(count + 1), each, True, free)
     inside = group >= 0
     finite = inside & ((np.isfinite(lower) & (lower != 0)) | (np.isfinite(upper) & (upper != 0)))
     if finite.any():

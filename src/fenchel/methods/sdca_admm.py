@@ -220,7 +220,7 @@ class SDCAADMM:
         if "rho" not in warm:  # a point that was found without the method
             warm["rho"] = float(self.rho or self._first_rho())
         if not resumed or "by" not in warm:
-            warm |= {"zx": problem.combine(warm["x"]), "by": problem.adjoint @ warm["y"]}
+            warm |= {"zx": problem.combine(warm["x"]), "by": problem.spread(warm["y"])}
         state = State.from_dict(warm, rng)
         if not resumed:
             # another problem: take the point and the step, nothing that was summed over the old data
@@ -454,7 +454,7 @@ class SDCAADMM:
         state.precise = state.precise or gap <= ROUGH
         for key in ("w", "x", "y", "zx", "u"):
             getattr(state, key)[:] = getattr(iterate, key)
-        state.by[:] = self.problem.adjoint @ state.y
+        state.by[:] = self.problem.spread(state.y)
         state.mean, state.summed = {}, 0
 
     # -- averages of a run that goes in circles -------------------------------------------------------
@@ -464,7 +464,7 @@ class SDCAADMM:
         if not self.averages or state.summed < 2:
             return None
         w, x, y, zx = (state.mean[key] / state.summed for key in ("w", "x", "y", "zx"))
-        return Iterate(w, x, y, zx, self.problem.map_slots @ w)
+        return Iterate(w, x, y, zx, self.problem.penalised(w))
 
     def consider_restart(self, state: State, gap: float, other_gap: float) -> None:
         """Start again from the better of iterate and alternative when it has earned it."""

@@ -126,8 +126,8 @@ def _settings(
     if why_not:
         raise ValueError(f"{method} does not fit this problem: {why_not}")
     return loop.Settings(
-        functools.partial(make_method, method, options), tol, int(max_epochs), time_limit, callback, random_state,
-        check_every, progress,
+        functools.partial(make_method, method, options), algorithm.engines, tol, int(max_epochs), time_limit, callback,
+        random_state, check_every, progress,
     )  # fmt: skip
 
 

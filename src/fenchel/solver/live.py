@@ -9,12 +9,13 @@ from collections.abc import Callable, Iterator
 from .result import Record
 
 
-@contextlib.contextmanager
-def make_progress(wanted: bool, tol: float) -> Iterator[Callable[[Record], None]]:
+def make_progress(wanted: bool, tol: float) -> contextlib.AbstractContextManager[Callable[[Record], None]]:
     """A function to call with every record; does nothing unless progress is wanted."""
-    if not wanted:
-        yield lambda record: None
-        return
+    return _live(tol) if wanted else _NOTHING
+
+
+@contextlib.contextmanager
+def _live(tol: float) -> Iterator[Callable[[Record], None]]:
     try:
         from rich.console import Console
         from rich.live import Live
@@ -39,3 +40,10 @@ def _line(record: Record, tol: float | None) -> str:
 
 def _plain(record: Record) -> None:
     print(_line(record, None), file=sys.stderr)
+
+
+def _silent(record: Record) -> None:
+    """Nobody wants to know."""
+
+
+_NOTHING = contextlib.nullcontext(_silent)

@@ -41,9 +41,10 @@ _GROWTH = 12  # certificates, that a long run may go without in the end, as a pa
 
 @dataclasses.dataclass(frozen=True)
 class Settings:
-    """What a run is asked for; `make` makes the method."""
+    """What a run is asked for; `make` makes the method, and `engines` tells whether it lets an engine go first."""
 
     make: Callable[[], Method]
+    engines: bool
     tol: float
     max_epochs: int
     time_limit: float | None = None
@@ -118,7 +119,7 @@ class _Engines:
     """The engine that fits, for a whole sequence of alphas; None where the method or its options do not allow one."""
 
     def __init__(self, problem: Problem, settings: Settings, alphas: Sequence[float]) -> None:
-        allowed = settings.make().engines and settings.max_epochs >= _HANDFUL
+        allowed = settings.engines and settings.max_epochs >= _HANDFUL
         self.engine: Engine | None = fitting(problem) if allowed else None
         self.alphas, self.tol, self.begun = alphas, settings.tol, False
 
@@ -136,7 +137,6 @@ class _Run:
 
     def __init__(self, problem: Problem, settings: Settings, engines: _Engines) -> None:
         self.problem, self.settings, self.engines = problem, settings, engines
-        self.method = settings.make()
         self.tol, self.max_epochs = settings.tol, settings.max_epochs
         self.best = Certificate(np.inf, -np.inf, np.inf, "no certificate was made")
         self.w = np.zeros(problem.size)
@@ -180,6 +180,11 @@ class _Run:
             history=self.history, epochs=self.progress.passes, seconds=self._elapsed(),
             state=self._saved() if start.keep else {}, reason=self.best.reason,
         )  # fmt: skip
+
+    @functools.cached_property
+    def method(self) -> Method:
+        """The method; an answer that an engine finds does without one."""
+        return self.settings.make()
 
     @functools.cached_property
     def rng(self) -> np.random.Generator:

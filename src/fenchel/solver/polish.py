@@ -21,15 +21,15 @@ def polish(problem: Problem, result: Result) -> Result:
     Afterwards the answer no longer depends on the order of the rows or on the seed, up to rounding.
     """
     small = problem.data.stored * problem.layout[0] <= _SMALL
-    if result.status is not Status.CONVERGED or not small:
+    if result.status is not Status.CONVERGED or not small or result.gap == 0:  # no gap is smaller
         return result
     clock = time.perf_counter()
     w = problem.pack(result.coef, result.intercept)
-    point = correct(problem, w, problem.map_slots @ w, result.state.get("y", np.zeros(problem.d)), tol=_TOL)
+    point = correct(problem, w, problem.penalised(w), result.state.get("y", np.zeros(problem.d)), tol=_TOL)
     if point is None or point.made is None or not point.made.gap < result.gap:
         return result
     coef, intercept = problem.unpack(point.w)
-    state = {"w": point.w, "x": point.x, "y": point.y, "zx": point.zx, "u": point.u, "by": problem.adjoint @ point.y}
+    state = {"w": point.w, "x": point.x, "y": point.y, "zx": point.zx, "u": point.u, "by": problem.spread(point.y)}
     return dataclasses.replace(
         result, coef=coef + 0.0, intercept=intercept, primal=point.made.primal, dual=point.made.dual,
         seconds=result.seconds + time.perf_counter() - clock, state=result.state | state,

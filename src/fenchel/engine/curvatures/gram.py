@@ -68,7 +68,7 @@ class LaggedGram:
         total, fresh = ridge.size, self.count == 0
         if fresh:
             self.curvature = curvature.copy()
-            self.heights = np.maximum(curvature.mean(axis=1), 1e-300)
+            self.heights = np.maximum(curvature.sum(axis=1) / self.n, 1e-300)
         if self.count < total:
             self._grow(total)
             assert self.curvature is not None
@@ -83,16 +83,17 @@ class LaggedGram:
                     self.matrix[constant, constant] = 0.0
             self.count = total
         change = np.flatnonzero(ridge != self.ridge)
-        self.matrix[change, change] += (ridge - self.ridge)[change]
-        self.ridge = ridge.copy()
+        if change.size:
+            self.matrix[change, change] += (ridge - self.ridge)[change]
+            self.ridge = ridge.copy()
         return fresh
 
     def _make(self, part: Columns, places: Index, curvature: Vector, output: int, alone: bool) -> None:
         """The rows of one output: its columns are in the order of its coefficients."""
-        first, count = int(np.searchsorted(places, self.count)), part.count
+        first, count = int(np.searchsorted(places, self.count)) if self.count else 0, part.count
         if first == count:
             return
-        weight = None if self.constant and np.all(curvature == 1.0) else curvature
+        weight = None if self.constant and (curvature == 1.0).all() else curvature
         means = None
         if self.intercept:
             self.centres[places[first:]] = part.centre(weight, first) / self.n
@@ -100,7 +101,8 @@ class LaggedGram:
         if alone:
             part.gram(weight, means, first, self.matrix, not self.precise)
             self.matrix[first:count, :count] /= self.n
-            self.matrix[:first, first:count] /= self.n
+            if first:
+                self.matrix[:first, first:count] /= self.n
             return
         block: Any = np.empty((count, count), dtype=self.dtype)
         block[:first, :first] = self.matrix[np.ix_(places[:first], places[:first])]

@@ -68,8 +68,8 @@ class DenseColumns:
         self.count = places.size
 
     def scores(self, change: Vector) -> Vector:
-        some = np.flatnonzero(change)
-        if 8 * some.size < self.count:
+        if 8 * np.count_nonzero(change) < self.count:
+            some = np.flatnonzero(change)
             return np.asarray(change[some] @ self.rows[some])
         return np.asarray(change @ self.rows[: self.count])
 
@@ -131,13 +131,12 @@ class WholeDense:
     def gram(self, weight: Vector | None, means: Vector | None, first: int, out: Any, single: bool) -> None:
         from ...kernels.units import mirror
 
-        weights = np.ones(self.data.n) if weight is None else weight
         space = np.zeros((self.count, self.count), dtype=out.dtype, order="F")
         if means is not None and self.order is not None:
             ordered = np.empty_like(means)
             ordered[self.order] = means
             means = ordered
-        made = lower_gram(self.data.dense, weights, space, less=means)
+        made = lower_gram(self.data.dense, weight, space, less=means)
         mirror(made, self.count)
         out[: self.count, : self.count] = made if self.order is None else made[np.ix_(self.order, self.order)]
 

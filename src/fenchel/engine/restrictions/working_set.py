@@ -103,6 +103,8 @@ class WorkingSet:
 
     def scores(self, values: Vector, shift: Vector) -> Vector:
         """The rows' scores of these coefficients of the set, and intercepts."""
+        if self.outputs == 1 and self.size:  # the coefficients are in the order of the columns
+            return np.asarray(self.columns[0].scores(values) + shift[0])[None]
         u = np.empty((self.outputs, self.data.n))
         for k, (part, places) in enumerate(zip(self.columns, self.where, strict=True)):
             u[k] = part.scores(values[places]) + shift[k] if places.size else shift[k]
@@ -110,6 +112,8 @@ class WorkingSet:
 
     def slopes(self, x: Vector) -> Vector:
         """X'x / n on the set."""
+        if self.outputs == 1 and self.size:
+            return np.asarray(self.columns[0].slopes(x[0]) / self.data.n)
         g = np.empty(self.size)
         for k, (part, places) in enumerate(zip(self.columns, self.where, strict=True)):
             if places.size:
