@@ -131,6 +131,12 @@ class Rows:
         """Dense data as (n, p), in whatever order it is stored."""
         return self._stored[0].T if self.by_column else self._stored[0]
 
+    def filled(self) -> np.ndarray:
+        """The data as a dense (n, p) matrix; sparse data is copied with its zeros."""
+        if not self.sparse:
+            return self.dense
+        return (sp.csc_array if self.by_column else sp.csr_array)(self._stored, shape=(self.n, self.p)).toarray()
+
     # -- some of the columns --------------------------------------------------------------------------
 
     def take_columns(self, columns, out, first) -> None:

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
-import scipy.sparse as sp
 
 from ..problem import Certificate
 from .covariances import Covariances, covariances, covariances_price
@@ -62,7 +61,7 @@ class CompiledPath:
         assert form is not None
         weight = problem.weight if problem.weight.size else np.ones(problem.n)
         found = fit(
-            np.ascontiguousarray(_filled(problem).T, dtype=float), problem.target, weight, KINDS[form[0]], form[1],
+            np.ascontiguousarray(problem.data.filled().T, dtype=float), problem.target, weight, KINDS[form[0]], form[1],
             problem.alpha, units.l1, units.ridge, units.lower, units.upper, problem.fit_intercept, tol,
         )  # fmt: skip
         if found is not None:
@@ -85,7 +84,7 @@ class CompiledPath:
     def _on_rows(self, problem: Problem, alphas: Sequence[float], units: Units, tol: float) -> None:
         form = problem.loss.small_form()
         assert form is not None
-        X, target, weight = _filled(problem), problem.target, problem.weight
+        X, target, weight = problem.data.filled(), problem.target, problem.weight
         rows = np.flatnonzero(weight > 0) if weight.size else np.arange(0)
         some = bool(weight.size) and rows.size < problem.n
         if some:  # a fold: its rows alone
@@ -179,13 +178,8 @@ def _is_tiny(problem: Problem, alphas: Sequence[float], units: Units) -> bool:
 
 def _held(units: Units) -> npt.NDArray[np.bool_]:
     """Features that a weight, a quadratic or the lack of room holds in both directions."""
-    return (units.l1 > 0) | (units.ridge > 0) | (units.lower == units.upper)
-
-
-def _filled(problem: Problem) -> Any:
-    """The data as a dense matrix; sparse data is filled in."""
-    data = problem.data
-    return sp.csr_array(data.arrays, shape=(data.n, data.p)).toarray() if data.sparse else data.dense
+    held: npt.NDArray[np.bool_] = (units.l1 > 0) | (units.ridge > 0) | (units.lower == units.upper)
+    return held
 
 
 def on_covariances(problem: Problem, alphas: Sequence[float], prices: Any) -> bool:
@@ -195,4 +189,4 @@ def on_covariances(problem: Problem, alphas: Sequence[float], prices: Any) -> bo
         return False
     entry = prices.csr_pass if problem.data.sparse else prices.gemv
     looks = 2 * (len(alphas) + LOOKS) * problem.data.stored * entry
-    return covariances_price(problem, prices) <= looks
+    return bool(covariances_price(problem, prices) <= looks)

@@ -53,6 +53,7 @@ from .small_set import ARMIJO, CAREFUL, KEEP_GRAM, LEAST_CURVATURE, MOST_HALVING
 
 _MOST_MODELS = 60  # of one fit; an answer takes one to eight
 _PATIENCE = 12  # models in which the gap did not halve; then rounding stands in the way
+ROUNDING = 1e-13  # relative gap below which there are no digits left to find
 FLOOR = 1e-10  # of the objective at zero: an objective below has no meaning, nor has a gap relative to it
 B, PRIMAL, DUAL_BOUND, MODELS = range(4)  # entries of the vector `found`
 
@@ -111,7 +112,7 @@ _ADDRESSES, _MATRIX = types.Array(int64, 1, "C", readonly=True), float64[:, ::1]
 
 
 @njit(
-    boolean(_MATRIX, _READ, _READ, int64, float64, float64, _READ, _READ, _READ, _READ, boolean, _ADDRESSES, float64,
+    boolean(_READ2, _READ, _READ, int64, float64, float64, _READ, _READ, _READ, _READ, boolean, _ADDRESSES, float64,
             _MATRIX, _MATRIX, _MATRIX, _MATRIX, _MATRIX, int64[::1], float64[::1]),
     nogil=True, cache=True, **{**LEAN, "fastmath": False},
 )  # fmt: skip
@@ -135,7 +136,7 @@ def _fit(columns, target, weight, kind, parameter, alpha, l1, ridge, lower, uppe
         member[THRESHOLD, k], member[QUADRATIC, k] = alpha * l1[k], alpha * ridge[k]
         member[LOWER, k], member[UPPER, k] = lower[k], upper[k]
         unit = max(unit, member[THRESHOLD, k])
-    fresh, care, best, gap, halved, since = True, 0.0, NO_BOUND, np.inf, np.inf, 0
+    fresh, care, best, gap, halved, since, reached = True, 0.0, NO_BOUND, np.inf, np.inf, 0, False
     for turn in range(_MOST_MODELS):
         before = loss + set_penalty(member, p, 1.0)
         if not np.isfinite(before):
@@ -159,7 +160,11 @@ def _fit(columns, target, weight, kind, parameter, alpha, l1, ridge, lower, uppe
         pen = max(set_penalty(member, p, 0.0), 1e-300)
         wanted = tol * max(abs(before), FLOOR * at_zero)
         # the model of the squared loss is exact, so that it is solved well at once
-        accuracy = 0.3 * wanted / pen if kind == SQUARED else 0.03 * max(wanted, 0.01 * min(gap, before)) / pen
+        accuracy = (
+            0.3 * min(wanted, ROUNDING * abs(before)) / pen
+            if kind == SQUARED
+            else 0.03 * max(wanted, 0.01 * min(gap, before)) / pen
+        )
         accuracy = min(max(accuracy, 1e-10), 1e-3)
         model.minimise_model(gram, p, member, factor, support, unit if unit > 0.0 else steepest, accuracy, blas)
         shift, promise = -pull, 0.0
@@ -192,20 +197,23 @@ def _fit(columns, target, weight, kind, parameter, alpha, l1, ridge, lower, uppe
         best = max(best, bound)
         gap = primal - best
         if gap <= wanted:
+            # the digits that are left cost a model or two, which is less than anything that is done with them later
             found[B], found[PRIMAL], found[DUAL_BOUND], found[MODELS] = b, primal, best, turn + 1.0
-            return True
+            reached = True
+            if gap <= ROUNDING * abs(primal) or gap > 0.1 * last or length < 1.0:
+                return True
         since += 1
         if gap <= 0.5 * halved:
             halved, since = gap, 0
         if since > _PATIENCE:
-            return False
-        fresh = length < 1.0 or gap > SLOW * last
+            return reached
+        fresh = reached or length < 1.0 or gap > SLOW * last
         if length <= 0.1:
             top = model.smoothness(kind, parameter)
             care = min(max(10.0 * care, CAREFUL * top), top)
         elif length == 1.0:
             care *= 0.3
-    return False
+    return reached
 
 
 def fit(

@@ -13,6 +13,7 @@ from .result import Result, Status
 
 _SMALL = 50_000  # entries of the data up to which an answer is polished; more: fits that take noticeably longer
 _TOL = 1e-13  # relative gap: rounding
+_DONE = 1e-12  # relative gap of an answer that has its last digits already
 
 
 def polish(problem: Problem, result: Result) -> Result:
@@ -21,7 +22,7 @@ def polish(problem: Problem, result: Result) -> Result:
     Afterwards the answer no longer depends on the order of the rows or on the seed, up to rounding.
     """
     small = problem.data.stored * problem.layout[0] <= _SMALL
-    if result.status is not Status.CONVERGED or not small or result.gap == 0:  # no gap is smaller
+    if result.status is not Status.CONVERGED or not small or result.relative_gap <= _DONE:
         return result
     clock = time.perf_counter()
     w = problem.pack(result.coef, result.intercept)
