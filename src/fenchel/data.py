@@ -137,6 +137,12 @@ class Rows:
             return self.dense
         return (sp.csc_array if self.by_column else sp.csr_array)(self._stored, shape=(self.n, self.p)).toarray()
 
+    def rows(self, which):
+        """Some of the rows, as a dense or CSR matrix of float64."""
+        if not self.sparse:
+            return self.dense[which].astype(float, copy=False)
+        return sp.csr_array(self.arrays, shape=(self.n, self.p))[which].astype(float)
+
     # -- some of the columns --------------------------------------------------------------------------
 
     def take_columns(self, columns, out, first) -> None:

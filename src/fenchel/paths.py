@@ -330,8 +330,10 @@ def cross_validate_path(
     paths = Parallel(n_jobs=n_jobs, prefer="threads")(delayed(whole_path)(part) for part in training)
     scores = []
     for one, (_, test) in zip(paths, folds, strict=True):
-        judge = _held_out_loss(problem, test) if score is None else lambda coef, b, test=test: score(coef, b, test)
-        scores.append([float(judge(coef, b)) for coef, b in zip(one.coefs, one.intercepts, strict=True)])
+        if score is None:
+            scores.append(_held_out_losses(problem, test, one))
+        else:
+            scores.append([float(score(*answer, test)) for answer in zip(one.coefs, one.intercepts, strict=True)])
     return CrossValidation(alphas, scores, paths)
 
 
@@ -363,15 +365,29 @@ def _training(problem, number, rows):
     return problem.with_weights(weight)
 
 
-def _held_out_loss(problem, rows):
-    """Minus the weighted mean loss on these rows, as a function of coefficients and intercepts."""
+def _held_out_losses(problem, rows, path):
+    """Minus the weighted mean loss on these rows, for every point of a path."""
     outputs = problem.layout[0]
     visits = (np.asarray(rows)[:, None] * outputs + np.arange(outputs)).ravel()
     target = problem.target[visits]
     weight = np.repeat(problem.weight[rows], outputs) if problem.weight.size else np.ones(len(visits))
+    some = weight > 0
+    if not some.any():
+        return [np.nan] * len(path)
+    weight = weight[some] / weight.sum()
+    return [
+        -float(weight @ problem.loss.value(scores[some], target[some]))
+        for scores in _held_out_scores(problem, rows, visits, path)
+    ]
 
-    def judge(coef, intercept):
-        loss = problem.loss.value(problem.scores(problem.pack(coef, intercept))[visits], target)
-        return -float(np.sum(weight[weight > 0] * loss[weight > 0])) / weight.sum() if weight.any() else np.nan
 
-    return judge
+def _held_out_scores(problem, rows, visits, path):
+    """The scores of these rows, for one point of a path after another."""
+    if not problem.single:
+        for coef, intercept in zip(path.coefs, path.intercepts, strict=True):
+            yield problem.scores(problem.pack(coef, intercept))[visits]
+        return
+    # features that no point uses play no part, and one product serves all points
+    used = np.flatnonzero(path.coefs.any(axis=0))
+    part = problem.data.rows(rows)[:, used]
+    yield from (part @ path.coefs[:, used].T + path.intercepts).T
