@@ -42,7 +42,7 @@ KINDS = {
 of which only the Gram matrix of all features is left."""
 
 _JITTER = 1e-11  # of the largest diagonal entry of a Gram matrix; more would slow Newton's steps down near the answer
-TILE = 32  # new columns whose rows of the Gram matrix are made together; more take memory and gain nothing
+TILE = 128  # new columns whose rows of the Gram matrix are made together; more take memory and gain nothing
 _SMALL = 24  # coordinates up to which a factor by plain loops is faster than the call of LAPACK
 _FACTOR = 0.4  # of a multiply-add of descent: what one of a factor costs (see solver/calibrated.py: potrf, descent)
 _MOST_SWEEPS = 100  # pairs of descent and Newton for one model; more are only needed where the model is singular

@@ -36,6 +36,7 @@ from .rows import LEAN
 from .small_certificate import (
     AT_ZERO,
     BEST,
+    CARE,
     COEF,
     COUNTS,
     CURRENT,
@@ -77,8 +78,9 @@ from .small_model import (
     UPPER,
     VALUE,
     first_intercept,
+    smoothness,
 )  # fmt: skip
-from .small_set import drop, enter, extend, fit_set, load, loss_at, score, set_penalty, step, store
+from .small_set import FLAT, drop, enter, extend, fit_set, load, loss_at, score, set_penalty, step, store
 
 MEMORY = 1 << 28  # bytes of a working set with its Gram matrix; larger: larger supports stay in the compiled loops
 _MOST_ROUNDS = 60  # working sets for one alpha; an answer takes one to ten of them
@@ -183,6 +185,7 @@ def _begin(data, work):
     number = work.number
     _clear(work)
     at_zero = loss_at(data, work.row, work.row[SCORE])
+    number[CARE] = FLAT * smoothness(data.kind, data.parameter)
     number[AT_ZERO] = 0.0 if data.kind == LOGISTIC else abs(at_zero)
     if data.intercept:
         number[INTERCEPT] = first_intercept(data.kind, data.target, data.weight)

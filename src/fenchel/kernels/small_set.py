@@ -68,6 +68,7 @@ MOST_HALVINGS = 30  # of one step; shorter ones no longer change the objective
 KEEP_GRAM = 0.15  # relative change of the rows' curvatures up to which a Gram matrix is kept; more costs models
 SLOW = 0.3  # the error must fall to this share of itself, or the next model gets a new Gram matrix
 LEAST_CURVATURE = 1e-3  # of the smoothness: rows of flat pieces get so much; more makes steps shorter
+FLAT = 0.25  # of the smoothness: the same for the first model; less makes the first steps too long
 CAREFUL = 0.03  # of the loss's smoothness: the same, after a step that was cut to a tenth
 ARMIJO = 0.01  # of the decrease that the slope promises: what a step must keep
 

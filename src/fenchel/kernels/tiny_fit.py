@@ -49,7 +49,7 @@ from .small_model import (
     UPPER,
     VALUE,
 )  # fmt: skip
-from .small_set import ARMIJO, CAREFUL, KEEP_GRAM, LEAST_CURVATURE, MOST_HALVINGS, SLOW, set_penalty
+from .small_set import ARMIJO, CAREFUL, FLAT, KEEP_GRAM, LEAST_CURVATURE, MOST_HALVINGS, SLOW, set_penalty
 
 _MOST_MODELS = 60  # of one fit; an answer takes one to eight
 _PATIENCE = 12  # models in which the gap did not halve; then rounding stands in the way
@@ -136,7 +136,8 @@ def _fit(columns, target, weight, kind, parameter, alpha, l1, ridge, lower, uppe
         member[THRESHOLD, k], member[QUADRATIC, k] = alpha * l1[k], alpha * ridge[k]
         member[LOWER, k], member[UPPER, k] = lower[k], upper[k]
         unit = max(unit, member[THRESHOLD, k])
-    fresh, care, best, gap, halved, since, reached = True, 0.0, NO_BOUND, np.inf, np.inf, 0, False
+    care = FLAT * model.smoothness(kind, parameter)
+    fresh, best, gap, halved, since, reached = True, NO_BOUND, np.inf, np.inf, 0, False
     for turn in range(_MOST_MODELS):
         before = loss + set_penalty(member, p, 1.0)
         if not np.isfinite(before):
