@@ -43,6 +43,8 @@ of which only the Gram matrix of all features is left."""
 
 _JITTER = 1e-11  # of the largest diagonal entry of a Gram matrix; more would slow Newton's steps down near the answer
 TILE = 128  # new columns whose rows of the Gram matrix are made together; more take memory and gain nothing
+DEPTH = 5  # passes that an extrapolation looks back on; more cost memory and gain little
+MANY = 60  # coordinates of a set from which passes are extrapolated; fewer are Newton's at once
 _SMALL = 24  # coordinates up to which a factor by plain loops is faster than the call of LAPACK
 _FACTOR = 0.4  # of a multiply-add of descent: what one of a factor costs (see solver/calibrated.py: potrf, descent)
 _MOST_SWEEPS = 100  # pairs of descent and Newton for one model; more are only needed where the model is singular
@@ -380,22 +382,79 @@ def newton(gram, size, member, matrix, support, blas):
     return False
 
 
+@njit(**HOT)
+def extrapolate(size, member, history, blas):
+    """Go to where the last passes seem to lead, if the model is lower there (Anderson's extrapolation).
+
+    `history` has DEPTH + 1 points, their slopes, and room for a small system below them.
+    """
+    value, slopes = member[VALUE], member[SLOPES]
+    ahead, ahead_slopes = member[LANDING], member[SLOPE_CHANGE]
+    first, trace = 2 * (DEPTH + 1), 0.0
+    mix = history[first + DEPTH]
+    for a in range(DEPTH):
+        for c in range(a + 1):
+            total = 0.0
+            for k in range(size):
+                total += (history[a + 1, k] - history[a, k]) * (history[c + 1, k] - history[c, k])
+            history[first + a, c] = total
+        trace += history[first + a, a]
+        mix[a] = 1.0
+    if not trace > 0.0:
+        return
+    if not cholesky_solve(history[first:], DEPTH, 1e-10 * trace / DEPTH, mix, blas):
+        return
+    total = 0.0
+    for a in range(DEPTH):
+        total += mix[a]
+    if not abs(total) > 0.0:
+        return
+    for k in range(size):
+        ahead[k] = ahead_slopes[k] = 0.0
+    for a in range(DEPTH):
+        share, point, slope = mix[a] / total, history[a + 1], history[DEPTH + 2 + a]
+        for k in range(size):
+            ahead[k] += share * point[k]
+            ahead_slopes[k] += share * slope[k]
+    gain = 0.0
+    for k in range(size):
+        if not member[LOWER, k] <= ahead[k] <= member[UPPER, k]:
+            return
+        gain += 0.5 * (ahead[k] - value[k]) * (ahead_slopes[k] + slopes[k])
+        gain += member[THRESHOLD, k] * (abs(ahead[k]) - abs(value[k]))
+        gain += 0.5 * member[QUADRATIC, k] * (ahead[k] * ahead[k] - value[k] * value[k])
+    if gain < 0.0:
+        for k in range(size):
+            value[k], slopes[k] = ahead[k], ahead_slopes[k]
+
+
 @njit(**INSIDE)
 def minimise_model(gram, size, member, matrix, support, unit, accuracy, blas):
     """Coordinate descent and Newton's steps, in turns, until the largest move of a pass is at most `accuracy` of its
-    threshold.
+    threshold. Descent over many coordinates is extrapolated.
 
     Newton's step is for a support that a pass leaves as it is, or for the third pass; and not before the descent has
     cost as much as the factor will, so that both together cost at most twice the better of the two.
     """
     spent = 0.0
     for _ in range(_MOST_SWEEPS):
-        passes = 0
+        passes, kept = 0, -1  # points that are kept, the first of them aside
         while True:
+            if kept < 0 and size > MANY:
+                kept = 0
+                for k in range(size):
+                    matrix[0, k], matrix[DEPTH + 1, k] = member[VALUE, k], member[SLOPES, k]
             largest, changes, moves = descend(gram, size, member, unit)
             passes, spent = passes + 1, spent + moves * size
             if largest <= accuracy:
                 return
+            if kept >= 0:
+                kept += 1
+                for k in range(size):
+                    matrix[kept, k], matrix[DEPTH + 1 + kept, k] = member[VALUE, k], member[SLOPES, k]
+                if kept == DEPTH:
+                    extrapolate(size, member, matrix, blas)
+                    kept = -1
             price = moves * moves * (_FACTOR / 6.0 * moves) + 2.0 * moves * size
             if (changes == 0.0 or passes >= 3) and spent >= price:
                 break

@@ -59,6 +59,7 @@ from .small_certificate import (
     ROW_ROWS,
     SCORE,
     SIZE,
+    TIGHT,
     Answer,
     Data,
     Work,
@@ -92,6 +93,7 @@ _STAGE = 3.0  # ratio of the alphas that lead to a first alpha far below the lar
 _STAGE_TOL = 1e-2  # relative accuracy of the fit at such an alpha
 _INNER = 0.2  # of the wanted gap: the error at which the fit of a working set ends; more costs passes over X
 _LOOSE = 0.1  # of the gap over all features: more accurate fits of a set that will change are wasted
+_TIGHTER = 0.03  # of the accuracy of models, after a round that did not halve the gap; more costs passes of descent
 _FLOOR = 1e-10  # of the objective at zero: an objective below has no meaning, nor has a gap relative to it
 
 
@@ -103,6 +105,7 @@ def _solve(data, work, alpha, last_alpha, tol, rounds):
     """Rounds of extending, fitting and certifying; whether the gap became small enough. row[BEST] is the x
     that proves the dual bound."""
     n, p = work.row.shape[1], data.l1.size
+    work.number[TIGHT] = 1.0
     count, row, best, gap, halved, since = work.count, work.row, NO_BOUND, np.inf, np.inf, 0
     for turn in range(rounds):
         load(data, work, alpha)
@@ -123,6 +126,9 @@ def _solve(data, work, alpha, last_alpha, tol, rounds):
             since += 1
             if gap <= 0.5 * halved:
                 halved, since = gap, 0
+            elif turn > 0:
+                # descent that moves little may still be far from the end: the models want more of it
+                work.number[TIGHT] = max(_TIGHTER * work.number[TIGHT], 1e-6)
             if since > _PATIENCE:
                 return False
         support = 0
@@ -130,9 +136,10 @@ def _solve(data, work, alpha, last_alpha, tol, rounds):
             support += work.feature[COEF, work.place[INDEX, k]] != 0.0
         near = turn == 0 and last_alpha < _NEAR * alpha
         level = min(alpha - 0.5 * (last_alpha - alpha), alpha) if near else alpha
-        if turn == 0 and count[SIZE] > 2 * support + 32 + count[FREE]:
-            drop(data, work, level)
         first = max(10, min(_FIRST_SET, int64(2.0 * np.sqrt(p))))
+        full = count[SIZE] + max(support, first) > work.gram.shape[0]
+        if (turn == 0 or full) and count[SIZE] > 2 * support + 32 + count[FREE]:
+            drop(data, work, level)
         if not extend(data, work, level, p if near or p <= _TAKE_ALL else max(support, first)):
             return False
         fit_set(data, work, alpha, wanted, max(_INNER * wanted, _LOOSE * gap if best > NO_BOUND else 0.0))
@@ -331,4 +338,4 @@ def largest_set(n: int, p: int) -> int:
     """Coordinates of the largest working set whose columns, Gram matrix and factor stay within the budget."""
     # 8 (m n + 2 m^2) = MEMORY
     room = (math.sqrt(n * n + MEMORY) - n) / 4
-    return max(min(p, int(room), max(2 * n + 100, 400) if n else p), 1)
+    return max(min(p, int(room), max(3 * n + 200, 400) if n else p), 1)

@@ -43,6 +43,7 @@ from .small_certificate import (
     SCRATCH,
     SIZE,
     SLOPE,
+    TIGHT,
     TRIAL,
     hard_slope,
     least,
@@ -359,7 +360,7 @@ def _fit_covariances(data, work, wanted):
         member[START_SLOPES, k] = total
         pen += member[THRESHOLD, k] * abs(member[VALUE, k])
     work.count[IN_GRAM], work.number[MEAN_CURVATURE] = size, 1.0
-    _solve_model(data, work, 0.0, min(max(0.5 * wanted / pen, 1e-10), 1e-3))
+    _solve_model(data, work, 0.0, work.number[TIGHT] * min(max(0.5 * wanted / pen, 1e-10), 1e-3))
     store(work)
 
 
@@ -384,7 +385,7 @@ def fit_set(data, work, alpha, wanted, limit):
         pen = max(set_penalty(member, size, 0.0) if turn == 0 else set_penalty(member, size, 1.0), 1e-300)
         # the model of the squared loss is exact, so that it is solved once and well
         accuracy = 0.5 * wanted / pen if data.kind == SQUARED else 0.03 * max(limit, 0.01 * error) / pen
-        shift = _solve_model(data, work, intercept_slope, min(max(accuracy, 1e-10), 1e-3))
+        shift = _solve_model(data, work, intercept_slope, number[TIGHT] * min(max(accuracy, 1e-10), 1e-3))
         promise = set_penalty(member, size, 1.0) - set_penalty(member, size, 0.0) + intercept_slope * shift
         for k in range(size):
             promise += member[START_SLOPES, k] * member[STEP, k]
