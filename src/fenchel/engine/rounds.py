@@ -20,7 +20,8 @@ from ..solver.prices import epoch_nanoseconds
 from .choices import FEWEST, SPREAD, Choices
 from .curvatures.gram import LaggedGram
 from .inner.columns import ColumnDescent
-from .inner.descent import LocalPenalty, ModelDescent
+from .inner.descent import ModelDescent
+from .inner.local import LocalPenalty
 from .point import CARELESS, Point
 from .restrictions.working_set import WorkingSet
 from .roles import Goal, Iterate, Proposal
@@ -347,7 +348,9 @@ class _Fit:
         if not self.few:
             self.few = max(FEWEST, math.ceil(self.choices.first_size() * units.count / max(units.l1.size, 1)))
         support = int(np.count_nonzero(sizes))
-        if first and working.chosen.size > (3 if self.quadratic else 2) * support + 32:
+        if first and not units.alone:
+            self._drop_groups(units, scores, sizes, level)
+        elif first and working.chosen.size > (3 if self.quadratic else 2) * support + 32:
             pulls = scores[working.chosen] > 0.9 * level
             self.gram.keep(working.keep(units, np.flatnonzero((sizes[working.chosen] > 0) | pulls)))
         scores[working.chosen] = 0.0
@@ -358,6 +361,23 @@ class _Fit:
             return -1
         working.add(units, new)
         return working.size - before
+
+    def _drop_groups(self, units: Units, scores: Vector, sizes: Vector, level: float) -> None:
+        """Groups that are zero stay only if they would be chosen now, once they are the greater part of the set: a set
+        of groups has many coefficients, and its model costs the square of them. (What was added since the last time
+        is at least what is dropped, so that dropping costs no more than adding did.)"""
+        working = self.working
+        chosen = working.chosen
+        live = sizes[chosen] > 0
+        live[np.isin(chosen, units.free)] = True
+        within = scores.copy()
+        within[chosen[live]] = 0.0
+        within[self.out] = 0.0
+        wanted = np.zeros(units.count, dtype=bool)
+        wanted[working.candidates(within, int(np.count_nonzero(live)), level, self.few)] = True
+        stays = live | wanted[chosen]
+        if 2 * np.count_nonzero(~stays) > np.count_nonzero(stays):
+            self.gram.keep(working.keep(units, np.flatnonzero(stays)))
 
     def _take_all(self, units: Units) -> None:
         self.working.take_all(units)

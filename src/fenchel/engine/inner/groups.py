@@ -1,0 +1,165 @@
+"""The quadratic model of a round whose penalty has groups: block descent, and Newton's method on the support.
+
+A pass over all units finds the support. The model is then solved on the support alone, in a compact matrix, and the
+next pass over all tells who is missing. On the support descent and its extrapolation come first; Newton's method is
+asked whenever descent has cost as much as its factor would, so that both cost at most twice the better of the two.
+
+Symbols: G curvature, q the model's gradient at v.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ..units import Index, Vector
+from .local import JITTER, LocalPenalty, factor_of
+
+DEPTH = 5  # passes that an extrapolation looks back on; more cost memory and gain little
+ROOM = 1.4  # times the support: a larger model is solved on the support first, in a compact matrix
+CALLS = 40  # of numpy, that a step of Newton's method takes however small it is
+TURNS = 60  # of descent and Newton's method on one support at the most, before all units are looked at again
+STUCK = 6  # turns in a row that gain nothing, by which rounding is all that is left; more are in vain
+HALVINGS = 12  # of Newton's step; by then descent does better
+
+
+class GroupDescent:
+    """Minimise  q'd + d'Gd/2 + penalty(v + d); `prices` and `patience` as in :class:`ModelDescent`."""
+
+    def __init__(self, prices: Any, patience: float = 1.0) -> None:
+        self.prices, self.patience = prices, patience
+
+    def solve(self, G: Any, q: Vector, v: Vector, penalty: LocalPenalty, target: float, most: int = 400) -> float:
+        """Bring v (and q with it) so far that the model's gap is at most `target`; returns the gap that is left."""
+        run = GroupModel(G, q, v, penalty)
+        gap = run.settle(target, 1)
+        for _ in range(most):
+            if gap <= target or not np.isfinite(gap):
+                break
+            live = run.live()
+            active = int(penalty.layout.sizes[live].sum())
+            if not active:
+                gap = run.settle(target, v.size**2)
+            elif v.size > ROOM * active:
+                self._on_support(run, live, max(0.3 * gap, 0.5 * target))
+                gap = run.settle(target, 1)
+            else:
+                gap = self._turn(run, active, target)
+            if run.is_stuck(gap, target):
+                break
+        return gap
+
+    def _on_support(self, run: GroupModel, live: Index, target: float) -> None:
+        """The model on the units that are not zero, in a matrix of its own."""
+        small, some = run.part(live)
+        for _ in range(TURNS):
+            gap = self._turn(small, some.size, target)
+            if gap <= target or small.is_stuck(gap, target):
+                break
+        run.take(small, live, some)
+
+    def _turn(self, run: GroupModel, active: int, target: float) -> float:
+        """Descent for as long as a step of Newton's method would take, and that step if there is still something left;
+        returns the gap."""
+        price = active**3 / 6 * self.prices.potrf + active**2 + CALLS * self.prices.call
+        price += 2 * active * run.m * self.prices.descent
+        gap = run.settle(target, int(self.patience * price / self.prices.descent))
+        if gap > target and run.newton():
+            gap = run.settle(target, 1)
+        return gap
+
+
+class GroupModel:
+    """A model and where its descent is; `gained` is what the steps so far have lowered it by."""
+
+    def __init__(self, G: Any, q: Vector, v: Vector, penalty: LocalPenalty, whole: GroupModel | None = None,
+                 live: Index | None = None) -> None:  # fmt: skip
+        from ...kernels import block_descent, unit_groups
+
+        self.kernels, self.descent = unit_groups, block_descent
+        self.G, self.q, self.v, self.penalty, self.m = G, q, v, penalty, v.size
+        self.gained, layout = 0.0, penalty.layout
+        self.least, self.stuck, self.before = np.inf, 0, 0.0
+        if whole is None:
+            self.basis, self.ready = np.empty(layout.room), np.zeros(penalty.norm.size, dtype=np.bool_)
+            self.bend = np.empty(penalty.norm.size)
+            unit_groups.block_bounds(G, penalty.start, self.bend)
+        else:  # what is known of a block is known of it in the whole
+            self.basis, self.ready, self.bend = whole.basis, whole.ready[live], whole.bend[live]
+        self.limits = penalty.l1, penalty.lower, penalty.upper, penalty.start, penalty.norm, self.bend
+        space = np.empty((2 * DEPTH + 3, self.m))
+        self.space = space[-1]
+        self.room = (
+            layout.plain, layout.places, self.basis, self.ready, self.space,
+            np.empty(layout.widest * (layout.widest + 3)), space[: DEPTH + 1], space[DEPTH + 1 : -1],
+        )  # fmt: skip
+
+    def is_stuck(self, gap: float, target: float) -> bool:
+        """Whether nothing was to be had for some turns: neither did the gap shrink, whose estimate may grow while the
+        model falls, nor did the model fall."""
+        still = gap > 0.9 * self.least and self.gained <= self.before + 0.1 * target
+        self.stuck = self.stuck + 1 if still else 0
+        self.least, self.before = min(gap, self.least), self.gained
+        return self.stuck > STUCK
+
+    def live(self) -> Index:
+        """The units that are not zero."""
+        return np.flatnonzero(np.add.reduceat(self.v != 0, self.penalty.start[:-1], dtype=np.int64))
+
+    def part(self, units: Index) -> tuple[GroupModel, Index]:
+        """The model on some units, and their coefficients."""
+        from ...kernels.units import gather
+
+        penalty, some = self.penalty.of_units(units)
+        G = np.empty((some.size, some.size), dtype=self.G.dtype)
+        gather(self.G, some, G)
+        return GroupModel(G, self.q[some], self.v[some], penalty, self, units), some
+
+    def take(self, small: GroupModel, units: Index, some: Index) -> None:
+        """Go where the model on some units is."""
+        from ...kernels.units import add_rows
+
+        add_rows(self.G, some, small.v - self.v[some], self.m, self.q)
+        self.v[some] = small.v
+        self.ready[units], self.bend[units] = small.ready, small.bend
+        self.gained += small.gained
+
+    def settle(self, target: float, budget: int) -> float:
+        """Passes until the gap is at most `target` or a budget of work is spent, in entries of G that are read; returns
+        the gap."""
+        gap, gained = self.descent.settle(self.G, self.m, self.q, self.v, *self.limits, *self.room, target, budget)
+        self.gained += gained
+        return float(gap)
+
+    def gap(self) -> float:
+        return float(self.kernels.group_gap(self.G, self.m, self.q, self.v, *self.limits))
+
+    def newton(self) -> bool:
+        """A step of Newton's method on the coefficients that can move, with the curvature of the norms, shortened until
+        it descends; returns whether there was one."""
+        from scipy.linalg.lapack import dpotrs
+
+        v, q, kernels = self.v, self.q, self.kernels
+        l1, lower, upper, start, norm, _ = self.limits
+        place = np.empty(self.m, dtype=np.int64)
+        count = kernels.movable(v, l1, lower, upper, start, norm, place)
+        if not count:
+            return False
+        H, slope = np.empty((count, count)), np.empty(count)
+        largest = kernels.newton_system(self.G, q, v, l1, start, norm, place, H, slope)
+        factor = factor_of(H, JITTER[self.G.dtype.name] * largest)
+        if factor is None:
+            return False
+        step, move, share = dpotrs(factor, -slope, lower=0)[0], np.empty(self.m), 1.0
+        for _ in range(HALVINGS):
+            gained = kernels.try_step(
+                self.G, self.m, q, v, l1, lower, upper, start, norm, place, step, share, self.space, move
+            )
+            if gained > 0.0:
+                v[:] = self.space
+                q += move
+                self.gained += gained
+                return True
+            share *= 0.5
+        return False
