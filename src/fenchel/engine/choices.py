@@ -20,6 +20,7 @@ CALLS = 400  # of Python, that a round takes however small it is
 MOVED = 4.0  # nanoseconds of an entry of a Gram matrix that is cleared, mirrored and copied when the set changes
 FEWEST = 3  # units that a set begins with at least
 EPOCHS = 28  # that SDCA-ADMM takes to a gap of 1e-6 where everything is active (measured on four problems: 21 to 28)
+SPARE = 0.25  # of the price of a round: what a model may cost beyond its aim, if that saves one round in four or more
 SPREAD = 0.15  # of all columns: the support that is expected before anything is known
 
 
@@ -102,6 +103,11 @@ class Choices:
     def column_pass_price(self, working: WorkingSet) -> float:
         """A pass of descent over the set's columns."""
         return float(1.3 * working.columns[0].stored * self.prices.csc_pass)
+
+    def spare(self, working: WorkingSet) -> float:
+        """What may be spent on a better answer of a model, because it is little beside the round around it."""
+        read = sum(part.stored for part in working.columns) if self.data.sparse else self.point.n * working.size
+        return float(SPARE * (2 * read * self.entry + self.pass_price + CALLS * self.prices.call))
 
     def worth_a_gram(self, working: WorkingSet, gap: float, goal: float, rate: float, support: int) -> bool:
         """Whether what is left, at the present rate of a step, costs more than a new Gram matrix."""

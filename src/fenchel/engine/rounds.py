@@ -446,7 +446,10 @@ class _Fit:
                 if point.intercept:
                     for k, places in enumerate(working.where):
                         slope[places] -= centres[places] * (push[k] / heights[k])
-                self.inner.solve(self.gram.matrix, slope, new, penalty, self._accuracy(limit, gap, exact))
+                # what is spared on a model that is only near the loss is lost with the next one
+                spare = self.choices.spare(working) if self.quadratic else 0.0
+                accuracy = self._accuracy(limit, gap, exact)
+                self.inner.solve(self.gram.matrix, slope, new, penalty, accuracy, spare=spare)
             taken = halved(point, working, local, v, new, g, push, centres, heights)
             refresh = taken < 1.0
             cuts += refresh

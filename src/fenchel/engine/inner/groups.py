@@ -21,6 +21,7 @@ ROOM = 1.4  # times the support: a larger model is solved on the support first, 
 CALLS = 40  # of numpy, that a step of Newton's method takes however small it is
 TURNS = 60  # of descent and Newton's method on one support at the most, before all units are looked at again
 STUCK = 6  # turns in a row that gain nothing, by which rounding is all that is left; more are in vain
+FINER = 1e-3  # of the wanted gap: where descent that costs next to nothing ends too; the model is not that good
 HALVINGS = 12  # of Newton's step; by then descent does better
 
 
@@ -30,8 +31,12 @@ class GroupDescent:
     def __init__(self, prices: Any, patience: float = 1.0) -> None:
         self.prices, self.patience = prices, patience
 
-    def solve(self, G: Any, q: Vector, v: Vector, penalty: LocalPenalty, target: float, most: int = 400) -> float:
-        """Bring v (and q with it) so far that the model's gap is at most `target`; returns the gap that is left."""
+    def solve(self, G: Any, q: Vector, v: Vector, penalty: LocalPenalty, target: float, most: int = 400,
+              spare: float = 0.0) -> float:  # fmt: skip
+        """Bring v (and q with it) so far that the model's gap is at most `target`; returns the gap that is left.
+
+        Descent that costs at most `spare` nanoseconds goes on beyond it.
+        """
         run = GroupModel(G, q, v, penalty)
         gap = run.settle(target, 1)
         for _ in range(most):
@@ -48,7 +53,22 @@ class GroupDescent:
                 gap = self._turn(run, active, target)
             if run.is_stuck(gap, target):
                 break
+        if spare > 0.0 and gap <= target:
+            gap = self._go_on(run, gap, FINER * target, int(spare / self.prices.descent))
         return gap
+
+    def _go_on(self, run: GroupModel, gap: float, target: float, budget: int) -> float:
+        """Descent within a budget of work, on the support if that is much smaller; returns the gap."""
+        live = run.live()
+        active = int(run.penalty.layout.sizes[live].sum())
+        if gap <= target or not active or budget <= active * run.m:
+            return gap
+        if run.m <= ROOM * active:
+            return run.settle(target, budget)
+        small, some = run.part(live)
+        small.settle(target, budget)
+        run.take(small, live, some)
+        return run.settle(target, 1)
 
     def _on_support(self, run: GroupModel, live: Index, target: float) -> None:
         """The model on the units that are not zero, in a matrix of its own."""
