@@ -74,25 +74,28 @@ class Units:
         members, start = self.of_coefficients(units)
         each = np.arange(members.size)
         label = each if self.alone else np.repeat(np.arange(units.size), np.diff(start))
+        free = np.flatnonzero(np.isin(units, self.free)) if self.free.size else self.free
         return Units(self.l1[members], self.ridge[members], self.lower[members], self.upper[members], self.norm[units],
-                     each, start, label, self.alone, np.flatnonzero(np.isin(units, self.free)))  # fmt: skip
+                     each, start, label, self.alone, free)  # fmt: skip
 
     def value(self, w: Vector) -> float:
         """The penalty without its quadratic, inside the bounds."""
-        total = float(self.l1 @ np.abs(w))
-        if not self.alone:
-            total += float(self.norm @ self.sizes(w))
-        return total
+        if self.alone:
+            return float(self.l1 @ np.abs(w))
+        total = float(self.norm @ self.sizes(w))
+        return total if self._no_l1 else total + float(self.l1 @ np.abs(w))
 
     def sizes(self, w: Vector) -> Vector:
         """The Euclidean norm of every unit."""
         if self.alone:
             return np.abs(w)
-        return np.asarray(np.sqrt(np.add.reduceat(np.square(w[self.members]), self.start[:-1])))
+        squares = np.square(w) if self._natural else np.square(w[self.members])
+        return np.asarray(np.sqrt(np.add.reduceat(squares, self.start[:-1])))
 
     def beyond(self, slope: Vector) -> Vector:
         """What the l1 weights, and bounds of zero, leave of the slopes -c: what a unit's norm has to hold."""
-        return np.maximum(self._pull(slope) - self.l1, 0.0)
+        pull = self._pull(slope)
+        return pull if self._no_l1 else np.maximum(pull - self.l1, 0.0)
 
     def _pull(self, slope: Vector) -> Vector:
         """The size of the slopes, none where a bound of zero is in the way."""
@@ -108,6 +111,8 @@ class Units:
                 pull = self._pull(slope)
                 scores = pull / self.l1
                 return np.where(pull > 0, scores, 0.0) if self._unweighted else scores
+            if self._normed:
+                return self.sizes(self.beyond(slope)) / self.norm
             first = self.members[self.start[:-1]]
             pull = self._pull(slope)[first]
             single = np.where(pull > 0, pull / self.l1[first], 0.0)
@@ -126,6 +131,26 @@ class Units:
     def _unweighted(self) -> bool:
         return bool(np.any(self.l1 == 0))
 
+    # penalties of many groups are asked for the same sums again and again: what they have not need not be looked at
+
+    @functools.cached_property
+    def _no_l1(self) -> bool:
+        return not self.l1.any()
+
+    @functools.cached_property
+    def _bent(self) -> bool:
+        return bool(self.ridge.any())
+
+    @functools.cached_property
+    def _normed(self) -> bool:
+        """Whether every unit has a norm of its own."""
+        return not self.alone and bool(np.all(self.norm > 0))
+
+    @functools.cached_property
+    def _natural(self) -> bool:
+        """Whether the units stand one after another."""
+        return np.array_equal(self.members, np.arange(self.members.size))
+
     def scaling(self, slope: Vector) -> float:
         """The largest share s <= 1 of the slopes that the penalty can hold (its gauge is at most 1), quadratics and
         finite bounds left out."""
@@ -133,7 +158,7 @@ class Units:
         if self.alone:
             over = hold > self.l1
             return float((self.l1[over] / hold[over]).min(initial=1.0)) if over.any() else 1.0
-        sizes = self.sizes(np.maximum(hold - self.l1, 0.0))
+        sizes = self.sizes(hold if self._no_l1 else np.maximum(hold - self.l1, 0.0))
         far = np.flatnonzero(sizes > self.norm)
         return self._largest_share(hold, far, sizes[far]) if far.size else 1.0
 
@@ -149,7 +174,7 @@ class Units:
 
     def _held(self, slope: Vector) -> Vector:
         """The size of the slopes where only weights hold them: no quadratic, and no bound on that side."""
-        if self.alone and not self._bounded and not self._unweighted and not self.ridge.any():
+        if (self._normed or (self.alone and not self._unweighted)) and not self._bounded and not self._bent:
             return np.abs(slope)
         open_side = np.where(slope > 0, np.isinf(self.upper), np.isinf(self.lower))
         return np.where(open_side & (self.ridge == 0) & self._weighed, np.abs(slope), 0.0)
@@ -161,13 +186,15 @@ class Units:
 
     def unheld(self, slope: Vector) -> Vector:
         """The slopes that nothing holds, neither a weight, a quadratic nor a bound: zero at an answer."""
-        if not self._unweighted:
+        if self._normed or not self._unweighted:
             return np.zeros(slope.size)
         open_side = np.where(slope > 0, np.isinf(self.upper), np.isinf(self.lower))
         return np.where(open_side & (self.ridge == 0) & ~self._weighed, slope, 0.0)
 
     def conjugate(self, slope: Vector) -> float:
         """The conjugate at slopes that the penalty can hold, quadratics and finite bounds included."""
+        if not self._bent and not self._bounded:
+            return 0.0
         left = np.maximum(np.abs(slope) - self.l1, 0.0)
         if not left.any():
             return 0.0
