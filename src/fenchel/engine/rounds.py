@@ -44,7 +44,8 @@ ROUGH, ROUGH_QUADRATIC = (
 STRONG = 1.3  # ratio of neighbouring alphas up to which the sequential strong rule chooses the units
 STAGE = 3.0  # ratio of the alphas on the way to a single one, if features are more than rows
 STAGE_GROUPS = 5.0  # the same for groups, whose rounds cost more; larger: sets that are chosen from farther away
-NEAR, NEAR_GROUPS = 0.05, 0.2  # of the present gap: how well a model of a curved loss is solved; smaller: in vain
+NEAR, NEAR_GROUPS = 0.05, 0.1  # of the present gap: how well a model of a curved loss is solved; smaller: in vain
+FINER = 1e-3  # of the wanted accuracy: where cheap descent on an exact model ends; smaller: rounding
 HARD = 3.0  # score at the start from which a unit likely stays (counts up to seven times the support if columns agree)
 SHRUNK = 0.3  # of the last gap: a round that brings less keeps its groups, so that none come and go for ever
 STAGE_GAP = 1e-2  # relative gap that is enough on the way
@@ -455,10 +456,10 @@ class _Fit:
                 if point.intercept:
                     for k, places in enumerate(working.where):
                         slope[places] -= centres[places] * (push[k] / heights[k])
-                # what is spared on a model that is only near the loss is lost with the next one
-                spare = self.choices.spare(working) if self.quadratic else 0.0
                 accuracy = self._accuracy(limit, gap, exact)
-                self.inner.solve(self.gram.matrix, slope, new, penalty, accuracy, spare=spare)
+                # what is spent beyond that on a model that is only near the loss is lost with the next one
+                spare = self.choices.spare(working) if self.quadratic else 0.0
+                self.inner.solve(self.gram.matrix, slope, new, penalty, accuracy, spare=spare, finer=FINER * accuracy)
             taken = halved(point, working, local, v, new, g, push, centres, heights)
             refresh = taken < 1.0
             cuts += refresh

@@ -5,7 +5,8 @@ model along the unit costs a few products with Q and some sweeps along T, and th
 
 Sums stand in loops that write nothing: otherwise their order depends on where in memory the arrays are.
 
-Symbols: the coordinates of unit k are start[k] to start[k + 1]; Q and T are at basis[places[k]:] once ready[k] is true;
+Symbols: the coordinates of unit k are start[k] to start[k + 1]; Q and T are at basis[places[k]:] once ready[k] is
+negative, and it counts the visits before;
 plain[k] tells whether the unit's penalty is its norm alone.
 """
 
@@ -20,6 +21,7 @@ from .rows import KERNEL
 from .unit_groups import group_gap
 
 SOLVED = 80  # entries of G that could be read while one coordinate of a unit is solved for (measured: 60 to 100)
+RENT = 4  # visits, times its coordinates, after which a unit's block is reduced; larger: sooner
 INSIDE = 10  # proximal steps inside a unit at the most, before the others are looked at; more help nobody if they move
 SMALL = 0.1  # of the first such step: steps below it are left to the next pass
 CLOSE = 0.05  # of a unit's first miss of its norm: what may be left of it; the other units move it by more
@@ -203,35 +205,34 @@ def step_of_unit(G, q, v, l1, lower, upper, start, norm, bend, k, plain, base, b
         new = goal - cut if goal > cut else goal + cut if goal < -cut else 0.0
         space[first] = min(max(new / h, lower[first]), upper[first])
         return
-    live = 0.0
+    live, pull = 0.0, 0.0
     for j in range(first, first + size):
         live += v[j] * v[j]
-    if plain[k]:
-        if live > 0.0:
-            for i in range(first, first + size):
-                total = 0.0
+        pull += q[j] * q[j]
+    if plain[k] and live == 0.0 and math.sqrt(pull) <= norm[k]:
+        for j in range(first, first + size):
+            space[j] = 0.0
+        return
+    # proximal steps cost some products with the block, and its Q about as many as the block has coordinates: a unit that
+    # is not visited often does without
+    if plain[k] and ready[k] >= 0 and ready[k] < size // RENT:
+        ready[k] += 1
+    elif plain[k]:
+        for i in range(first, first + size):
+            total = 0.0
+            if live > 0.0:
                 for j in range(first, first + size):
                     total += G[i, j] * v[j]
-                space[i] = total - q[i]
-        else:
-            pull = 0.0
-            for j in range(first, first + size):
-                pull += q[j] * q[j]
-            for j in range(first, first + size):
-                space[j] = -q[j]
-            if math.sqrt(pull) <= norm[k]:
-                for j in range(first, first + size):
-                    space[j] = 0.0
-                return
-        if not ready[k]:
+            space[i] = total - q[i]
+        if ready[k] >= 0:
             reduce_block(G, first, size, basis, base, work)
-            ready[k] = True
+            ready[k] = -1
         least_of_block(first, size, norm[k], basis, base, math.sqrt(live), space, work)
         return
-    if not ready[k]:
+    elif ready[k] >= 0:
         reduce_block(G, first, size, basis, base, work)
         bend[k] = min(bend[k], largest_eigenvalue(basis, base + size * size, size))
-        ready[k] = True
+        ready[k] = -1
     L, begun = bend[k], 0.0
     for j in range(size):
         work[j] = q[first + j]

@@ -21,7 +21,6 @@ ROOM = 1.4  # times the support: a larger model is solved on the support first, 
 CALLS = 40  # of numpy, that a step of Newton's method takes however small it is
 TURNS = 60  # of descent and Newton's method on one support at the most, before all units are looked at again
 STUCK = 6  # turns in a row that gain nothing, by which rounding is all that is left; more are in vain
-FINER = 1e-3  # of the wanted gap: where descent that costs next to nothing ends too; the model is not that good
 HALVINGS = 12  # of Newton's step; by then descent does better
 
 
@@ -32,10 +31,10 @@ class GroupDescent:
         self.prices, self.patience = prices, patience
 
     def solve(self, G: Any, q: Vector, v: Vector, penalty: LocalPenalty, target: float, most: int = 400,
-              spare: float = 0.0) -> float:  # fmt: skip
+              spare: float = 0.0, finer: float = 0.0) -> float:  # fmt: skip
         """Bring v (and q with it) so far that the model's gap is at most `target`; returns the gap that is left.
 
-        Descent that costs at most `spare` nanoseconds goes on beyond it.
+        Descent that costs at most `spare` nanoseconds goes on beyond it, to a gap of `finer`.
         """
         run = GroupModel(G, q, v, penalty)
         gap = run.settle(target, 1)
@@ -43,7 +42,7 @@ class GroupDescent:
             if gap <= target or not np.isfinite(gap):
                 break
             live = run.live()
-            active = int(penalty.layout.sizes[live].sum())
+            active = run.active(live)
             if not active:
                 gap = run.settle(target, v.size**2)
             elif v.size > ROOM * active:
@@ -54,13 +53,13 @@ class GroupDescent:
             if run.is_stuck(gap, target):
                 break
         if spare > 0.0 and gap <= target:
-            gap = self._go_on(run, gap, FINER * target, int(spare / self.prices.descent))
+            gap = self._go_on(run, gap, finer, int(spare / self.prices.descent))
         return gap
 
     def _go_on(self, run: GroupModel, gap: float, target: float, budget: int) -> float:
         """Descent within a budget of work, on the support if that is much smaller; returns the gap."""
         live = run.live()
-        active = int(run.penalty.layout.sizes[live].sum())
+        active = run.active(live)
         if gap <= target or not active or budget <= active * run.m:
             return gap
         if run.m <= ROOM * active:
@@ -102,11 +101,12 @@ class GroupModel:
         self.gained, layout = 0.0, penalty.layout
         self.least, self.stuck, self.before = np.inf, 0, 0.0
         if whole is None:
-            self.basis, self.ready = np.empty(layout.room), np.zeros(penalty.norm.size, dtype=np.bool_)
+            self.basis, self.ready = np.empty(layout.room), np.zeros(penalty.norm.size, dtype=np.int64)
             self.bend = np.empty(penalty.norm.size)
             unit_groups.block_bounds(G, penalty.start, self.bend)
-        else:  # what is known of a block is known of it in the whole
+        else:  # what is known of a block in the whole; parts of blocks have its bound
             self.basis, self.ready, self.bend = whole.basis, whole.ready[live], whole.bend[live]
+            self.ready[~layout.plain] = -1
         self.limits = penalty.l1, penalty.lower, penalty.upper, penalty.start, penalty.norm, self.bend
         space = np.empty((2 * DEPTH + 3, self.m))
         self.space = space[-1]
@@ -127,11 +127,17 @@ class GroupModel:
         """The units that are not zero."""
         return np.flatnonzero(np.add.reduceat(self.v != 0, self.penalty.start[:-1], dtype=np.int64))
 
+    def active(self, live: Index) -> int:
+        """Coefficients that a model on these units has, about."""
+        layout = self.penalty.layout
+        whole = int(layout.sizes[live].sum())
+        return whole if layout.plain[live].all() else min(whole, int(1.2 * np.count_nonzero(self.v)))
+
     def part(self, units: Index) -> tuple[GroupModel, Index]:
         """The model on some units, and their coefficients."""
         from ...kernels.units import gather
 
-        penalty, some = self.penalty.of_units(units)
+        penalty, some = self.penalty.of_units(units, self.v, self.q)
         G = np.empty((some.size, some.size), dtype=self.G.dtype)
         gather(self.G, some, G)
         return GroupModel(G, self.q[some], self.v[some], penalty, self, units), some
@@ -142,7 +148,8 @@ class GroupModel:
 
         add_rows(self.G, some, small.v - self.v[some], self.m, self.q)
         self.v[some] = small.v
-        self.ready[units], self.bend[units] = small.ready, small.bend
+        plain = small.penalty.layout.plain
+        self.ready[units[plain]] = small.ready[plain]
         self.gained += small.gained
 
     def settle(self, target: float, budget: int) -> float:

@@ -89,15 +89,24 @@ class LocalPenalty:
         first = np.flatnonzero(np.diff(units, prepend=-1))
         return LocalPenalty(*limits, np.append(first, some.size), self.norm[units[first]])
 
-    def of_units(self, units: Index) -> tuple[LocalPenalty, Index]:
-        """On some of the units, with the layout that the whole has; and their coefficients."""
+    def of_units(self, units: Index, v: Vector, q: Vector) -> tuple[LocalPenalty, Index]:
+        """On some units that are not zero, with the layout that the whole has; and their coefficients.
+
+        Where single coefficients have weights, those that are zero and that the slope -q does not pull are left out.
+        """
         known = self.layout
         sizes = known.sizes[units]
         start = np.zeros(units.size + 1, dtype=np.int64)
         np.cumsum(sizes, out=start[1:])
         some = np.repeat(self.start[units] - start[:-1], sizes) + np.arange(start[-1])
+        plain = known.plain[units]
+        if not plain.all():
+            stays = (v[some] != 0) | (np.abs(q[some]) > 0.999 * self.l1[some]) | np.repeat(plain, sizes)
+            sizes = np.add.reduceat(stays, start[:-1], dtype=np.int64)
+            np.cumsum(sizes, out=start[1:])
+            some = some[stays]
         part = LocalPenalty(self.l1[some], self.lower[some], self.upper[some], start, self.norm[units])
-        part.layout = Layout(sizes, known.plain[units], known.places[units], known.room, known.widest)
+        part.layout = Layout(sizes, plain, known.places[units], known.room, known.widest)
         return part, some
 
 
