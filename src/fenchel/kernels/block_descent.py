@@ -213,8 +213,8 @@ def step_of_unit(G, q, v, l1, lower, upper, start, norm, bend, k, plain, base, b
         for j in range(first, first + size):
             space[j] = 0.0
         return
-    # proximal steps cost some products with the block, and its Q about as many as the block has coordinates: a unit that
-    # is not visited often does without
+    # proximal steps cost some products with the block, and its Q about as many as the block has coordinates: a unit
+    # that is not visited often does without
     if plain[k] and ready[k] >= 0 and ready[k] < size // RENT:
         ready[k] += 1
     elif plain[k]:
