@@ -45,7 +45,7 @@ STRONG = 1.3  # ratio of neighbouring alphas up to which the sequential strong r
 STAGE = 3.0  # ratio of the alphas on the way to a single one, if features are more than rows
 STAGE_GROUPS = 5.0  # the same for groups, whose rounds cost more; larger: sets that are chosen from farther away
 NEAR, NEAR_GROUPS = 0.05, 0.1  # of the present gap: how well a model of a curved loss is solved; smaller: in vain
-FINER = 1e-3  # of the wanted accuracy: where cheap descent on an exact model ends; smaller: rounding
+FINER = 1e-3  # of the wanted accuracy: where cheap descent on an exact model ends (groups); smaller: rounding
 HARD = 3.0  # score at the start from which a unit likely stays (counts up to seven times the support if columns agree)
 SHRUNK = 0.3  # of the last gap: a round that brings less keeps its groups, so that none come and go for ever
 STAGE_GAP = 1e-2  # relative gap that is enough on the way
@@ -457,8 +457,7 @@ class _Fit:
                     for k, places in enumerate(working.where):
                         slope[places] -= centres[places] * (push[k] / heights[k])
                 accuracy = self._accuracy(limit, gap, exact)
-                # what is spent beyond that on a model that is only near the loss is lost with the next one
-                spare = self.choices.spare(working) if self.quadratic else 0.0
+                spare = self.choices.spare(working)
                 self.inner.solve(self.gram.matrix, slope, new, penalty, accuracy, spare=spare, finer=FINER * accuracy)
             taken = halved(point, working, local, v, new, g, push, centres, heights)
             refresh = taken < 1.0
@@ -495,6 +494,8 @@ class _Fit:
             if gram.dtype is np.float32 and gap > 0.3 * before:
                 self._use_double()
             return self.gram.dtype is np.float64
+        if not local.alone and not gram.precise:
+            refresh = refresh or self.choices.fresh_is_cheaper(gram.count, self.working.size)
         if gram.count and not refresh:
             change = gram.change(point.bend())
             rate = max(change if fresh or not math.isfinite(before) else gap / max(before, 1e-300), 0.02)
