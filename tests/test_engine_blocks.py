@@ -175,3 +175,18 @@ def test_groups_have_the_same_bits_wherever_the_arrays_are(near, sparse):
         return q.tobytes() + v.tobytes()
 
     assert run(np.zeros(120), 60) == run(np.zeros(1000), 300 if near else 301)
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+def test_newton_in_the_space_of_the_rows_is_newton(sparse):
+    """Fewer rows than coefficients: the same step by Woodbury's identity."""
+    rng = np.random.default_rng(5)
+    A = rng.standard_normal((60, 25)) / 5.0
+    G, g, local = A @ A.T, A @ rng.standard_normal(25), groups_of(60, 5, 5, sparse)[2]
+    v = rng.standard_normal(60) * np.repeat(np.arange(12) % 3 > 0, 5)
+    v[::7] = 0.0 if sparse else v[::7]
+    run = GroupModel(G, g + G @ v, v, local)
+    run.roots, run.rank = (lambda some: A[some]), 25
+    place = np.empty(60, dtype=np.int64)
+    count = run.kernels.movable(v, *run.limits[:5], place)
+    np.testing.assert_allclose(run._narrow_step(place), run._step(place, count), rtol=1e-4, atol=1e-6)

@@ -457,8 +457,8 @@ class _Fit:
                     for k, places in enumerate(working.where):
                         slope[places] -= centres[places] * (push[k] / heights[k])
                 accuracy = self._accuracy(limit, gap, exact)
-                spare = self.choices.spare(working)
-                self.inner.solve(self.gram.matrix, slope, new, penalty, accuracy, spare=spare, finer=FINER * accuracy)
+                wishes = {} if local.alone else self._wishes(accuracy)
+                self.inner.solve(self.gram.matrix, slope, new, penalty, accuracy, **wishes)
             taken = halved(point, working, local, v, new, g, push, centres, heights)
             refresh = taken < 1.0
             cuts += refresh
@@ -469,6 +469,12 @@ class _Fit:
             if (exact and taken == 1.0) or still or cuts > 8 or (taken == 0.0 and (bare or fresh)):
                 break
             before = gap
+
+    def _wishes(self, accuracy: float) -> dict[str, Any]:
+        """What else a model with groups is told."""
+        working = self.working
+        roots = self.gram.roots(working.columns[0]) if len(working.columns) == 1 else None
+        return {"spare": self.choices.spare(working), "finer": FINER * accuracy, "roots": roots, "rank": self.point.n}
 
     def _accuracy(self, limit: float, gap: float, exact: bool) -> float:
         """How accurately a model is solved: no more than the model itself is."""

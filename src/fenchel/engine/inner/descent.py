@@ -34,13 +34,13 @@ class ModelDescent:
         self.prices, self.patience, self.groups = prices, patience, GroupDescent(prices, patience)
 
     def solve(self, G: Any, q: Vector, v: Vector, penalty: LocalPenalty, target: float, most: int = 400,
-              spare: float = 0.0, finer: float = 0.0) -> float:  # fmt: skip
+              **groups: Any) -> float:  # fmt: skip
         """Bring v (and q with it) so far that the model's gap is at most `target`; returns the gap that is left.
 
-        Where there are groups, descent that costs at most `spare` nanoseconds goes on beyond it, to a gap of `finer`.
+        `groups` are further wishes of :meth:`GroupDescent.solve`.
         """
         if penalty.grouped:
-            return self.groups.solve(G, q, v, penalty, target, most, spare, finer)
+            return self.groups.solve(G, q, v, penalty, target, most, **groups)
         m, spent, gap, run = v.size, 0.0, np.inf, _Single(G, q, v, penalty)
         nested, stuck, before = most > _NESTED, 0, np.inf
         start, slope, value = v.copy(), q.copy(), np.inf

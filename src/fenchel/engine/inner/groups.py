@@ -9,6 +9,7 @@ Symbols: G curvature, q the model's gradient at v.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -21,7 +22,10 @@ ROOM = 1.4  # times the support: a larger model is solved on the support first, 
 CALLS = 40  # of numpy, that a step of Newton's method takes however small it is
 TURNS = 60  # of descent and Newton's method on one support at the most, before all units are looked at again
 STUCK = 6  # turns in a row that gain nothing, by which rounding is all that is left; more are in vain
-HALVINGS = 12  # of Newton's step; by then descent does better
+HALVINGS = 5  # of Newton's step; by then descent does better
+
+
+Roots = Callable[[Index], Vector] | None
 
 
 class GroupDescent:
@@ -31,12 +35,14 @@ class GroupDescent:
         self.prices, self.patience = prices, patience
 
     def solve(self, G: Any, q: Vector, v: Vector, penalty: LocalPenalty, target: float, most: int = 400,
-              spare: float = 0.0, finer: float = 0.0) -> float:  # fmt: skip
+              spare: float = 0.0, finer: float = 0.0, roots: Roots = None, rank: int = 0) -> float:  # fmt: skip
         """Bring v (and q with it) so far that the model's gap is at most `target`; returns the gap that is left.
 
-        Descent that costs at most `spare` nanoseconds goes on beyond it, to a gap of `finer`.
+        Descent that costs at most `spare` nanoseconds goes on beyond it, to a gap of `finer`. `roots` makes A with
+        A A' = G on some coefficients, which has `rank` columns.
         """
         run = GroupModel(G, q, v, penalty)
+        run.roots, run.rank = roots, rank
         gap = run.settle(target, 1)
         for _ in range(most):
             if gap <= target or not np.isfinite(gap):
@@ -81,12 +87,22 @@ class GroupDescent:
     def _turn(self, run: GroupModel, active: int, target: float) -> float:
         """Descent for as long as a step of Newton's method would take, and that step if there is still something left;
         returns the gap."""
-        price = active**3 / 6 * self.prices.potrf + active**2 + CALLS * self.prices.call
+        price, narrow = self._newton_price(run, active)
         price += 2 * active * run.m * self.prices.descent
-        gap = run.settle(target, int(self.patience * price / self.prices.descent))
-        if gap > target and run.newton():
+        gap = run.settle(target, int(run.wait * self.patience * price / self.prices.descent))
+        if gap > target and run.newton(narrow):
             gap = run.settle(target, 1)
         return gap
+
+    def _newton_price(self, run: GroupModel, active: int) -> tuple[float, bool]:
+        """Of a factor, and whether it had better be made in the space of the rows, as these are fewer."""
+        prices, n = self.prices, run.rank
+        price = active**3 / 6 * prices.potrf + active**2 + CALLS * prices.call
+        if run.roots is None or run.live().size >= n:  # the second factor has a unit's row each, of rank n at the most
+            return float(price), False
+        rows = n * n * (active / 2 * prices.syrk64 + n / 6 * prices.potrf) + 5 * n * active * prices.gemv
+        rows += 2 * CALLS * prices.call
+        return float(min(price, rows)), bool(rows < price)
 
 
 class GroupModel:
@@ -100,6 +116,9 @@ class GroupModel:
         self.G, self.q, self.v, self.penalty, self.m = G, q, v, penalty, v.size
         self.gained, layout = 0.0, penalty.layout
         self.least, self.stuck, self.before = np.inf, 0, 0.0
+        self.roots: Roots = None
+        self.rank, self.root = 0, np.zeros((0, 0))
+        self.wait = 1.0  # times a factor's price: what descent may cost before; it doubles while Newton's steps are cut
         if whole is None:
             self.basis, self.ready = np.empty(layout.room), np.zeros(penalty.norm.size, dtype=np.int64)
             self.bend = np.empty(penalty.norm.size)
@@ -140,7 +159,10 @@ class GroupModel:
         penalty, some = self.penalty.of_units(units, self.v, self.q)
         G = np.empty((some.size, some.size), dtype=self.G.dtype)
         gather(self.G, some, G)
-        return GroupModel(G, self.q[some], self.v[some], penalty, self, units), some
+        small, roots = GroupModel(G, self.q[some], self.v[some], penalty, self, units), self.roots
+        if roots is not None:
+            small.roots, small.rank = lambda few: roots(some[few]), self.rank
+        return small, some
 
     def take(self, small: GroupModel, units: Index, some: Index) -> None:
         """Go where the model on some units is."""
@@ -162,23 +184,22 @@ class GroupModel:
     def gap(self) -> float:
         return float(self.kernels.group_gap(self.G, self.m, self.q, self.v, *self.limits))
 
-    def newton(self) -> bool:
+    def newton(self, narrow: bool = False) -> bool:
         """A step of Newton's method on the coefficients that can move, with the curvature of the norms, shortened until
-        it descends; returns whether there was one."""
-        from scipy.linalg.lapack import dpotrs
-
+        it descends; returns whether there was one. `narrow` says to work in the space of the rows."""
         v, q, kernels = self.v, self.q, self.kernels
         l1, lower, upper, start, norm, _ = self.limits
         place = np.empty(self.m, dtype=np.int64)
         count = kernels.movable(v, l1, lower, upper, start, norm, place)
         if not count:
             return False
-        H, slope = np.empty((count, count)), np.empty(count)
-        largest = kernels.newton_system(self.G, q, v, l1, start, norm, place, H, slope)
-        factor = factor_of(H, JITTER[self.G.dtype.name] * largest)
-        if factor is None:
+        step = self._narrow_step(place) if narrow else None
+        if step is None:
+            self.roots = None  # it would fail again
+            step = self._step(place, count)
+        if step is None:
             return False
-        step, move, share = dpotrs(factor, -slope, lower=0)[0], np.empty(self.m), 1.0
+        move, share = np.empty(self.m), 1.0
         for _ in range(HALVINGS):
             gained = kernels.try_step(
                 self.G, self.m, q, v, l1, lower, upper, start, norm, place, step, share, self.space, move
@@ -187,6 +208,67 @@ class GroupModel:
                 v[:] = self.space
                 q += move
                 self.gained += gained
+                self.wait = 1.0 if share == 1.0 else 2.0 * self.wait
                 return True
             share *= 0.5
+        self.wait *= 2.0
         return False
+
+    def _step(self, place: Index, count: int) -> Vector | None:
+        """Newton's step by a factor of the curvature."""
+        from scipy.linalg.lapack import dpotrs
+
+        l1, _, _, start, norm, _ = self.limits
+        H, slope = np.empty((count, count)), np.empty(count)
+        largest = self.kernels.newton_system(self.G, self.q, self.v, l1, start, norm, place, H, slope)
+        factor = factor_of(H, JITTER[self.G.dtype.name] * largest)
+        return None if factor is None else np.asarray(dpotrs(factor, -slope, lower=0)[0])
+
+    def _narrow_step(self, place: Index) -> Vector | None:
+        """The same by factors as large as there are rows, and as there are units.
+
+        On the coefficients that move the curvature is A A' + E - U C U': E is diagonal, the norms' weights over the
+        sizes r of their units, which C holds too; a column of U is v / r on one unit. So its inverse follows from that
+        of T = I + A'E^-1 A and of C^-1 - U'(A A' + E)^-1 U (Woodbury's identity, twice).
+        """
+        from scipy.linalg.lapack import dpotrf, dpotrs, dtrtrs
+
+        assert self.roots is not None
+        if not self.root.size:
+            self.root = self.roots(np.arange(self.m))
+        some = np.flatnonzero(place >= 0)
+        start, norm, v = self.penalty.start, self.penalty.norm, self.v
+        unit = np.repeat(np.arange(norm.size), np.diff(start))[some]
+        size = np.sqrt(np.add.reduceat(v * v, start[:-1]))
+        if not np.all((norm[unit] > 0) & (size[unit] > 0)):
+            return None  # E would be zero there
+        first = np.flatnonzero(np.diff(unit, prepend=-1))
+        held, own = norm[unit[first]] / size[unit[first]], np.diff(np.append(first, some.size))
+        A = self.root if some.size == self.m else self.root[some]
+        jitter = JITTER[self.G.dtype.name] * float(self.G.diagonal()[: self.m].max())
+        E = np.repeat(held, own) + jitter
+        U, slope = v[some] / size[unit], self.q[some] + self.penalty.l1[some] * np.sign(v[some])
+        slope += np.repeat(held, own) * v[some]
+        scaled = A / E[:, None]
+        T = A.T @ scaled
+        T[np.diag_indices(len(T))] += 1.0
+        factor, info = dpotrf(T, lower=1)
+        if info:
+            return None
+
+        def base(z: Vector) -> Vector:
+            """(A A' + E)^-1 z"""
+            z = z / E
+            return np.asarray(z - scaled @ dpotrs(factor, A.T @ z, lower=1)[0])
+
+        W = np.add.reduceat(scaled * U[:, None], first)
+        half = dtrtrs(factor, W.T, lower=1)[0]
+        S = half.T @ half
+        S[np.diag_indices(len(S))] += 1.0 / held - np.add.reduceat(U * U / E, first)
+        outer, info = dpotrf(S, lower=1)
+        if info:
+            return None
+        plain = base(slope)
+        along = dpotrs(outer, np.add.reduceat(U * plain, first), lower=1)[0]
+        step = -(plain + base(U * np.repeat(along, own)))
+        return step if np.all(np.isfinite(step)) else None
