@@ -265,43 +265,15 @@ def step_of_unit(G, q, v, l1, lower, upper, start, norm, bend, k, plain, base, b
 
 
 @njit(cache=True, **KERNEL)
-def pass_over_units(G, m, q, v, l1, lower, upper, start, norm, bend, plain, places, basis, ready, space,
-                    work):  # fmt: skip
-    """One pass of block descent. Returns what it gained, and its work: entries of G that it read, or what takes as long
-    (steps inside a unit: SOLVED for each of its coordinates and 3 for each pair of them)."""
-    gained, work_done = 0.0, 0
-    for k in range(start.size - 1):
-        if bend[k] <= 0.0:
-            continue
-        first, last = start[k], start[k + 1]
-        step_of_unit(G, q, v, l1, lower, upper, start, norm, bend, k, plain, places[k], basis, ready, space,
-                     work)  # fmt: skip
-        size, before = 0.0, 0.0
-        for j in range(first, last):
-            size += space[j] * space[j]
-            before += v[j] * v[j]
-        if size == 0.0 and before == 0.0:
-            continue
-        work_done += (last - first) * (SOLVED + 3 * (last - first))
-        gained += norm[k] * (math.sqrt(before) - math.sqrt(size))
-        for j in range(first, last):
-            new = space[j]
-            step = new - v[j]
-            if step != 0.0:
-                row = G[j]
-                gained -= step * (q[j] + 0.5 * np.float64(row[j]) * step) + l1[j] * (abs(new) - abs(v[j]))
-                v[j] = new
-                work_done += m
-                for i in range(m):
-                    q[i] += step * row[i]
-    return gained, work_done
+def settle(G, m, q, v, l1, lower, upper, start, norm, bend, plain, places, basis, ready, space, work, past, slopes,
+           target, budget):  # fmt: skip
+    """Passes of block descent until the model's gap is at most `target`, the work is above a budget, or nothing is
+    gained any more; as often as `past` has room for, Anderson's extrapolation is tried. Returns the gap, and what was
+    gained.
 
-
-@njit(cache=True, **KERNEL)
-def settle(G, m, q, v, l1, lower, upper, start, norm, bend, plain, places, basis, ready, space, work, past,
-           slopes, target, budget):  # fmt: skip
-    """Passes until the model's gap is at most `target`, the work is above a budget, or nothing is gained any more;
-    as often as `past` has room for, Anderson's extrapolation is tried. Returns the gap, and what was gained."""
+    Work is counted in entries of G that are read, or what takes as long: steps inside a unit take SOLVED for each of
+    its coordinates and 3 for each pair of them. (A pass is no function of its own: that took a second to compile.)
+    """
     depth, spent, gap, kept, total = past.shape[0] - 1, 0, np.inf, 0, 0.0
     products = np.empty((depth, depth + 1))
     while True:
@@ -309,9 +281,30 @@ def settle(G, m, q, v, l1, lower, upper, start, norm, bend, plain, places, basis
             for j in range(m):
                 past[0, j] = v[j]
                 slopes[0, j] = q[j]
-        gained, count = pass_over_units(G, m, q, v, l1, lower, upper, start, norm, bend, plain, places, basis, ready,
-                                        space, work)  # fmt: skip
-        spent += count
+        gained = 0.0
+        for k in range(start.size - 1):
+            if bend[k] <= 0.0:
+                continue
+            first, last = start[k], start[k + 1]
+            step_of_unit(G, q, v, l1, lower, upper, start, norm, bend, k, plain, places[k], basis, ready, space, work)
+            size, before = 0.0, 0.0
+            for j in range(first, last):
+                size += space[j] * space[j]
+                before += v[j] * v[j]
+            if size == 0.0 and before == 0.0:
+                continue
+            spent += (last - first) * (SOLVED + 3 * (last - first))
+            gained += norm[k] * (math.sqrt(before) - math.sqrt(size))
+            for j in range(first, last):
+                new = space[j]
+                step = new - v[j]
+                if step != 0.0:
+                    row = G[j]
+                    gained -= step * (q[j] + 0.5 * np.float64(row[j]) * step) + l1[j] * (abs(new) - abs(v[j]))
+                    v[j] = new
+                    spent += m
+                    for i in range(m):
+                        q[i] += step * row[i]
         total += gained
         kept += 1
         gap = group_gap(G, m, q, v, l1, lower, upper, start, norm, bend)
