@@ -10,7 +10,9 @@ import scipy.sparse as sp
 
 import fenchel as fl
 from fenchel.engine.inner.columns import ColumnDescent
-from fenchel.engine.inner.descent import LocalPenalty, ModelDescent, _Grouped, _Single
+from fenchel.engine.inner.descent import ModelDescent, _Single
+from fenchel.engine.inner.groups import GroupModel
+from fenchel.engine.inner.local import LocalPenalty
 from fenchel.engine.restrictions.columns import SparseColumns
 from fenchel.kernels import loss_sums, sparse_columns, unit_groups, units
 from fenchel.losses import LOSSES
@@ -77,11 +79,13 @@ def least(G, g, local):
 def test_descent_and_newton_decrease_the_model(kind):
     G, g, _ = model()
     local, v, q = penalty(kind), np.zeros(M), g.copy()
-    run = (_Grouped if local.grouped else _Single)(G, q, v, local)
+    run = (GroupModel if local.grouped else _Single)(G, q, v, local)
     last = value(G, g, v, local)
     for turn in range(30):
         if turn % 3 == 2:
             run.newton()
+        elif local.grouped:
+            run.settle(0.0, 1)
         else:
             run.passes(1)
         now = value(G, g, v, local)
@@ -134,25 +138,6 @@ def test_large_supports_are_extrapolated(kind):
     assert np.all(np.abs(slope[resting]) <= local.l1[resting] + 1e-3)
 
 
-@pytest.mark.parametrize("near", [True, False])
-def test_groups_have_the_same_bits_wherever_the_arrays_are(near):
-    """Sums in a loop that writes would be added in another order where arrays are close to each other."""
-    G, g, _ = model(4)
-    local = penalty("groups")
-    bend = np.empty(local.norm.size)
-    unit_groups.block_bounds(G, local.start, bend)
-
-    def run(memory, step):
-        q, v, space = (memory[k * step : k * step + M] for k in range(3))
-        q[:], v[:] = g, 0.0
-        unit_groups.descend_groups(
-            G, M, q, v, local.l1, local.lower, local.upper, local.start, local.norm, bend, space, 5
-        )
-        return q.tobytes() + v.tobytes()
-
-    assert run(np.zeros(3 * M), M) == run(np.zeros(1000), 300 if near else 301)
-
-
 def test_block_bounds_are_bounds():
     G, _, _ = model(5)
     bend = np.empty(START.size - 1)
@@ -161,24 +146,45 @@ def test_block_bounds_are_bounds():
         assert bend[k] >= np.linalg.norm(G[first:last, first:last], 2) - 1e-12
 
 
-def test_curvature_of_norms():
-    """The second derivative of the norms, by differences of the slope."""
+def test_newtons_system_has_the_curvature_of_the_norms():
+    """The second derivative of the model, by differences of its slope."""
     rng = np.random.default_rng(6)
-    v, norm = rng.standard_normal(M), np.array([0.4, 0.2, 0.5, 0.0, 0.3])
-    place = np.arange(M)
-    H, slope = np.zeros((M, M)), np.zeros(M)
-    unit_groups.group_curvature(v, START, norm, place, H, slope)
+    G, g, _ = model(6)
+    local = penalty("a free unit")
+    v, place, H, slope = rng.standard_normal(M), np.empty(M, dtype=np.int64), np.zeros((M, M)), np.zeros(M)
+    assert unit_groups.movable(v, local.l1, local.lower, local.upper, START, local.norm, place) == M
+    largest = unit_groups.newton_system(G, g + G @ v, v, local.l1, START, local.norm, place, H, slope)
+    assert largest == G.diagonal().max()
 
     def slopes(at):
         size = np.sqrt(np.add.reduceat(at * at, START[:-1]))
-        return np.repeat(norm / size, np.diff(START)) * at
+        return g + G @ at + np.repeat(local.norm / size, np.diff(START)) * at
 
     np.testing.assert_allclose(slope, slopes(v), atol=1e-12)
-    full = H + np.tril(H, -1).T
+    full = np.tril(H) + np.tril(H, -1).T
     for j in range(M):
         step = np.zeros(M)
         step[j] = 1e-6
         np.testing.assert_allclose(full[j], (slopes(v + step) - slopes(v - step)) / 2e-6, atol=1e-6)
+
+
+def test_a_step_is_tried_exactly():
+    """What a step gains is what the model loses; coordinates stop at zero and at their bounds."""
+    G, g, _ = model(7)
+    local = penalty("sparse groups")
+    rng = np.random.default_rng(7)
+    v = rng.standard_normal(M) * (np.arange(M) % 3 > 0)
+    v[START[2] : START[3]] = 0.0
+    place, new, move = np.empty(M, dtype=np.int64), np.empty(M), np.empty(M)
+    limits = local.l1, local.lower, local.upper, START, local.norm
+    count = unit_groups.movable(v, *limits, place)
+    np.testing.assert_array_equal(place >= 0, v != 0)
+    step = 3.0 * rng.standard_normal(count)
+    for share in (1.0, 0.1):
+        gained = unit_groups.try_step(G, M, g + G @ v, v, *limits, place, step, share, new, move)
+        assert gained == pytest.approx(value(G, g, v, local) - value(G, g, new, local), abs=1e-10)
+        np.testing.assert_allclose(move, G @ (new - v), atol=1e-12)
+        assert np.all(new * v >= 0)
 
 
 # -- sparse columns -----------------------------------------------------------------------------------

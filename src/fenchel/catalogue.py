@@ -177,8 +177,13 @@ class Monotone(Shorthand):
 
 class _Grouped(Shorthand):
     def __init__(self, groups, weights=None):
-        as_groups(groups)  # what is wrong with them is said here rather than in the middle of a fit
-        self.groups, self.weights = groups, weights
+        # what is wrong with them is said here rather than in the middle of a fit
+        self.groups, self.weights, self._read = groups, weights, (groups, as_groups(groups))
+
+    def _groups(self, p):
+        """The groups for p features; they are read once, unless somebody sets others."""
+        given, read = self._read
+        return read.checked(p) if given is self.groups else as_groups(self.groups, p)
 
 
 class GroupLasso(_Grouped):
@@ -199,8 +204,8 @@ class GroupLasso(_Grouped):
     """
 
     def build(self, p):
-        groups = as_groups(self.groups, p)
-        return GroupL2(groups.members, _group_weights(self.weights, groups))
+        groups = self._groups(p)
+        return GroupL2.of_flat(groups.flat, groups.bounds, _group_weights(self.weights, groups))
 
 
 class GroupMax(_Grouped):
@@ -215,7 +220,7 @@ class GroupMax(_Grouped):
     """
 
     def build(self, p):
-        groups = as_groups(self.groups, p)
+        groups = self._groups(p)
         return GroupLinf(groups.members, _group_weights(self.weights, groups))
 
 
@@ -237,7 +242,7 @@ class LatentGroupLasso(_Grouped):
     """
 
     def build(self, p):
-        groups = as_groups(self.groups, p)
+        groups = self._groups(p)
         weights = _group_weights(self.weights, groups)
         members = groups.members
         if not np.all(weights):
@@ -269,7 +274,7 @@ def _latent(members, weights, p):
     return leaf @ Selection(features, p)
 
 
-class SparseGroupLasso(Shorthand):
+class SparseGroupLasso(_Grouped):
     r"""Few groups, and few features in them: :math:`\rho \sum_j \omega_j |w_j| + (1 - \rho) \sum_g \omega_g \|w_g\|_2`.
 
     Parameters
@@ -289,12 +294,11 @@ class SparseGroupLasso(Shorthand):
     """
 
     def __init__(self, groups, l1_ratio=0.5, weights=None, feature_weights=None):
-        as_groups(groups)
-        self.groups, self.l1_ratio, self.weights = groups, _ratio(l1_ratio), weights
-        self.feature_weights = feature_weights
+        super().__init__(groups, weights)
+        self.l1_ratio, self.feature_weights = _ratio(l1_ratio), feature_weights
 
     def build(self, p):
-        groups = as_groups(self.groups, p)
+        groups = self._groups(p)
         p = _known(p or groups.p, "SparseGroupLasso")
         single = np.ones(p) if self.feature_weights is None else self.feature_weights
         single = self.l1_ratio * finite_vector("feature_weights", single, p, minimum=0)
@@ -302,7 +306,7 @@ class SparseGroupLasso(Shorthand):
         if groups.overlap:
             return L1(single) + GroupL2(groups.members, weights)
         # single features are nested in anything, so that only groups are ever named
-        members, sizes = np.concatenate([*groups.members, np.arange(p)]), np.append(groups.sizes, np.ones(p, dtype=int))
+        members, sizes = np.concatenate([groups.flat, np.arange(p)]), np.append(groups.sizes, np.ones(p, dtype=int))
         return _nested(members, sizes, np.concatenate([weights, single]), groups.names, p)
 
 
@@ -416,7 +420,7 @@ class ExclusiveLasso(_Grouped):
     """
 
     def build(self, p):
-        groups = as_groups(self.groups, p)
+        groups = self._groups(p)
         weights = np.ones(len(groups)) if self.weights is None else self.weights
         if isinstance(weights, dict):
             weights = dict.fromkeys(groups.names, 1.0) | weights

@@ -524,8 +524,13 @@ class _Groups(Penalty):
     @classmethod
     def of_ranges(cls, bounds, weights):
         """Groups that stand one after another; nothing is checked, so that there may be millions."""
+        return cls.of_flat(np.arange(bounds[-1]), np.asarray(bounds, dtype=np.int64), weights)
+
+    @classmethod
+    def of_flat(cls, copies, bounds, weights):
+        """Groups whose features stand one group after another in `copies`, and that were checked by others."""
         out = cls.__new__(cls)
-        out.copies, out.bounds = np.arange(bounds[-1]), np.asarray(bounds, dtype=np.int64)
+        out.copies, out.bounds = copies, bounds
         out.weights, out._default_weights, out._local = np.asarray(weights, dtype=float), False, False
         return out
 

@@ -100,6 +100,8 @@ class Groups:
     ----------
     members : list of arrays
         Feature numbers of each group.
+    flat, bounds : vectors
+        The same one after another: group k is flat[bounds[k]:bounds[k + 1]].
     names, features, p
         As above; `features` and `p` are None where they are not known.
 
@@ -130,7 +132,7 @@ class Groups:
                 groups, names = _by_label(groups, names)
         if not groups:
             raise ValueError("groups is empty; give at least one group of features")
-        self.names = _names([f"group {k}" for k in range(len(groups))] if names is None else names, "names")
+        self.names = [f"group {k}" for k in range(len(groups))] if names is None else _names(names, "names")
         if len(self.names) != len(groups):
             raise ValueError(f"names has {len(self.names)} entries for {len(groups)} groups")
         places = {} if self.features is None else _places(self.features)
@@ -138,8 +140,8 @@ class Groups:
         bounds = np.concatenate([[0], np.cumsum([len(group) for group in numbers])])
         flat = np.concatenate(numbers)
         self._check(flat, bounds)
-        flat = flat.astype(np.int64)
-        self.members = [flat[first:last] for first, last in itertools.pairwise(bounds.tolist())]
+        self.flat, self.bounds = flat.astype(np.int64), bounds.astype(np.int64)
+        self.members = [self.flat[first:last] for first, last in itertools.pairwise(bounds.tolist())]
 
     def _check(self, flat, bounds):
         """Refuse numbers that are no features, and a feature that stands in one group twice."""
@@ -275,24 +277,22 @@ class Groups:
 
     @property
     def sizes(self) -> np.ndarray:
-        return np.array([len(group) for group in self.members])
+        return np.diff(self.bounds)
 
     @property
     def overlap(self) -> bool:
         """Whether some feature stands in several groups."""
-        everything = np.concatenate(self.members)
-        return np.unique(everything).size < everything.size
+        return np.unique(self.flat).size < self.flat.size
 
     def checked(self, p: int | None) -> Groups:
         """Self, for p features; a ValueError names a group that does not fit."""
         p = _fits(self, p)
-        if p is not None and self.p is None:
-            largest = np.array([group.max() for group in self.members])
-            if largest.max() >= p:
-                k = int(np.flatnonzero(largest >= p)[0])
-                raise ValueError(
-                    f"group {self.names[k]!r} holds feature {largest[k]}; features are numbered from 0 to {p - 1}"
-                )
+        if p is not None and self.p is None and self.flat.max() >= p:
+            k = int(np.searchsorted(self.bounds, np.flatnonzero(self.flat >= p)[0], side="right")) - 1
+            raise ValueError(
+                f"group {self.names[k]!r} holds feature {self.members[k].max()}; features are numbered from 0 to "
+                f"{p - 1}"
+            )
         return self
 
     def complete(self, p: int | None = None) -> Groups:
@@ -334,6 +334,8 @@ def as_groups(groups, p: int | None = None) -> Groups:
 
 def _numbers(name, group, places):
     """The features of one group as numbers, from numbers or names."""
+    if isinstance(group, np.ndarray) and group.ndim == 1 and group.size and group.dtype.kind in "iuf":
+        return group
     if isinstance(group, str) or not hasattr(group, "__iter__"):
         raise ValueError(f"group {name!r} is {group!r}; it must be a list of features")
     group = group if isinstance(group, np.ndarray) else list(group)

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from typing import Any
 
 from .point import Point
+from .restrictions.columns import SINGLE_FROM
 from .restrictions.working_set import BUDGET, WorkingSet
 
 TURNS = 12  # passes of descent that a model takes
@@ -21,6 +22,7 @@ CALLS = 400  # of Python, that a round takes however small it is
 MOVED = 4.0  # nanoseconds of an entry of a Gram matrix that is cleared, mirrored and copied when the set changes
 FEWEST = 3  # units that a set begins with at least
 EPOCHS = 28  # that SDCA-ADMM takes to a gap of 1e-6 where everything is active (measured on four problems: 21 to 28)
+SPARE = 0.25  # of the price of a round: what a model may cost beyond its aim, if that saves one round in four or more
 SPREAD = 0.15  # of all columns: the support that is expected before anything is known
 
 
@@ -105,6 +107,29 @@ class Choices:
         """A pass of descent over the set's columns."""
         return float(1.3 * working.columns[0].stored * self.prices.csc_pass)
 
+    def fresh_is_cheaper(self, known: int, size: int) -> bool:
+        """Whether a Gram matrix in single precision costs less than the rows that are missing of the old one."""
+        if not self.curved or self.data.sparse or not 0 < known < size:
+            return False
+        n, prices = self.point.n, self.prices
+        made = n * size * size / 2 * (prices.syrk32 if size >= SINGLE_FROM else prices.syrk64) + n * size * prices.cast
+        return bool(made < n * (size - known) * size * prices.syrk64)
+
+    def spare(self, working: WorkingSet) -> float:
+        """What may be spent on a better answer of an exact model, because it is little beside the round around it. (A
+        model that is only near the loss is not worth it: what was gained is lost with the next one.)"""
+        if self.curved:
+            return 0.0
+        read = sum(part.stored for part in working.columns) if self.data.sparse else self.point.n * working.size
+        return float(SPARE * (2 * read * self.entry + self.pass_price + CALLS * self.prices.call))
+
+    def _gram_price(self, working: WorkingSet) -> float:
+        """A new Gram matrix of the set."""
+        size, prices = working.size, self.prices
+        if self.data.sparse:
+            return float(sum(part.pairs for part in working.columns) * prices.csr_gram + 2.0 * size * size)
+        return float(self.point.n * size * size / 2 * prices.syrk32 + self.point.n * size * prices.cast)
+
     def worth_a_gram(self, working: WorkingSet, gap: float, goal: float, rate: float, support: int) -> bool:
         """Whether what is left, at the present rate of a step, costs more than a new Gram matrix."""
         size, prices, n = working.size, self.prices, self.point.n
@@ -112,10 +137,7 @@ class Choices:
         read = working.columns[0].stored if sparse else n * size
         turn = 2 * read * self.entry + n * prices.loss + 200 * prices.call
         turn += 10 * size * max(10, support) * prices.descent
-        if sparse:
-            price = sum(part.pairs for part in working.columns) * prices.csr_gram + 2.0 * size * size
-        else:
-            price = n * size * size / 2 * prices.syrk32 + n * size * prices.cast
+        price = self._gram_price(working)
         goal = max(goal, 1e-300)
         left = math.log(max(gap / goal, 1.0001)) / math.log(1 / min(rate, 0.97))
         return bool(left * turn > price + (2 if gap > 100 * goal else 1) * turn)

@@ -22,7 +22,8 @@ from .choices import FEWEST, SPREAD, Choices
 from .compiled import CompiledPath, is_compiled
 from .curvatures.gram import LaggedGram
 from .inner.columns import ColumnDescent
-from .inner.descent import LocalPenalty, ModelDescent
+from .inner.descent import ModelDescent
+from .inner.local import LocalPenalty
 from .point import CARELESS, Point
 from .restrictions.working_set import WorkingSet
 from .roles import Goal, Iterate, Proposal
@@ -43,7 +44,11 @@ ROUGH, ROUGH_QUADRATIC = (
 )  # of the present gap: the same while the goal is far; the squared loss has exact models
 STRONG = 1.3  # ratio of neighbouring alphas up to which the sequential strong rule chooses the units
 STAGE = 3.0  # ratio of the alphas on the way to a single one, if features are more than rows
+STAGE_GROUPS = 5.0  # the same for groups, whose rounds cost more; larger: sets that are chosen from farther away
+NEAR, NEAR_GROUPS = 0.05, 0.1  # of the present gap: how well a model of a curved loss is solved; smaller: in vain
+FINER = 1e-3  # of the wanted accuracy: where cheap descent on an exact model ends (groups); smaller: rounding
 HARD = 3.0  # score at the start from which a unit likely stays (counts up to seven times the support if columns agree)
+SHRUNK = 0.3  # of the last gap: a round that brings less keeps its groups, so that none come and go for ever
 STAGE_GAP = 1e-2  # relative gap that is enough on the way
 SINGLE = 64  # columns from which the Gram matrix of all is made in single precision
 ROUNDING = 1e-14  # of the objective: gaps below it say nothing
@@ -114,6 +119,7 @@ class _Fit:
         self.inner = ModelDescent(prices, HASTE if several else 1.0)
         self.loss, self.quadratic = problem.loss, problem.loss.quadratic
         self.rate = ROUGH_QUADRATIC if self.quadratic else ROUGH
+        self.near = NEAR  # until the units are seen
         self.few = 0  # units that a set begins with, once they are known
         self.working = WorkingSet(problem.data, self.point.outputs)
         self.gram = self._new_gram(np.float64)
@@ -135,6 +141,7 @@ class _Fit:
     def rounds(self, problem: Problem, start: Iterate | None, goal: Goal) -> Iterator[Proposal]:
         units = units_of(problem)
         assert isinstance(units, Units)
+        self.near = NEAR if units.alone else NEAR_GROUPS
         if self.alpha is None:
             stages = self._begin(units, start)
         else:
@@ -183,9 +190,10 @@ class _Fit:
         if self.working.whole or self.declined:
             return []
         top = float(scores.max(initial=0.0, where=np.isfinite(scores)))
-        if units.l1.size <= point.n or not top > STAGE:
+        stage = STAGE if units.alone else STAGE_GROUPS
+        if units.l1.size <= point.n or not top > stage:
             return []
-        count = math.ceil(math.log(top) / math.log(STAGE))
+        count = math.ceil(math.log(top) / math.log(stage))
         return [float(top ** (k / count)) for k in range(count - 1, 0, -1)]
 
     def _expected(self, scores: Vector, count: int) -> float:
@@ -258,6 +266,9 @@ class _Fit:
                     return
                 self._eliminate(problem, units, proposal)
             assert self.slope is not None
+            if number and gap < SHRUNK * last and not self.quadratic and not self.working.whole and not units.alone:
+                # a curved loss makes its next Gram matrix anew, and what the last round left at zero need not be in it
+                self._drop_groups(units, units.scores(self.slope), units.sizes(point.w), 1.0, 0.9)
             self._reconsider(units, number)
             added = 0 if self.working.whole else self._choose(units, self.slope, first=number == 0 and not self.answers)
             if added < 0:
@@ -349,7 +360,9 @@ class _Fit:
         if not self.few:
             self.few = max(FEWEST, math.ceil(self.choices.first_size() * units.count / max(units.l1.size, 1)))
         support = int(np.count_nonzero(sizes))
-        if first and working.chosen.size > (3 if self.quadratic else 2) * support + 32:
+        if first and not units.alone:
+            self._drop_groups(units, scores, sizes, level)
+        elif first and working.chosen.size > (3 if self.quadratic else 2) * support + 32:
             pulls = scores[working.chosen] > 0.9 * level
             self.gram.keep(working.keep(units, np.flatnonzero((sizes[working.chosen] > 0) | pulls)))
         scores[working.chosen] = 0.0
@@ -360,6 +373,23 @@ class _Fit:
             return -1
         working.add(units, new)
         return working.size - before
+
+    def _drop_groups(self, units: Units, scores: Vector, sizes: Vector, level: float, near: float = np.inf) -> None:
+        """Groups that are zero stay only if they would be chosen now or their score is above `near`, once a third of
+        the set would go: a set of groups has many coefficients, and its model costs the square of them. (What is
+        dropped was added before, so that dropping costs no more than adding did.)"""
+        working = self.working
+        chosen = working.chosen
+        live = sizes[chosen] > 0
+        live[np.isin(chosen, units.free)] = True
+        within = scores.copy()
+        within[chosen[live]] = 0.0
+        within[self.out] = 0.0
+        wanted = np.zeros(units.count, dtype=bool)
+        wanted[working.candidates(within, int(np.count_nonzero(live)), level, self.few)] = True
+        stays = live | wanted[chosen] | (scores[chosen] > near)
+        if 2 * np.count_nonzero(~stays) > np.count_nonzero(stays):
+            self.gram.keep(working.keep(units, np.flatnonzero(stays)))
 
     def _take_all(self, units: Units) -> None:
         self.working.take_all(units)
@@ -429,7 +459,9 @@ class _Fit:
                 if point.intercept:
                     for k, places in enumerate(working.where):
                         slope[places] -= centres[places] * (push[k] / heights[k])
-                self.inner.solve(self.gram.matrix, slope, new, penalty, self._accuracy(limit, gap, exact))
+                accuracy = self._accuracy(limit, gap, exact)
+                wishes = {} if local.alone else self._wishes(accuracy)
+                self.inner.solve(self.gram.matrix, slope, new, penalty, accuracy, **wishes)
             taken = halved(point, working, local, v, new, g, push, centres, heights)
             refresh = taken < 1.0
             cuts += refresh
@@ -441,12 +473,18 @@ class _Fit:
                 break
             before = gap
 
+    def _wishes(self, accuracy: float) -> dict[str, Any]:
+        """What else a model with groups is told."""
+        working = self.working
+        roots = self.gram.roots(working.columns[0]) if len(working.columns) == 1 else None
+        return {"spare": self.choices.spare(working), "finer": FINER * accuracy, "roots": roots, "rank": self.point.n}
+
     def _accuracy(self, limit: float, gap: float, exact: bool) -> float:
         """How accurately a model is solved: no more than the model itself is."""
         least = ROUNDING * abs(self.point.f)
         if exact:
             return max(self.care * 0.5 * limit, least)
-        return max(self.care * max(0.3 * limit, (1e-3 if self.quadratic else 0.05) * gap), least)
+        return max(self.care * max(0.3 * limit, (1e-3 if self.quadratic else self.near) * gap), least)
 
     def _judge_accuracy(self, gap: float, before: float, gained: float) -> None:
         """Whole steps that gain nothing were too short: a model's own estimate of its gap can be far too small, where
@@ -465,6 +503,8 @@ class _Fit:
             if gram.dtype is np.float32 and gap > 0.3 * before:
                 self._use_double()
             return self.gram.dtype is np.float64
+        if not local.alone and not gram.precise:
+            refresh = refresh or self.choices.fresh_is_cheaper(gram.count, self.working.size)
         if gram.count and not refresh:
             change = gram.change(point.bend())
             rate = max(change if fresh or not math.isfinite(before) else gap / max(before, 1e-300), 0.02)

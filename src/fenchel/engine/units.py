@@ -85,10 +85,10 @@ class Units:
 
     def value(self, w: Vector) -> float:
         """The penalty without its quadratic, inside the bounds."""
-        total = float(self.l1 @ np.abs(w))
-        if not self.alone:
-            total += float(self.norm @ self.sizes(w))
-        return total
+        if self.alone:
+            return float(self.l1 @ np.abs(w))
+        total = float(self.norm @ self.sizes(w))
+        return total if self._no_l1 else total + float(self.l1 @ np.abs(w))
 
     def quadratic(self, w: Vector) -> float:
         """The quadratic of the penalty."""
@@ -98,11 +98,13 @@ class Units:
         """The Euclidean norm of every unit."""
         if self.alone:
             return np.abs(w)
-        return np.asarray(np.sqrt(np.add.reduceat(np.square(w[self.members]), self.start[:-1])))
+        squares = np.square(w) if self._natural else np.square(w[self.members])
+        return np.asarray(np.sqrt(np.add.reduceat(squares, self.start[:-1])))
 
     def beyond(self, slope: Vector) -> Vector:
         """What the l1 weights, and bounds of zero, leave of the slopes -c: what a unit's norm has to hold."""
-        return np.maximum(self._pull(slope) - self.l1, 0.0)
+        pull = self._pull(slope)
+        return pull if self._no_l1 else np.maximum(pull - self.l1, 0.0)
 
     def _pull(self, slope: Vector) -> Vector:
         """The size of the slopes, none where a bound of zero is in the way."""
@@ -118,6 +120,8 @@ class Units:
                 pull = self._pull(slope)
                 scores = pull / self.l1
                 return np.where(pull > 0, scores, 0.0) if self._unweighted else scores
+            if self._normed:
+                return self.sizes(self.beyond(slope)) / self.norm
             first = self.members[self.start[:-1]]
             pull = self._pull(slope)[first]
             single = np.where(pull > 0, pull / self.l1[first], 0.0)
@@ -142,6 +146,22 @@ class Units:
     def _ridged(self) -> bool:
         return bool(self.ridge.any())
 
+    # penalties of many groups are asked for the same sums again and again: what they have not need not be looked at
+
+    @functools.cached_property
+    def _no_l1(self) -> bool:
+        return not self.l1.any()
+
+    @functools.cached_property
+    def _normed(self) -> bool:
+        """Whether every unit has a norm of its own."""
+        return not self.alone and bool(np.all(self.norm > 0))
+
+    @functools.cached_property
+    def _natural(self) -> bool:
+        """Whether the units stand one after another."""
+        return np.array_equal(self.members, np.arange(self.members.size))
+
     def scaling(self, slope: Vector) -> float:
         """The largest share s <= 1 of the slopes that the penalty can hold (its gauge is at most 1), quadratics and
         finite bounds left out."""
@@ -149,7 +169,7 @@ class Units:
         if self.alone:
             share = np.divide(self.l1, hold, out=np.ones(hold.size), where=hold > self.l1)
             return float(share.min(initial=1.0))
-        sizes = self.sizes(np.maximum(hold - self.l1, 0.0))
+        sizes = self.sizes(hold if self._no_l1 else np.maximum(hold - self.l1, 0.0))
         far = np.flatnonzero(sizes > self.norm)
         return self._largest_share(hold, far, sizes[far]) if far.size else 1.0
 
@@ -165,7 +185,7 @@ class Units:
 
     def _held(self, slope: Vector) -> Vector:
         """The size of the slopes where only weights hold them: no quadratic, and no bound on that side."""
-        if self.alone and not self._bounded and not self._unweighted and not self._ridged:
+        if (self._normed or (self.alone and not self._unweighted)) and not self._bounded and not self._ridged:
             return np.abs(slope)
         open_side = np.where(slope > 0, np.isinf(self.upper), np.isinf(self.lower))
         return np.where(open_side & (self.ridge == 0) & self._weighed, np.abs(slope), 0.0)
@@ -177,7 +197,7 @@ class Units:
 
     def unheld(self, slope: Vector) -> Vector:
         """The slopes that nothing holds, neither a weight, a quadratic nor a bound: zero at an answer."""
-        if not self._unweighted:
+        if self._normed or not self._unweighted:
             return np.zeros(slope.size)
         open_side = np.where(slope > 0, np.isinf(self.upper), np.isinf(self.lower))
         return np.where(open_side & (self.ridge == 0) & ~self._weighed, slope, 0.0)

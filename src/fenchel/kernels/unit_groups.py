@@ -1,4 +1,4 @@
-"""Block descent on a quadratic model whose penalty acts on groups of coordinates (see ``units.py``).
+"""A quadratic model whose penalty acts on groups of coordinates (see ``units.py``): its gap, and Newton's method.
 
 The coordinates of unit k are start[k] to start[k + 1]. Its penalty is  norm[k] |v_k|_2 + sum_j l1_j |v_j|  on
 lower <= v <= upper; a unit of one coordinate may have any bounds, a group only bounds of zero and none.
@@ -26,49 +26,6 @@ def block_bounds(G, start, out):
                 total += abs(np.float64(G[i, j]))
             widest = max(widest, total)
         out[k] = min(math.sqrt(square), widest)
-
-
-@njit(cache=True, **KERNEL)
-def descend_groups(G, m, q, v, l1, lower, upper, start, norm, bend, space, passes):
-    """So many passes over all units. Returns what the last pass gained, how many units entered or left zero in it, and
-    how many coordinates moved in all."""
-    gained, changed, moved = 0.0, 0, 0
-    for _ in range(passes):
-        gained, changed = 0.0, 0
-        for k in range(start.size - 1):
-            if bend[k] <= 0.0:
-                continue
-            first, last, size, before = start[k], start[k + 1], 0.0, 0.0
-            for j in range(first, last):
-                goal = v[j] - q[j] / bend[k]
-                cut = l1[j] / bend[k]
-                new = goal - cut if goal > cut else goal + cut if goal < -cut else 0.0
-                space[j] = min(max(new, lower[j]), upper[j])
-            # sums in a loop that writes nothing: otherwise their order depends on where in memory the arrays are
-            for j in range(first, last):
-                size += space[j] * space[j]
-                before += v[j] * v[j]
-            if size == 0.0 and before == 0.0:
-                continue
-            size, before = math.sqrt(size), math.sqrt(before)
-            keep = 1.0 if norm[k] == 0.0 else max(0.0, 1.0 - norm[k] / (bend[k] * size)) if size > 0.0 else 0.0
-            if (keep * size == 0.0) != (before == 0.0):
-                changed += 1
-            gained += norm[k] * (before - keep * size)
-            for j in range(first, last):
-                new = keep * space[j]
-                step = new - v[j]
-                if step != 0.0:
-                    row = G[j]
-                    # the block's bound, for the descent that is sure whatever the coordinates of the unit do together
-                    gained -= step * (q[j] + 0.5 * np.float64(row[j]) * step) + l1[j] * (abs(new) - abs(v[j]))
-                    v[j] = new
-                    moved += 1
-                    for i in range(m):
-                        q[i] += step * row[i]
-        if gained <= 0.0:
-            break
-    return gained, changed, moved
 
 
 @njit(cache=True, **KERNEL)
@@ -141,24 +98,81 @@ def _beyond(slope, weight, lower, upper):
 
 
 @njit(cache=True, **KERNEL)
-def group_curvature(v, start, norm, place, H, slope):
-    """Add the norm's curvature to the lower triangle of H, and its slope. `place` is where a coordinate stands in H, -1
-    where it does not."""
+def movable(v, l1, lower, upper, start, norm, place):
+    """Where a coordinate stands among those along which the penalty is smooth, -1 where it does not; how many do."""
+    count = 0
     for k in range(start.size - 1):
         size = 0.0
-        if norm[k] == 0.0:
-            continue
         for j in range(start[k], start[k + 1]):
             size += v[j] * v[j]
-        if size == 0.0:
+        live = size > 0.0 or norm[k] == 0.0
+        for j in range(start[k], start[k + 1]):
+            place[j] = -1
+            if live and (v[j] != 0.0 or l1[j] == 0.0) and v[j] > lower[j] and v[j] < upper[j]:
+                place[j] = count
+                count += 1
+    return count
+
+
+@njit(cache=True, **KERNEL)
+def newton_system(G, q, v, l1, start, norm, place, H, slope):
+    """The lower triangle of the curvature, that of the norms included, and the slope on the coordinates that can move;
+    returns the largest entry of G's diagonal there."""
+    largest, some, count = 0.0, np.empty(slope.size, dtype=np.int64), 0
+    for j in range(v.size):
+        if place[j] >= 0:
+            some[count] = j
+            count += 1
+            largest = max(largest, np.float64(G[j, j]))
+    for a in range(count):
+        row, own, j = G[some[a]], H[a], some[a]
+        for b in range(a + 1):
+            own[b] = row[some[b]]
+        slope[a] = q[j] + (l1[j] if v[j] > 0.0 else -l1[j] if v[j] < 0.0 else 0.0)
+    for k in range(start.size - 1):
+        size = 0.0
+        for j in range(start[k], start[k + 1]):
+            size += v[j] * v[j]
+        if norm[k] == 0.0 or size == 0.0:
             continue
         size = math.sqrt(size)
+        bend = norm[k] / size
         for i in range(start[k], start[k + 1]):
             a = place[i]
             if a < 0:
                 continue
-            slope[a] += norm[k] * v[i] / size
-            H[a, a] += norm[k] / size
+            slope[a] += bend * v[i]
+            H[a, a] += bend
             for j in range(start[k], i + 1):
                 if place[j] >= 0:
-                    H[a, place[j]] -= norm[k] * v[i] * v[j] / size**3
+                    H[a, place[j]] -= bend * (v[i] / size) * (v[j] / size)
+    return largest
+
+
+@njit(cache=True, **KERNEL)
+def try_step(G, m, q, v, l1, lower, upper, start, norm, place, step, share, new, move):
+    """A share of a step on the coordinates that can move; those that would pass zero against their l1 weight, or a
+    bound, stop there. Returns by how much the model falls; `new` is where it leads, `move` is by how much q changes."""
+    gained = 0.0
+    for i in range(m):
+        new[i] = v[i]
+        move[i] = 0.0
+    for j in range(m):
+        if place[j] < 0:
+            continue
+        low = 0.0 if l1[j] > 0.0 and v[j] > 0.0 else lower[j]
+        high = 0.0 if l1[j] > 0.0 and v[j] < 0.0 else upper[j]
+        new[j] = min(max(v[j] + share * step[place[j]], low), high)
+        change = new[j] - v[j]
+        if change != 0.0:
+            row = G[j]
+            for i in range(m):
+                move[i] += change * row[i]
+    for k in range(start.size - 1):
+        size, before = 0.0, 0.0
+        for j in range(start[k], start[k + 1]):
+            size += new[j] * new[j]
+            before += v[j] * v[j]
+            gained -= (new[j] - v[j]) * (q[j] + 0.5 * move[j]) + l1[j] * (abs(new[j]) - abs(v[j]))
+        gained -= norm[k] * (math.sqrt(size) - math.sqrt(before))
+    return gained

@@ -10,6 +10,7 @@ the whole is made anew when somebody asks for it.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -120,6 +121,22 @@ class LaggedGram:
         matrix: Any = np.zeros((size, size), dtype=self.dtype)
         matrix[: self.count, : self.count] = self.matrix[: self.count, : self.count]
         self.matrix = matrix
+
+    def roots(self, part: Any) -> Callable[[Index], Vector] | None:
+        """A function of some coefficients that makes A, a row for each of them, with A A' = G there; None where the
+        columns are not at hand, or G is more than that."""
+        rows, curvature = getattr(part, "rows", None), self.curvature
+        if rows is None or curvature is None or self.ridge.any():
+            return None
+
+        def take(some: Index) -> Vector:
+            made = rows[some]
+            if self.intercept:
+                made -= (self.centres[some] / self.heights[0])[:, None]
+            made *= np.sqrt(curvature[0] / self.n)
+            return np.asarray(made)
+
+        return take
 
     def change(self, curvature: Vector) -> float:
         """By how much the rows' curvatures differ from those in G, as a share of their sum."""

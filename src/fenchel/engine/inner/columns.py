@@ -12,7 +12,8 @@ import numpy as np
 
 from ..curvatures.gram import centred
 from ..units import Index, Vector
-from .descent import LocalPenalty, ModelDescent
+from .descent import ModelDescent
+from .local import LocalPenalty
 
 _PASSES = 200  # at the most; what is left then is the next model's
 _LEAST = 4  # passes before the support is worth a look

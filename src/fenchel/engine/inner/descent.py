@@ -3,67 +3,24 @@
 Descent finds the support; Anderson's extrapolation shortens it where the support is large. Newton's method is asked
 once the descent has cost as much as its factor would, so that both together cost at most twice the better of the two.
 
-Symbols: G curvature, q the model's gradient at v, l1 weights, norm the weights of groups.
+Symbols: G curvature, q the model's gradient at v, l1 weights. Penalties with groups are left to ``groups.py``.
 """
 
 from __future__ import annotations
 
-import dataclasses
 from typing import Any
 
 import numpy as np
-from scipy.linalg.lapack import dpotrf, dpotrs
+from scipy.linalg.lapack import dpotrs
 
-from ..units import Index, Units, Vector
+from ..units import Vector
+from .groups import GroupDescent
+from .local import JITTER, LocalPenalty, factor_of
 
 DEPTH = 5  # passes that an extrapolation looks back on; more cost memory and gain little
 MANY = 100  # coefficients in the support from which extrapolation pays for its Python
 _NESTED = 60  # turns on a support at the most, before all coefficients are looked at again
 ROOM = 1.4  # times the support: a larger model is solved on the support first, in a compact matrix
-_JITTER = {"float64": 1e-11, "float32": 1e-7}  # of the largest diagonal entry: what makes a factor exist
-
-
-@dataclasses.dataclass
-class LocalPenalty:
-    """The penalty on the coefficients of a model; `start` and `norm` are empty where every unit is one coefficient."""
-
-    l1: Vector
-    lower: Vector
-    upper: Vector
-    start: Index
-    norm: Vector
-
-    @classmethod
-    def of(cls, units: Units) -> LocalPenalty:
-        """Of units that stand one after another."""
-        none = units.start[:0], units.norm[:0]
-        return cls(units.l1, units.lower, units.upper, *(none if units.alone else (units.start, units.norm)))
-
-    @property
-    def grouped(self) -> bool:
-        return bool(self.norm.size)
-
-    def value(self, v: Vector) -> float:
-        total = float(self.l1 @ np.abs(v))
-        if self.grouped:
-            total += float(self.norm @ np.sqrt(np.add.reduceat(v * v, self.start[:-1])))
-        return total
-
-    def support(self, v: Vector) -> Index:
-        """The coefficients of the units that are not zero."""
-        if not self.grouped:
-            return np.flatnonzero(v)
-        live = np.add.reduceat(v * v, self.start[:-1]) > 0
-        return np.flatnonzero(np.repeat(live, np.diff(self.start)))
-
-    def part(self, some: Index) -> LocalPenalty:
-        """On some of the coefficients: whole units of them."""
-        limits = self.l1[some], self.lower[some], self.upper[some]
-        if not self.grouped:
-            return LocalPenalty(*limits, self.start[:0], self.norm[:0])
-        units = np.searchsorted(self.start, some, side="right") - 1
-        first = np.flatnonzero(np.diff(units, prepend=-1))
-        return LocalPenalty(*limits, np.append(first, some.size), self.norm[units[first]])
 
 
 class ModelDescent:
@@ -74,13 +31,18 @@ class ModelDescent:
     """
 
     def __init__(self, prices: Any, patience: float = 1.0) -> None:
-        self.prices, self.patience = prices, patience
+        self.prices, self.patience, self.groups = prices, patience, GroupDescent(prices, patience)
 
-    def solve(self, G: Any, q: Vector, v: Vector, penalty: LocalPenalty, target: float, most: int = 400) -> float:
-        """Bring v (and q with it) so far that the model's gap is at most `target`; returns the gap that is left."""
-        m, spent, gap = v.size, 0.0, np.inf
-        run = _Grouped(G, q, v, penalty) if penalty.grouped else _Single(G, q, v, penalty)
-        nested, stuck, before = not penalty.grouped and most > _NESTED, 0, np.inf
+    def solve(self, G: Any, q: Vector, v: Vector, penalty: LocalPenalty, target: float, most: int = 400,
+              **groups: Any) -> float:  # fmt: skip
+        """Bring v (and q with it) so far that the model's gap is at most `target`; returns the gap that is left.
+
+        `groups` are further wishes of :meth:`GroupDescent.solve`.
+        """
+        if penalty.grouped:
+            return self.groups.solve(G, q, v, penalty, target, most, **groups)
+        m, spent, gap, run = v.size, 0.0, np.inf, _Single(G, q, v, penalty)
+        nested, stuck, before = most > _NESTED, 0, np.inf
         start, slope, value = v.copy(), q.copy(), np.inf
         for turn in range(most):
             active = int(np.count_nonzero(v))
@@ -155,18 +117,6 @@ class ModelDescent:
         return moved
 
 
-def _factor(H: Any, jitter: float) -> Any:
-    """The Cholesky factor of a symmetric matrix given by its lower triangle in C's order; None where there is none."""
-    diagonal = np.arange(len(H))
-    for _ in range(4):
-        H[diagonal, diagonal] += jitter
-        factor, info = dpotrf(H.T, lower=0, clean=0, overwrite_a=0)
-        if info == 0:
-            return factor
-        jitter *= 1000
-    return None
-
-
 class _Single:
     """Units of one coefficient."""
 
@@ -192,7 +142,7 @@ class _Single:
         H = np.empty((some.size, some.size))
         self.kernels.gather_lower(self.G, some, H)
         old, weight = v[some], l1[some]
-        factor = _factor(H, _JITTER[self.G.dtype.name] * H.diagonal().max())
+        factor = factor_of(H, JITTER[self.G.dtype.name] * H.diagonal().max())
         if factor is None:
             return
         step = dpotrs(factor, -(q[some] + weight * np.sign(old)), lower=0)[0]
@@ -216,61 +166,3 @@ class _Single:
                 break
         v[some] = new
         q += slope
-
-
-class _Grouped:
-    """Units of several coefficients."""
-
-    def __init__(self, G: Any, q: Vector, v: Vector, penalty: LocalPenalty) -> None:
-        from ...kernels import unit_groups
-
-        self.kernels, self.G, self.q, self.v, self.penalty, self.m = unit_groups, G, q, v, penalty, v.size
-        self.bend = np.empty(penalty.norm.size)
-        unit_groups.block_bounds(G, penalty.start, self.bend)
-        self.space = np.empty(v.size)
-        self.limits = penalty.l1, penalty.lower, penalty.upper, penalty.start, penalty.norm, self.bend
-
-    def passes(self, count: int) -> int:
-        found = self.kernels.descend_groups(self.G, self.m, self.q, self.v, *self.limits, self.space, count)
-        return int(found[2])
-
-    def gap(self) -> float:
-        return float(self.kernels.group_gap(self.G, self.m, self.q, self.v, *self.limits))
-
-    def newton(self) -> None:
-        """A step of Newton's method on the support, with the curvature of the norms, shortened until it descends."""
-        from ...kernels.units import add_rows, gather_lower
-
-        penalty, v, q = self.penalty, self.v, self.q
-        live = np.repeat(np.add.reduceat(v * v, penalty.start[:-1]) > 0, np.diff(penalty.start))
-        normed = np.repeat(penalty.norm > 0, np.diff(penalty.start))
-        smooth = np.where(normed, live, True) & ((v != 0) | (penalty.l1 == 0)) & ((v != 0) | ~normed | live)
-        some = np.flatnonzero(smooth & (v > penalty.lower) & (v < penalty.upper))
-        if not some.size:
-            return
-        H = np.empty((some.size, some.size))
-        gather_lower(self.G, some, H)
-        place = np.full(self.m, -1, dtype=np.int64)
-        place[some] = np.arange(some.size)
-        jitter = _JITTER[self.G.dtype.name] * H.diagonal().max()
-        slope = q[some] + penalty.l1[some] * np.sign(v[some])
-        self.kernels.group_curvature(v, penalty.start, penalty.norm, place, H, slope)
-        factor = _factor(H, jitter)
-        if factor is None:
-            return
-        step = dpotrs(factor, -slope, lower=0)[0]
-        old, before = v[some], penalty.value(v)
-        signed = penalty.l1[some] > 0
-        low = np.where(signed & (old > 0), 0.0, penalty.lower[some])
-        high = np.where(signed & (old < 0), 0.0, penalty.upper[some])
-        new, share = v.copy(), 1.0
-        for _ in range(12):
-            new[some] = np.clip(old + share * step, low, high)
-            change = new[some] - old
-            move = np.zeros(self.m)
-            add_rows(self.G, some, change, self.m, move)
-            if q[some] @ change + 0.5 * (move[some] @ change) + penalty.value(new) - before < 0:
-                v[:] = new
-                q += move
-                return
-            share *= 0.5
