@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import fenchel as fl
-from fenchel.kernels import small_path
+from fenchel.kernels import small_set
 from fenchel.kernels.small_model import KINDS
 from fenchel.kernels.small_path import follow
 
@@ -220,7 +220,7 @@ def test_every_feature_without_threshold(ridge):
 
 
 def test_what_is_too_large_is_left_to_others(monkeypatch):
-    monkeypatch.setattr(small_path, "MEMORY", 1 << 20)
+    monkeypatch.setattr(small_set, "MEMORY", 1 << 20)
     rng = np.random.default_rng(7)
     n, p = 300, 300
     X, y = rng.standard_normal((n, p)), rng.standard_normal(n)
@@ -229,7 +229,7 @@ def test_what_is_too_large_is_left_to_others(monkeypatch):
     alphas = usual_alphas(problem, np.geomspace(1, 1e-3, 20))
     found = run(X, y, np.ones(n), "squared", alphas, penalty, fit_intercept=False, tol=1e-4)
     assert 0 < found.done < 20
-    assert np.count_nonzero(found.W[: found.done], axis=1).max() <= small_path.largest_set(n, p) < p
+    assert np.count_nonzero(found.W[: found.done], axis=1).max() <= small_set.largest_set(n, p) < p
     assert not found.W[found.done :].any()
 
 

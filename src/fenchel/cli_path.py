@@ -221,7 +221,7 @@ def _cross_validate(problem, alphas, splits, jobs, limits, show):
     """As `cross_validate_path`, telling of every fit."""
     from joblib import Parallel, delayed
 
-    from .paths import CrossValidation, _held_out_loss, _training
+    from .paths import CrossValidation, _held_out_losses, _training
     from .paths import path as solve_path
 
     def whole_path(part):
@@ -232,10 +232,7 @@ def _cross_validate(problem, alphas, splits, jobs, limits, show):
 
     parts = [_training(problem, k, rows) for k, (rows, _) in enumerate(splits)]
     found = Parallel(n_jobs=jobs, prefer="threads")(delayed(whole_path)(part) for part in parts)
-    scores = []
-    for one, (_, rows) in zip(found, splits, strict=True):
-        judge = _held_out_loss(problem, rows)
-        scores.append([judge(coef, intercept) for coef, intercept in zip(one.coefs, one.intercepts, strict=True)])
+    scores = [_held_out_losses(problem, rows, one) for one, (_, rows) in zip(found, splits, strict=True)]
     return CrossValidation(alphas, scores, found)
 
 

@@ -27,6 +27,7 @@ ENTRIES = 1 << 25  # numbers of dense data, of which a fold or another layout ta
 FILLED = 1 << 20  # numbers of sparse data, zeros included, up to which it is filled in; larger: 8 MiB and more of zeros
 FILLED_ONCE = 1 << 18  # the same for a single fit, which has fewer calls of Python to save
 TINY = 1 << 16  # numbers up to which a single fit takes all features at once, by loops that compile in half the time
+GROUPS_ONCE = 1 << 16  # numbers from which a single fit with groups is worth the compiling of its loops
 NARROW = 256  # features up to which it does; larger: Gram matrices of features that nobody needs
 ALWAYS = 100  # features that nothing holds at zero, beyond which factors are better left to LAPACK
 # Losses with flat parts: where features are more than rows their models are so ill-conditioned that descent wants the
@@ -50,7 +51,8 @@ class CompiledPath:
         if _is_tiny(problem, alphas, units):
             self._all_at_once(problem, units, tol)
             return
-        known = covariances(problem) if on_covariances(problem, alphas, prices) else None
+        some = units.alone and on_covariances(problem, alphas, prices)
+        known = covariances(problem) if some else None
         if known is not None:
             self._on_covariances(known, alphas, units, tol)
         else:
@@ -97,10 +99,11 @@ class CompiledPath:
         scale = problem.n / n  # weights have mean 1 over the rows that are left
         weight = weight / scale if weight.size else np.ones(n)
         x, passes = np.zeros((count, n)), np.zeros(count)
-        W, b, primal, dual, found = _follow(
+        along = _follow if units.alone else _follow_groups
+        W, b, primal, dual, found = along(
             X, target, weight, form[0], form[1], alphas, units, tol, problem.fit_intercept, x, passes
         )
-        careful = units.always.any()
+        careful = bool(units.always.any())
         for k in range(found):
             dual_x = x[k]
             if some:
@@ -160,11 +163,30 @@ def _follow(
     return W, b, primal, dual, found
 
 
+def _follow_groups(
+    X: Any, target: Vector, weight: Vector, kind: str, parameter: float, alphas: Sequence[float], units: Units,
+    tol: float, intercept: bool, x: Vector, passes: Vector,
+) -> tuple[Vector, Vector, Vector, Vector, int]:  # fmt: skip
+    """As `_follow`, for units of several coefficients."""
+    from ..kernels.group_path import follow
+    from ..kernels.small_model import KINDS
+
+    count = len(alphas)
+    W, b, primal, dual = np.zeros((count, units.l1.size)), np.zeros(count), np.zeros(count), np.zeros(count)
+    found = follow(
+        X, target, weight, KINDS[kind], parameter, np.array(alphas, dtype=float), units.members, units.start, units.l1,
+        units.norm, tol, intercept, W, b, primal, dual, x, passes,
+    )  # fmt: skip
+    return W, b, primal, dual, found
+
+
 def is_compiled(problem: Problem, alphas: Sequence[float], prices: Any) -> bool:
     """Whether the compiled loops suit a problem: one output, units of one coefficient, and either covariances that are
     worth making, dense data, or sparse data of so few numbers that its zeros do no harm."""
     data, units, form = problem.data, units_of(problem), problem.loss.small_form()
-    if problem.vectors > 1 or form is None or isinstance(units, str) or not units.alone:
+    if problem.vectors > 1 or form is None or isinstance(units, str):
+        return False
+    if not units.alone and not _plain_groups(problem, units, len(alphas)):
         return False
     if min(alphas) <= 0 or np.count_nonzero(units.always) > ALWAYS:
         return False
@@ -173,11 +195,20 @@ def is_compiled(problem: Problem, alphas: Sequence[float], prices: Any) -> bool:
     most = ENTRIES if not data.sparse else FILLED if len(alphas) > 1 else FILLED_ONCE
     if problem.n * problem.p <= most:
         return True
-    return on_covariances(problem, alphas, prices)
+    return units.alone and on_covariances(problem, alphas, prices)
+
+
+def _plain_groups(problem: Problem, units: Units, alphas: int) -> bool:
+    """Whether every unit is a group with a norm, or a single feature with a weight, and there is nothing else."""
+    if alphas == 1 and problem.n * problem.p < GROUPS_ONCE:
+        return False
+    held = (units.norm > 0) | ((np.diff(units.start) == 1) & (units.l1[units.members[units.start[:-1]]] > 0))
+    free = np.isinf(units.lower).all() and np.isinf(units.upper).all() and not units.ridge.any()
+    return bool(free and held.all() and np.isfinite(units.l1).all())
 
 
 def _is_tiny(problem: Problem, alphas: Sequence[float], units: Units) -> bool:
-    small = len(alphas) == 1 and problem.p <= NARROW and problem.n * problem.p <= TINY
+    small = units.alone and len(alphas) == 1 and problem.p <= NARROW and problem.n * problem.p <= TINY
     return small and bool(np.all(_held(units)))
 
 

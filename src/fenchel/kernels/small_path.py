@@ -25,7 +25,6 @@ P, D       primal, dual            proven bounds: D <= optimum <= P
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import numpy as np
@@ -81,20 +80,32 @@ from .small_model import (
     first_intercept,
     smoothness,
 )  # fmt: skip
-from .small_set import FLAT, drop, enter, extend, fit_set, load, loss_at, score, set_penalty, step, store
+from .small_set import (
+    FIRST_SET,
+    FLAT,
+    FLOOR,
+    INNER,
+    LOOSE,
+    NEAR,
+    STAGE,
+    STAGE_TOL,
+    drop,
+    enter,
+    extend,
+    fit_set,
+    largest_set,
+    load,
+    loss_at,
+    score,
+    set_penalty,
+    step,
+    store,
+)  # fmt: skip
 
-MEMORY = 1 << 28  # bytes of a working set with its Gram matrix; larger: larger supports stay in the compiled loops
 _MOST_ROUNDS = 60  # working sets for one alpha; an answer takes one to ten of them
 _PATIENCE = 8  # rounds in which the gap did not halve; then rounding stands in the way
-_FIRST_SET = 40  # at most so many features enter a set that knows nothing; more make Gram matrices that nobody needs
 _TAKE_ALL = 32  # features of the data; with fewer, all that break their thresholds enter at once
-_NEAR = 1.3  # ratio of two alphas up to which the strong rule foresees the next support; beyond, it names too many
-_STAGE = 3.0  # ratio of the alphas that lead to a first alpha far below the largest; larger saves fits, costs rounds
-_STAGE_TOL = 1e-2  # relative accuracy of the fit at such an alpha
-_INNER = 0.2  # of the wanted gap: the error at which the fit of a working set ends; more costs passes over X
-_LOOSE = 0.1  # of the gap over all features: more accurate fits of a set that will change are wasted
 _TIGHTER = 0.03  # of the accuracy of models, after a round that did not halve the gap; more costs passes of descent
-_FLOOR = 1e-10  # of the objective at zero: an objective below has no meaning, nor has a gap relative to it
 
 
 # -- one alpha ----------------------------------------------------------------------------------------
@@ -110,7 +121,7 @@ def _solve(data, work, alpha, last_alpha, tol, rounds):
     for turn in range(rounds):
         load(data, work, alpha)
         primal = work.number[LOSS] + set_penalty(work.member, count[SIZE], 0.0)
-        wanted = tol * max(abs(primal), _FLOOR * work.number[AT_ZERO])
+        wanted = tol * max(abs(primal), FLOOR * work.number[AT_ZERO])
         if not np.isfinite(primal):
             return False
         if count[CURRENT] == 1:
@@ -134,15 +145,15 @@ def _solve(data, work, alpha, last_alpha, tol, rounds):
         support = 0
         for k in range(count[SIZE]):
             support += work.feature[COEF, work.place[INDEX, k]] != 0.0
-        near = turn == 0 and last_alpha < _NEAR * alpha
+        near = turn == 0 and last_alpha < NEAR * alpha
         level = min(alpha - 0.5 * (last_alpha - alpha), alpha) if near else alpha
-        first = max(10, min(_FIRST_SET, int64(2.0 * np.sqrt(p))))
+        first = max(10, min(FIRST_SET, int64(2.0 * np.sqrt(p))))
         full = count[SIZE] + max(support, first) > work.gram.shape[0]
         if (turn == 0 or full) and count[SIZE] > 2 * support + 32 + count[FREE]:
             drop(data, work, level)
         if not extend(data, work, level, p if near or p <= _TAKE_ALL else max(support, first)):
             return False
-        fit_set(data, work, alpha, wanted, max(_INNER * wanted, _LOOSE * gap if best > NO_BOUND else 0.0))
+        fit_set(data, work, alpha, wanted, max(INNER * wanted, LOOSE * gap if best > NO_BOUND else 0.0))
         sweep(data, work)
     return False
 
@@ -242,15 +253,15 @@ def _run(X, target, weight, kind, parameter, l1, ridge, lower, upper, intercept,
         return 0
     last, last_but_one, stage = np.inf, np.inf, 0.0
     for j in range(p if p > X.shape[0] else 0):
-        stage = max(stage, score(data, work, j) / _STAGE)
+        stage = max(stage, score(data, work, j) / STAGE)
     k = int64(0)
     while k < alphas.size:
         alpha = alphas[k]
         if not 0.0 < alpha < np.inf:
             break
-        staged = k == 0 and np.sqrt(_STAGE) * alpha < stage < np.inf
+        staged = k == 0 and np.sqrt(STAGE) * alpha < stage < np.inf
         if staged:
-            alpha, stage = stage, stage / _STAGE
+            alpha, stage = stage, stage / STAGE
         elif k > 0:
             near = alpha < last < last_but_one < np.inf
             reach = 0.0
@@ -259,7 +270,7 @@ def _run(X, target, weight, kind, parameter, l1, ridge, lower, upper, intercept,
             elif near:
                 reach = np.log(last / alpha) / np.log(last_but_one / last)
             _predict(data, work, alpha, min(reach, 2.0))
-        done = _solve(data, work, alpha, last, _STAGE_TOL if staged else tol, 1 if staged else _MOST_ROUNDS)
+        done = _solve(data, work, alpha, last, STAGE_TOL if staged else tol, 1 if staged else _MOST_ROUNDS)
         last_but_one, last = last if k > 0 else np.inf, alpha
         if staged:
             continue
@@ -332,10 +343,3 @@ def follow(
         tol,
         answer,
     )
-
-
-def largest_set(n: int, p: int) -> int:
-    """Coordinates of the largest working set whose columns, Gram matrix and factor stay within the budget."""
-    # 8 (m n + 2 m^2) = MEMORY
-    room = (math.sqrt(n * n + MEMORY) - n) / 4
-    return max(min(p, int(room), max(3 * n + 200, 400) if n else p), 1)

@@ -15,6 +15,8 @@ h_G        row[MODELLED]           the curvatures that the Gram matrix was made 
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 from numba import njit
 
@@ -64,6 +66,14 @@ from .small_model import (
     VALUE,
 )  # fmt: skip
 
+MEMORY = 1 << 28  # bytes of a working set with its Gram matrix; larger: larger supports stay in the compiled loops
+FIRST_SET = 40  # at most so many features enter a set that knows nothing; more make Gram matrices that nobody needs
+NEAR = 1.3  # ratio of two alphas up to which the strong rule foresees the next support; beyond, it names too many
+STAGE = 3.0  # ratio of the alphas that lead to a first alpha far below the largest; larger saves fits, costs rounds
+STAGE_TOL = 1e-2  # relative accuracy of the fit at such an alpha
+INNER = 0.2  # of the wanted gap: the error at which the fit of a working set ends; more costs passes over X
+LOOSE = 0.1  # of the gap over all features: more accurate fits of a set that will change are wasted
+FLOOR = 1e-10  # of the objective at zero: an objective below has no meaning, nor has a gap relative to it
 _MOST_MODELS = 40  # models for one working set
 MOST_HALVINGS = 30  # of one step; shorter ones no longer change the objective
 KEEP_GRAM = 0.15  # relative change of the rows' curvatures up to which a Gram matrix is kept; more costs models
@@ -72,6 +82,15 @@ LEAST_CURVATURE = 1e-3  # of the smoothness: rows of flat pieces get so much; mo
 FLAT = 0.25  # of the smoothness: the same for the first model; less makes the first steps too long
 CAREFUL = 0.03  # of the loss's smoothness: the same, after a step that was cut to a tenth
 ARMIJO = 0.01  # of the decrease that the slope promises: what a step must keep
+
+
+def largest_set(n: int, p: int, most: int = 0) -> int:
+    """Coordinates of the largest working set whose columns, Gram matrix and factor stay within the budget; `most` of
+    them, or not many more than there are rows, because rows of a large matrix are far apart in memory."""
+    # 8 (m n + 2 m^2) = MEMORY
+    room = (math.sqrt(n * n + MEMORY) - n) / 4
+    most = most or (max(3 * n + 200, 400) if n else p)
+    return max(min(p, int(room), most), 1)
 
 
 # -- the working set ----------------------------------------------------------------------------------
