@@ -8,7 +8,8 @@ good enough, and certify over all features. The models are solved by the block d
 Newton's method.
 
 Features are numbered unit by unit: feature a of this file is column members[a] of X, and unit g has the features
-start[g] to start[g + 1]. The set numbers its own coordinates in the same way, unit by unit, in the order in which they came.
+start[g] to start[g + 1]. The set numbers its own coordinates in the same way, unit by unit, in the order in which they
+came.
 
 Symbols are those of ``small_set.py``; rows of `row` are those of ``small_certificate.py``.
 """
