@@ -76,11 +76,13 @@ def covariances(problem: Problem) -> Covariances | None:
         centre, mean = data.transposed_times(weight) / n, float(weight @ problem.target) / n
     target = problem.target - mean
     if data.sparse:
+        if np.any(np.square(centre) > FAR * data.mean_squares):
+            return None
         with_target = data.transposed_times(weight * target) / n - centre * (float(weight @ target) / n)
         columns, gram = SparseColumns(data), np.empty((p, p))
         columns.add(np.arange(p))
         columns.gram(weight / n, centre if problem.fit_intercept else None, 0, gram, False)
-        # the mean squares of the rows that have a weight; what is left of them may be below zero by rounding
+        # the same with the weights of the rows, which are in the matrix; its diagonal is below zero where none is left
         if np.any((1 - FAR) * np.square(centre) > FAR * gram.diagonal()):
             return None
     else:
