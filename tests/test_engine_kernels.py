@@ -7,6 +7,7 @@ import itertools
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from numba import njit
 
 import fenchel as fl
 from fenchel.engine.inner.columns import ColumnDescent
@@ -14,7 +15,7 @@ from fenchel.engine.inner.descent import ModelDescent, _Single
 from fenchel.engine.inner.groups import GroupModel
 from fenchel.engine.inner.local import LocalPenalty
 from fenchel.engine.restrictions.columns import SparseColumns
-from fenchel.kernels import loss_sums, sparse_columns, unit_groups, units
+from fenchel.kernels import lapack, loss_sums, sparse_columns, unit_groups, units
 from fenchel.losses import LOSSES
 from fenchel.solver.prices import PRICES
 
@@ -331,3 +332,53 @@ def test_small_helpers():
     taken = np.empty((5, 150))
     units.take_columns(G, some, taken, 1)
     np.testing.assert_array_equal(taken[1:4], G[:, some].T)
+
+
+# -- BLAS and LAPACK by their addresses -------------------------------------------------------------
+
+
+@njit
+def _add_products(where, a, first_a, rows, b, others, length, c, first_c):
+    lapack.add_products(where[lapack.GEMM], a, first_a, rows, b, others, length, c, first_c)
+
+
+@njit
+def _solve(where, matrix, size, right):
+    failed = lapack.factorise(where[lapack.POTRF], matrix, size)
+    if failed == 0:
+        lapack.solve_factored(where[lapack.POTRS], matrix, size, right)
+    return failed
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_products_by_address_are_those_of_numpy(seed):
+    rng = np.random.default_rng(seed)
+    rows, others, length, first_a, first_c = rng.integers(1, 30, 5)
+    a = rng.standard_normal((first_a + rows + 2, length + rng.integers(0, 4)))
+    b = rng.standard_normal((others + 3, length + rng.integers(0, 4)))
+    c = rng.standard_normal((first_c + rows + 1, others + rng.integers(0, 4)))
+    expected = c.copy()
+    expected[first_c : first_c + rows, :others] += a[first_a : first_a + rows, :length] @ b[:others, :length].T
+    _add_products(lapack.addresses(), a, first_a, rows, b, others, length, c, first_c)
+    np.testing.assert_allclose(c, expected, rtol=1e-13, atol=1e-13)
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 17, 40, 90])
+def test_systems_by_address_are_those_of_numpy(size):
+    rng = np.random.default_rng(size)
+    A = rng.standard_normal((2 * size + 3, size))
+    matrix = np.full((size + 2, size + 5), np.nan)  # what is beyond the system, and above its diagonal, plays no part
+    matrix[:size, :size] = np.where(np.tri(size) > 0, A.T @ A, np.nan)
+    right = rng.standard_normal(size)
+    expected = np.linalg.solve(A.T @ A, right)
+    assert _solve(lapack.addresses(), matrix, size, right) == 0
+    np.testing.assert_allclose(right, expected, rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(np.tril(matrix[:size, :size]), np.linalg.cholesky(A.T @ A), rtol=1e-9, atol=1e-12)
+    assert np.isnan(matrix[size:]).all() and np.isnan(matrix[:, size:]).all()
+
+
+def test_a_matrix_without_a_factor_is_told():
+    matrix, right = np.eye(30), np.ones(30)
+    matrix[20, 20] = -1.0
+    assert _solve(lapack.addresses(), matrix, 30, right) == 21  # the first minor that is not positive
+    np.testing.assert_array_equal(right, 1.0)

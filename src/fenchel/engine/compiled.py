@@ -54,8 +54,8 @@ class CompiledPath:
         some = units.alone and on_covariances(problem, alphas, prices)
         known = covariances(problem) if some else None
         if known is not None:
-            self._on_covariances(known, alphas, units, tol)
-        else:
+            self._on_covariances(problem, known, alphas, units, tol)
+        elif _may_be_filled(problem, alphas):
             self._on_rows(problem, alphas, units, tol)
 
     def _all_at_once(self, problem: Problem, units: Units, tol: float) -> None:
@@ -73,18 +73,22 @@ class CompiledPath:
             w, b, primal, dual, x, models = found
             self.answers[problem.alpha] = _Found(np.append(w, b), x, models, Certificate(primal, dual, 0.0))
 
-    def _on_covariances(self, known: Covariances, alphas: Sequence[float], units: Units, tol: float) -> None:
+    def _on_covariances(
+        self, problem: Problem, known: Covariances, alphas: Sequence[float], units: Units, tol: float
+    ) -> None:
         W, _, primal, dual, found = _follow(
             known.gram, known.with_target, np.zeros(0), "covariances", known.variance, alphas, units, tol, False,
             np.zeros((len(alphas), 0)), np.zeros(len(alphas)),
         )  # fmt: skip
         for k in range(found):
-            slack = known.rounding(W[k], float(alphas[k]) * units.l1, primal[k])
-            proven = Certificate(float(primal[k]), float(dual[k]) - slack, 0.0)
+            alpha, value, passes = float(alphas[k]), float(primal[k]), 0.0
             w = np.append(W[k], known.mean - known.centre @ W[k])
-            self.answers[float(alphas[k])] = _Found(w, None, 0.0, proven)
+            lower = float(dual[k]) - known.rounding(W[k], alpha * units.l1, value)
+            if known.blurred(W[k], value):  # targets that are nearly explained
+                value, passes = problem.with_alpha(alpha).primal_at(w), 0.5
+            self.answers[alpha] = _Found(w, None, passes, Certificate(value, lower, 0.0))
         if found:
-            self.answers[float(alphas[0])].passes = 1.0  # the Gram matrix
+            self.answers[float(alphas[0])].passes += 1.0  # the Gram matrix
 
     def _on_rows(self, problem: Problem, alphas: Sequence[float], units: Units, tol: float) -> None:
         form = problem.loss.small_form()
@@ -181,9 +185,9 @@ def _follow_groups(
 
 
 def is_compiled(problem: Problem, alphas: Sequence[float], prices: Any) -> bool:
-    """Whether the compiled loops suit a problem: one output, units of one coefficient, and either covariances that are
-    worth making, dense data, or sparse data of so few numbers that its zeros do no harm."""
-    data, units, form = problem.data, units_of(problem), problem.loss.small_form()
+    """Whether the compiled loops suit a problem: one output, and either covariances that are worth making, dense data,
+    or sparse data of so few numbers that its zeros do no harm."""
+    units, form = units_of(problem), problem.loss.small_form()
     if problem.vectors > 1 or form is None or isinstance(units, str):
         return False
     if not units.alone and not _plain_groups(problem, units, len(alphas)):
@@ -192,10 +196,13 @@ def is_compiled(problem: Problem, alphas: Sequence[float], prices: Any) -> bool:
         return False
     if problem.p > problem.n and form[0] in FLAT:
         return False
-    most = ENTRIES if not data.sparse else FILLED if len(alphas) > 1 else FILLED_ONCE
-    if problem.n * problem.p <= most:
-        return True
-    return units.alone and on_covariances(problem, alphas, prices)
+    return _may_be_filled(problem, alphas) or (units.alone and on_covariances(problem, alphas, prices))
+
+
+def _may_be_filled(problem: Problem, alphas: Sequence[float]) -> bool:
+    """Whether all rows, zeros included, are few enough numbers for a copy."""
+    most = ENTRIES if not problem.data.sparse else FILLED if len(alphas) > 1 else FILLED_ONCE
+    return bool(problem.n * problem.p <= most)
 
 
 def _plain_groups(problem: Problem, units: Units, alphas: int) -> bool:

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from ..problem import Problem
 
 FAR = 0.99  # of a column's mean square: the square of its mean, beyond which a difference of both loses digits
+DIGITS = 1e-13  # relative error up to which an objective is as good as one by rows
+_ENTRIES = 1 << 17  # numbers whose means are taken off at a time: they stay in the cache
 _EPS = 2.0**-52
 
 
@@ -45,7 +47,12 @@ class Covariances(NamedTuple):
         sizes = np.sqrt(self.gram.diagonal() * self.variance)
         held = weights > 0
         beyond = float(np.max(sizes[held] / weights[held], initial=0.0)) if math.isfinite(primal) else 0.0
-        return error * (self.variance + 2 * float(np.abs(w) @ sizes) + beyond * primal)
+        return float(error * (self.variance + 2 * float(np.abs(w) @ sizes) + beyond * primal))
+
+    def blurred(self, w: Vector, primal: float) -> bool:
+        """Whether the objective is so much smaller than what it is the difference of that it lacks digits."""
+        sizes = np.sqrt(self.gram.diagonal() * self.variance)
+        return bool(_EPS * (self.variance + 2 * float(np.abs(w) @ sizes)) > DIGITS * primal)
 
 
 def covariances_price(problem: Problem, prices: Any) -> float:
@@ -68,15 +75,27 @@ def covariances(problem: Problem) -> Covariances | None:
     if problem.fit_intercept:
         centre, mean = data.transposed_times(weight) / n, float(weight @ problem.target) / n
     target = problem.target - mean
-    with_target = data.transposed_times(weight * target) / n - centre * (float(weight @ target) / n)
     if data.sparse:
         if np.any(np.square(centre) > FAR * data.mean_squares):
             return None
+        with_target = data.transposed_times(weight * target) / n - centre * (float(weight @ target) / n)
         columns, gram = SparseColumns(data), np.empty((p, p))
         columns.add(np.arange(p))
         columns.gram(weight / n, centre if problem.fit_intercept else None, 0, gram, False)
+        # the same with the weights of the rows, which are in the matrix; its diagonal is below zero where none is left
+        if np.any((1 - FAR) * np.square(centre) > FAR * gram.diagonal()):
+            return None
     else:
+        with_target = _less_their_means(data.dense, centre, weight * target / n)
         gram = lower_gram(data.dense, weight / n, less=centre if problem.fit_intercept else None)
         mirror(gram, p)
         gram = gram.T  # it is symmetric, and in Fortran's order
     return Covariances(gram, with_target, float(weight @ np.square(target)) / n, centre, mean, n)
+
+
+def _less_their_means(X: Any, centre: Vector, target: Vector) -> Vector:
+    """(X - centre)'target. Products with columns far from zero would lose the digits that their deviations have."""
+    total, chunk = np.zeros(centre.size), max(32, _ENTRIES // centre.size)
+    for first in range(0, len(X), chunk):
+        total += target[first : first + chunk] @ (X[first : first + chunk] - centre)
+    return total

@@ -197,7 +197,7 @@ def _fit(columns, target, weight, kind, parameter, alpha, l1, ridge, lower, uppe
         bound, _ = best_bound(rest, dual, member[SLOPES], alpha, l1, ridge, lower, upper, primal - wanted)
         best = max(best, bound)
         gap = primal - best
-        if gap <= wanted:
+        if gap <= wanted or reached:
             # the digits that are left cost a model or two, which is less than anything that is done with them later
             found[B], found[PRIMAL], found[DUAL_BOUND], found[MODELS] = b, primal, best, turn + 1.0
             reached = True
