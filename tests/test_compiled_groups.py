@@ -1,0 +1,152 @@
+"""Groups in compiled loops: bounds that hold, exact zeros of whole groups, the answers of the working sets."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from test_compiled import LOSSES, check, independent, targets
+
+import fenchel as fl
+from fenchel.engine import compiled, rounds
+from fenchel.engine.compiled import CompiledPath, is_compiled
+from fenchel.engine.units import units_of
+from fenchel.solver.prices import PRICES
+
+GROUPS = [[0, 5, 9], [1, 11], [2, 3, 10, 7], [4, 6, 8], [12], [13, 14, 15, 16, 17, 18, 19]]
+PENALTIES = {
+    "groups": fl.GroupL2(GROUPS),
+    "weighted groups": fl.GroupL2(GROUPS, np.linspace(0.5, 2.0, len(GROUPS))),
+    "sparse groups": 0.4 * fl.L1() + 0.6 * fl.GroupL2(GROUPS),
+}
+
+
+def make(loss, penalty, n=60, p=20, *, intercept=True, weighted=False, seed=0, layout=None):
+    rng = np.random.default_rng([seed, n, p])
+    X = rng.standard_normal((n, p)) + 0.5 * rng.standard_normal((n, 1))
+    y = targets(LOSSES[loss], X[:, :4] @ np.array([1.0, -0.8, 0.6, 0.5]) + 0.3, rng)
+    weight = None
+    if weighted:
+        weight = rng.uniform(0.2, 2.0, n)
+        weight[2 + rng.permutation(n - 2)[: n // 4]] = 0.0
+    X = X if layout is None else layout(X)
+    return fl.Problem(
+        X, y, loss=LOSSES[loss], penalty=penalty, sample_weight=weight, fit_intercept=intercept, alpha=1.0
+    )
+
+
+def found_by_loops(problem, alphas, tol):
+    path = CompiledPath.__new__(CompiledPath)
+    path.answers = {}
+    path._on_rows(problem, alphas, units_of(problem.with_alpha(1.0)), tol)
+    return path.answers
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("intercept", [False, True])
+@pytest.mark.parametrize("penalty", PENALTIES)
+@pytest.mark.parametrize("loss", LOSSES)
+def test_bounds_are_true(loss, penalty, intercept, weighted):
+    problem = make(loss, PENALTIES[penalty], intercept=intercept, weighted=weighted)
+    alphas = problem.alpha_max() * np.array([1.01, 0.6, 0.3, 0.1, 0.03])
+    answers = found_by_loops(problem, alphas, 1e-8)
+    known = {float(alphas[k]): independent(problem.with_alpha(alphas[k])) for k in (1, 3)}
+    check(problem, answers, alphas, 1e-8, known=known)
+    assert not answers[float(alphas[0])].w[:-1].any()
+    for alpha in alphas[1:3]:  # groups are zero as a whole, where nothing else acts on single features
+        w = answers[float(alpha)].w
+        if penalty != "sparse groups":
+            assert all(np.all(w[group] == 0) or np.all(w[group] != 0) for group in GROUPS)
+
+
+@pytest.mark.parametrize("loss", ["squared", "logistic", "poisson"])
+def test_more_features_than_rows(loss):
+    rng = np.random.default_rng(3)
+    groups = np.array_split(rng.permutation(400), 90)
+    problem = make(loss, fl.GroupLasso([sorted(map(int, group)) for group in groups]), n=40, p=400)
+    alphas = problem.alpha_max() * np.geomspace(0.9, 0.02, 12)
+    assert is_compiled(problem, alphas, PRICES)
+    path = fl.path(problem, alphas=alphas, tol=1e-7)
+    assert path.converged.all()
+    for k in (3, 11):
+        other = fl.solve(problem.with_alpha(alphas[k]), tol=1e-9)
+        assert other.dual <= path[k].primal * (1 + 1e-12) and path[k].dual <= other.primal * (1 + 1e-12)
+
+
+def test_compiled_loops_and_working_sets_agree(monkeypatch):
+    problem = make("logistic", PENALTIES["groups"], n=200)
+    alphas = problem.alpha_max() * np.geomspace(0.9, 0.01, 10)
+    ours = fl.path(problem, alphas=alphas, tol=1e-9)
+    monkeypatch.setattr(rounds, "is_compiled", lambda *_: False)
+    theirs = fl.path(problem, alphas=alphas, tol=1e-9)
+    np.testing.assert_allclose(ours.coefs, theirs.coefs, atol=1e-4)
+    assert np.array_equal(ours.coefs == 0, theirs.coefs == 0)
+
+
+def test_what_is_too_large_is_left_to_working_sets(monkeypatch):
+    rng = np.random.default_rng(0)
+    X, y = rng.standard_normal((600, 580)), rng.standard_normal(600)
+    groups = [range(k, k + 4) for k in range(0, 580, 4)]
+    problem = fl.Problem(X, y, loss="squared", penalty=fl.GroupLasso(groups), alpha=1.0)
+    result = fl.solve(problem.with_alpha(0.003 * problem.alpha_max()), tol=1e-6)
+    assert result.status is fl.Status.CONVERGED and np.count_nonzero(result.coef) > 512
+
+
+@pytest.mark.parametrize("layout", [np.asfortranarray, sp.csr_array, sp.csc_array, np.float32])
+def test_every_layout(layout):
+    problem, plain = (make("squared", PENALTIES["sparse groups"], layout=one) for one in (layout, None))
+    alphas = plain.alpha_max() * np.array([0.5, 0.1])
+    found, expected = (fl.path(one, alphas=alphas, tol=1e-9) for one in (problem, plain))
+    np.testing.assert_allclose(found.coefs, expected.coefs, atol=1e-4)
+
+
+def test_same_bits_and_folds():
+    problem = make("logistic", PENALTIES["groups"], n=120)
+    alphas = problem.alpha_max() * np.geomspace(0.8, 0.05, 6)
+    one, other = (fl.path(problem, alphas=alphas) for _ in range(2))
+    assert np.array_equal(one.coefs, other.coefs)
+    judged = fl.cross_validate_path(problem, cv=3, alphas=alphas)
+    assert judged.converged.all() and np.isfinite(judged.scores).all()
+
+
+def test_penalties_with_more_than_norms_are_left_to_working_sets():
+    for extra in (fl.Ridge(), fl.NonNegative()):
+        problem = make("squared", PENALTIES["groups"] + 0.1 * extra)
+        assert not is_compiled(problem, [0.1, 0.05], PRICES)
+    assert not is_compiled(make("squared", PENALTIES["groups"]), [0.1], PRICES)  # not worth the compiling
+    assert compiled.GROUPS_ONCE > 60 * 20
+
+
+@settings(max_examples=60, deadline=None, derandomize=True)
+@given(
+    st.sampled_from(sorted(LOSSES)), st.sampled_from(sorted(PENALTIES)), st.integers(0, 10_000), st.floats(-4, 0.1),
+    st.booleans(), st.sampled_from(["plain", "scaled", "equal", "constant", "heavy"]),
+)  # fmt: skip
+def test_hostile_problems(loss, penalty, seed, depth, intercept, kind):
+    rng = np.random.default_rng(seed)
+    problem = make(loss, PENALTIES[penalty], n=int(rng.integers(5, 60)), intercept=intercept, seed=seed)
+    X = problem.data.dense.copy()
+    if kind == "scaled":
+        X *= 10.0 ** rng.uniform(-3, 1, X.shape[1])
+    elif kind == "equal":
+        X[:, 5], X[:, 11], X[:, 3] = X[:, 0], X[:, 0], -2 * X[:, 2]
+    elif kind == "constant":
+        X[:, 1], X[:, 4] = 1.0, 0.0
+    elif kind == "heavy":
+        X *= np.minimum(np.abs(rng.standard_cauchy((len(X), 1))), 20.0 if loss != "poisson" else 2.0)
+    problem = fl.Problem(
+        X, problem.target, loss=LOSSES[loss], penalty=PENALTIES[penalty], fit_intercept=intercept, alpha=1.0
+    )
+    alpha = 10.0**depth * problem.alpha_max()
+    if not (np.isfinite(alpha) and alpha > 0):
+        return
+    one = problem.with_alpha(alpha)
+    for a, found in found_by_loops(problem, [alpha], 1e-6).items():
+        at = problem.with_alpha(a)
+        size = abs(found.proven.primal)
+        assert abs(at.primal_at(found.w) - found.proven.primal) <= 1e-10 * size
+        other = fl.solve(one, tol=1e-8, newton=False, max_epochs=3000)
+        assert found.proven.dual <= other.primal + 1e-10 * size
+        assert other.dual <= found.proven.primal + 1e-10 * size
