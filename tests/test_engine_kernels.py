@@ -304,6 +304,64 @@ def test_logistic_sums_far_out():
     assert np.all(bend > 0)
 
 
+@njit
+def _logistic_conjugate(dual, target, weight, scale):
+    return loss_sums.logistic_conjugate(dual, target, weight, scale)
+
+
+@pytest.mark.parametrize("copies", [1, 32])  # rows that are left over, and rows in vectors
+def test_logistic_sums_are_accurate_to_rounding(copies):
+    rng = np.random.default_rng(9)
+    score = np.concatenate([np.linspace(-800, 800, 1601), rng.uniform(-40, 40, 500), 10.0 ** rng.uniform(-300, 0, 50)])
+    wide = score.astype(np.longdouble)
+    small = np.exp(-abs(wide))
+    value, slope = np.log1p(small) + np.maximum(-wide, 0), -np.where(wide >= 0, small, 1) / (1 + small)
+    bend = small / (1 + small) ** 2
+    ones, x, h = np.ones(copies), np.empty(copies), np.empty(copies)
+    for i, u in enumerate(score):
+        for weight in (np.zeros(0), ones):
+            total = loss_sums.logistic(np.full(copies, u), ones, weight, x, h)
+            assert abs(total - copies * value[i]) <= 1e-15 * copies * value[i] + 1e-300
+            assert np.all(abs(x - slope[i]) <= 1e-15 * abs(slope[i]) + 1e-300)
+            assert np.all(abs(h - bend[i]) <= 1e-15 * bend[i] + 1e-300)
+
+
+@pytest.mark.parametrize("copies", [1, 32])
+def test_logistic_conjugates_are_accurate_to_rounding(copies):
+    rng = np.random.default_rng(10)
+    special = [1e-300, 1e-17, 2.0**-53, 0.5, np.sqrt(0.5), 1 - np.sqrt(0.5), 1 - 2.0**-53]
+    share = np.concatenate(
+        [special, 10.0 ** rng.uniform(-300, 0, 500), rng.random(1000), 1 - 10.0 ** rng.uniform(-16, 0, 300)]
+    )
+    wide = share.astype(np.longdouble)
+    exact = wide * np.log(wide) + (1 - wide) * np.log1p(-wide)
+    ones = np.ones(copies)
+    for s, value in zip(share, exact, strict=True):
+        if 0 < s < 1:
+            assert abs(_logistic_conjugate(-s * ones, ones, ones, 1.0) - copies * value) <= -1e-15 * copies * value
+    for s in (0.0, 1.0, -1e-16, 1 + 1e-15):  # the last two are outside by rounding
+        assert _logistic_conjugate(-s * ones, ones, ones, 1.0) == 0.0
+    # weights, signs and scales: s f*(scale x / s) where s > 0, and nothing elsewhere
+    target, weight = np.where(rng.random(40) < 0.5, 1.0, -1.0), np.where(rng.random(40) < 0.3, 0.0, rng.random(40))
+    dual, on = -target * weight * rng.random(40), weight > 0
+    expected = weight[on] @ fl.Logistic().conjugate(0.7 * dual[on] / weight[on], target[on])
+    assert _logistic_conjugate(dual, target, weight, 0.7) == pytest.approx(expected, rel=1e-13)
+
+
+@pytest.mark.parametrize("rows", [1, 32])
+def test_logistic_sums_of_what_is_not_finite(rows):
+    score, ones, x, h = np.zeros(rows), np.ones(rows), np.empty(rows), np.empty(rows)
+    score[0] = np.nan
+    assert np.isnan(loss_sums.logistic(score, ones, ones, x, h)) and np.isnan(x[0])
+    score[0] = -np.inf
+    assert loss_sums.logistic(score, ones, ones, x, h) == np.inf
+    weight = np.where(score == 0, 1.0, 0.0)
+    for bad in (np.nan, np.inf, -np.inf):  # rows without weight play no part
+        score[0] = bad
+        assert loss_sums.logistic(score, ones, weight, x, h) == pytest.approx((rows - 1) * np.log(2))
+        assert x[0] == h[0] == 0.0
+
+
 def test_rows_of_no_weight_may_overflow():
     loss, weight = fl.Poisson(), np.array([1.0, 0.0, 1.0])
     total, slope, bend = loss.sums(np.array([0.0, 1e4, 1.0]), np.array([1.0, 2.0, 0.0]), weight)

@@ -23,6 +23,7 @@ from __future__ import annotations
 import numpy as np
 from numba import int64, njit
 
+from . import loss_sums
 from .lapack import GEMM, POTRF, POTRS, add_products, factorise, solve_factored
 from .rows import LEAN
 
@@ -55,15 +56,9 @@ _MOST_SWEEPS = 100  # pairs of descent and Newton for one model; more are only n
 
 @njit(**INLINE)
 def row_loss(kind, parameter, u, t):
-    """f, f' and f'' at the score u."""
+    """f, f' and f'' at the score u; the logistic loss is in loss_sums.py."""
     if kind == SQUARED:
         return 0.5 * (u - t) * (u - t), u - t, 1.0
-    if kind == LOGISTIC:
-        margin = t * u
-        small = np.exp(-abs(margin))
-        whole = 1.0 + small
-        share = small / whole if margin > 0.0 else 1.0 / whole
-        return np.log1p(small) + max(-margin, 0.0), -t * share, small / (whole * whole)
     if kind == POISSON:
         mean = np.exp(u)
         return mean - t * u, mean - t, mean
@@ -84,13 +79,9 @@ def row_loss(kind, parameter, u, t):
 
 @njit(**INLINE)
 def row_conjugate(kind, parameter, x, t):
-    """f* at x, which lies in its domain up to rounding."""
+    """f* at x, which lies in its domain up to rounding; the logistic loss is in loss_sums.py."""
     if kind in (SQUARED, HUBER):
         return x * t + 0.5 * x * x
-    if kind == LOGISTIC:
-        share = min(max(-x * t, 0.0), 1.0)
-        rest = 1.0 - share
-        return share * np.log(max(share, 1e-300)) + rest * np.log(max(rest, 1e-300))
     if kind == POISSON:
         mean = max(x + t, 0.0)
         return mean * np.log(max(mean, 1e-300)) - mean
@@ -113,6 +104,8 @@ def row_domain(kind, parameter, t):
 @njit(**INSIDE)
 def mean_loss(kind, parameter, target, weight, score, slope, curvature):
     """The mean loss at these scores; its slopes and curvatures are filled in."""
+    if kind == LOGISTIC:
+        return loss_sums.weighted_logistic(score, target, weight, slope, curvature) / score.size
     total = 0.0
     for i in range(score.size):
         slope[i] = curvature[i] = 0.0
@@ -127,6 +120,8 @@ def mean_loss(kind, parameter, target, weight, score, slope, curvature):
 @njit(**INSIDE)
 def mean_conjugate(kind, parameter, target, weight, dual, scale):
     """The mean of (s_i f)*(scale x_i)."""
+    if kind == LOGISTIC:
+        return loss_sums.logistic_conjugate(dual, target, weight, scale) / dual.size
     total = 0.0
     for i in range(dual.size):
         if weight[i] > 0.0:
