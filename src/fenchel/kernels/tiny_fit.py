@@ -53,6 +53,7 @@ from .small_set import ARMIJO, CAREFUL, FLAT, KEEP_GRAM, LEAST_CURVATURE, MOST_H
 
 _MOST_MODELS = 60  # of one fit; an answer takes one to eight
 _PATIENCE = 12  # models in which the gap did not halve; then rounding stands in the way
+_CHEAP = 1 << 19  # multiply-adds of a Gram matrix that take no longer than some calls from Python
 ROUNDING = 1e-13  # relative gap below which there are no digits left to find
 FLOOR = 1e-10  # of the objective at zero: an objective below has no meaning, nor has a gap relative to it
 B, PRIMAL, DUAL_BOUND, MODELS = range(4)  # entries of the vector `found`
@@ -198,10 +199,10 @@ def _fit(columns, target, weight, kind, parameter, alpha, l1, ridge, lower, uppe
         best = max(best, bound)
         gap = primal - best
         if gap <= wanted or reached:
-            # the digits that are left cost a model or two, which is less than anything that is done with them later
+            # the digits that are left cost a model or two: where these are cheap, that is less than anything else
             found[B], found[PRIMAL], found[DUAL_BOUND], found[MODELS] = b, primal, best, turn + 1.0
             reached = True
-            if gap <= ROUNDING * abs(primal) or gap > 0.1 * last or length < 1.0:
+            if gap <= ROUNDING * abs(primal) or gap > 0.1 * last or length < 1.0 or n * p * p > _CHEAP:
                 return True
         since += 1
         if gap <= 0.5 * halved:
