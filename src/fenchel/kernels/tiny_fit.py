@@ -52,6 +52,7 @@ from .small_model import (
 from .small_set import ARMIJO, CAREFUL, FLAT, KEEP_GRAM, LEAST_CURVATURE, MOST_HALVINGS, SLOW, set_penalty
 
 _MOST_MODELS = 60  # of one fit; an answer takes one to eight
+_MOST_SWEEPS = 100  # pairs of descent and Newton for one model; more are only needed where the model is singular
 _PATIENCE = 12  # models in which the gap did not halve; then rounding stands in the way
 _CHEAP = 1 << 19  # multiply-adds of a Gram matrix that take no longer than some calls from Python
 ROUNDING = 1e-13  # relative gap below which there are no digits left to find
@@ -75,6 +76,20 @@ def _curvatures(kind, parameter, weight, row, care, fresh):
         row[MODELLED, i] = max(row[CURVATURE, i], weight[i] * floor)
         modelled += row[MODELLED, i]
     return max(modelled / n, 1e-300), True
+
+
+@njit(**INSIDE)
+def _minimise(gram, member, factor, support, unit, accuracy, blas):
+    """As `small_model.minimise_model`, without the extrapolation that large sets need: it would double the time that
+    this takes to compile."""
+    for _ in range(_MOST_SWEEPS):
+        for _turn in range(3):
+            largest, changes, _moves = model.descend(gram, member.shape[1], member, unit)
+            if largest <= accuracy:
+                return
+            if changes == 0.0:
+                break
+        model.newton(gram, member.shape[1], member, factor, support, blas)
 
 
 @njit(**INSIDE)
@@ -168,7 +183,7 @@ def _fit(columns, target, weight, kind, parameter, alpha, l1, ridge, lower, uppe
             else 0.03 * max(wanted, 0.01 * min(gap, before)) / pen
         )
         accuracy = min(max(accuracy, 1e-10), 1e-3)
-        model.minimise_model(gram, p, member, factor, support, unit if unit > 0.0 else steepest, accuracy, blas)
+        _minimise(gram, member, factor, support, unit if unit > 0.0 else steepest, accuracy, blas)
         shift, promise = -pull, 0.0
         for k in range(p):
             member[STEP, k] = member[VALUE, k] - member[BEFORE, k]
