@@ -87,16 +87,17 @@ def of(problem, alphas, tol, way):
     """The answers of one of the ways, whichever would be chosen."""
     units = units_of(problem.with_alpha(1.0))
     path = CompiledPath.__new__(CompiledPath)
-    path.answers = {}
+    path._plan(alphas)
     if way == "tiny":
         for alpha in alphas:
             path._all_at_once(problem.with_alpha(alpha), units, tol)
     elif way == "rows":
-        path._on_rows(problem, alphas, units, tol)
+        path._on_rows(problem, units, tol)
     else:
         known = covariances(problem)
         assert known is not None
-        path._on_covariances(problem, known, alphas, units, tol)
+        path._on_covariances(problem, known, units, tol)
+    path.has(float(alphas[-1]))
     return path.answers
 
 
@@ -175,10 +176,10 @@ def test_the_x_of_an_answer_lies_in_its_domain(loss):
     for way in ("rows", "tiny"):
         for alpha, found in of(problem, alphas, 1e-8, way).items():
             one = problem.with_alpha(alpha)
-            low, high = one._domain()
-            assert np.all(found.x >= low - 1e-12) and np.all(found.x <= high + 1e-12)
-            assert abs(found.x.sum()) <= 1e-9 * np.abs(found.x).sum()
-            bound = one.dual_bound(found.x, found.iterate(one).y)
+            (low, high), at = one._domain(), found.iterate(one)
+            assert np.all(at.x >= low - 1e-12) and np.all(at.x <= high + 1e-12)
+            assert abs(at.x.sum()) <= 1e-9 * np.abs(at.x).sum()
+            bound = one.dual_bound(at.x, at.y)
             assert bound >= found.proven.primal - 1e-5 * abs(found.proven.primal)
 
 

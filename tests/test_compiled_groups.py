@@ -39,8 +39,9 @@ def make(loss, penalty, n=60, p=20, *, intercept=True, weighted=False, seed=0, l
 
 def found_by_loops(problem, alphas, tol):
     path = CompiledPath.__new__(CompiledPath)
-    path.answers = {}
-    path._on_rows(problem, alphas, units_of(problem.with_alpha(1.0)), tol)
+    path._plan(alphas)
+    path._on_rows(problem, units_of(problem.with_alpha(1.0)), tol)
+    path.has(float(alphas[-1]))
     return path.answers
 
 

@@ -9,11 +9,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from .point import Point
 from .restrictions.columns import SINGLE_FROM
 from .restrictions.working_set import BUDGET, WorkingSet
+
+if TYPE_CHECKING:
+    from ..problem import Problem
 
 TURNS = 12  # passes of descent that a model takes
 PRODUCTS, PRODUCTS_QUADRATIC = 12, 4  # pairs of products with the set's columns that a fit takes
@@ -23,7 +26,17 @@ MOVED = 4.0  # nanoseconds of an entry of a Gram matrix that is cleared, mirrore
 FEWEST = 3  # units that a set begins with at least
 EPOCHS = 28  # that SDCA-ADMM takes to a gap of 1e-6 where everything is active (measured on four problems: 21 to 28)
 SPARE = 0.25  # of the price of a round: what a model may cost beyond its aim, if that saves one round in four or more
+WIDE = 512  # columns from which one Gram matrix of all, in single precision, beats those of growing sets if all count
 SPREAD = 0.15  # of all columns: the support that is expected before anything is known
+
+
+def look_first(problem: Problem, prices: Any) -> bool:
+    """Whether a look at all slopes may tell of a better way than working sets in compiled loops: not where features are
+    more than rows, or where Gram matrices of all columns are made in no time."""
+    if problem.data.sparse or problem.n < problem.p:
+        return False
+    gram = problem.n * problem.p**2 * prices.syrk32
+    return bool(problem.p > WIDE or (not problem.loss.quadratic and gram > (EPOCHS - PRODUCTS) * prices.epoch_call))
 
 
 class Choices:

@@ -8,8 +8,9 @@ data again. The working sets of ``rounds.py`` go on from the first alpha that th
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+import time
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -23,8 +24,16 @@ if TYPE_CHECKING:
     from ..problem import Problem
 
 NAME = "compiled path"
-ENTRIES = 1 << 25  # numbers of dense data, of which a fold or another layout takes a copy; larger: more memory
+ENTRIES = 1 << 25  # numbers of dense data; with more, Python between products takes no time that anybody notices
+COPIED = 1 << 23  # numbers of dense data that is copied: a fold's rows, single precision; larger: 64 MiB and more
+PAIRS = 1 << 34  # multiply-adds of the largest Gram matrix, about half a second that nobody can interrupt
+CHUNK = 8  # alphas that are solved in one call, at first
+SHORT = 0.05  # seconds of a call after which the next one may have twice as many; larger: limits are noticed later
 FILLED = 1 << 20  # numbers of sparse data, zeros included, up to which it is filled in; larger: 8 MiB and more of zeros
+FULL = (
+    0.05  # of the numbers of sparse data that are not zero, from which filled Gram matrices and products keep up with
+)
+# sparse ones on a path (measured on nine random paths: 1.6 to 3.5 times as fast above .05, .06 to .2 below .01)
 FILLED_ONCE = 1 << 18  # the same for a single fit, which has fewer calls of Python to save
 TINY = 1 << 16  # numbers up to which a single fit takes all features at once, by loops that compile in half the time
 GROUPS_ONCE = 1 << 16  # numbers from which a single fit with groups is worth the compiling of its loops
@@ -39,6 +48,8 @@ LOOKS = 6  # products with all of the data that a fit takes besides one for ever
 class CompiledPath:
     """The answers of all alphas, as far as the compiled loops get.
 
+    They are found some at a time, so that limits, progress and Ctrl-C are heard between them.
+
     Attributes
     ----------
     answers : what was found, by alpha
@@ -47,16 +58,38 @@ class CompiledPath:
     def __init__(self, problem: Problem, alphas: Sequence[float], tol: float, prices: Any) -> None:
         units = units_of(problem.with_alpha(1.0))
         assert isinstance(units, Units)
-        self.answers: dict[float, _Found] = {}
+        self._plan(alphas)
         if _is_tiny(problem, alphas, units):
             self._all_at_once(problem, units, tol)
             return
         some = units.alone and on_covariances(problem, alphas, prices)
         known = covariances(problem) if some else None
         if known is not None:
-            self._on_covariances(problem, known, alphas, units, tol)
+            self._on_covariances(problem, known, units, tol)
         elif _may_be_filled(problem, alphas):
-            self._on_rows(problem, alphas, units, tol)
+            self._on_rows(problem, units, tol)
+
+    def _plan(self, alphas: Sequence[float]) -> None:
+        """Nothing is found, and nobody knows how."""
+        self.alphas = [float(alpha) for alpha in alphas]
+        self.answers: dict[float, _Found] = {}
+        self._done, self._chunk = 0, CHUNK
+        self._advance: Callable[[int, int], int] | None = None
+        self._collect: Callable[[int], _Found] | None = None
+
+    def has(self, alpha: float) -> bool:
+        """Whether there is an answer for this alpha, once the loops have come so far."""
+        while alpha not in self.answers and self._advance is not None and self._collect is not None:
+            began, end = time.perf_counter(), min(self._done + self._chunk, len(self.alphas))
+            now = self._advance(self._done, end)
+            for k in range(self._done, now):
+                self.answers[self.alphas[k]] = self._collect(k)
+            if now < end or now == len(self.alphas):
+                self._advance = self._collect = None  # with all the memory that they hold
+            elif time.perf_counter() - began < SHORT:
+                self._chunk *= 2
+            self._done = now
+        return alpha in self.answers
 
     def _all_at_once(self, problem: Problem, units: Units, tol: float) -> None:
         from ..kernels.small_model import KINDS
@@ -73,24 +106,32 @@ class CompiledPath:
             w, b, primal, dual, x, models = found
             self.answers[problem.alpha] = _Found(np.append(w, b), x, models, Certificate(primal, dual, 0.0))
 
-    def _on_covariances(
-        self, problem: Problem, known: Covariances, alphas: Sequence[float], units: Units, tol: float
-    ) -> None:
-        W, _, primal, dual, found = _follow(
-            known.gram, known.with_target, np.zeros(0), "covariances", known.variance, alphas, units, tol, False,
-            np.zeros((len(alphas), 0)), np.zeros(len(alphas)),
-        )  # fmt: skip
-        for k in range(found):
-            alpha, value, passes = float(alphas[k]), float(primal[k]), 0.0
-            w = np.append(W[k], known.mean - known.centre @ W[k])
-            lower = float(dual[k]) - known.rounding(W[k], alpha * units.l1, value)
-            if known.blurred(W[k], value):  # targets that are nearly explained
-                value, passes = problem.with_alpha(alpha).primal_at(w), 0.5
-            self.answers[alpha] = _Found(w, None, passes, Certificate(value, lower, 0.0))
-        if found:
-            self.answers[float(alphas[0])].passes += 1.0  # the Gram matrix
+    def _on_covariances(self, problem: Problem, known: Covariances, units: Units, tol: float) -> None:
+        out = _Answers.room(len(self.alphas), problem.p, 0)
+        self._advance = _follower(
+            known.gram,
+            known.with_target,
+            np.zeros(0),
+            "covariances",
+            known.variance,
+            self.alphas,
+            units,
+            tol,
+            False,
+            out,
+        )
 
-    def _on_rows(self, problem: Problem, alphas: Sequence[float], units: Units, tol: float) -> None:
+        def collect(k: int) -> _Found:
+            w, value, passes = out.W[k], float(out.primal[k]), 1.0 if k == 0 else 0.0  # the Gram matrix is a pass
+            lower = float(out.dual[k]) - known.rounding(w, self.alphas[k] * units.l1, value)
+            blurred, w = known.blurred(w, value), np.append(w, known.mean - known.centre @ w)
+            if blurred:  # targets that are nearly explained
+                value, passes = problem.with_alpha(self.alphas[k]).primal_at(w), passes + 0.5
+            return _Found(w, None, passes, Certificate(value, lower, 0.0))
+
+        self._collect = collect
+
+    def _on_rows(self, problem: Problem, units: Units, tol: float) -> None:
         form = problem.loss.small_form()
         assert form is not None
         X, target, weight = problem.data.filled(), problem.target, problem.weight
@@ -98,27 +139,31 @@ class CompiledPath:
         some = bool(weight.size) and rows.size < problem.n
         if some:  # a fold: its rows alone
             X, target, weight = X[rows], target[rows], weight[rows]
-        X = np.ascontiguousarray(X, dtype=float)
-        n, count = len(X), len(alphas)
+        X = X.astype(float, copy=False)
+        n, count = len(X), len(self.alphas)
         scale = problem.n / n  # weights have mean 1 over the rows that are left
         weight = weight / scale if weight.size else np.ones(n)
-        x, passes = np.zeros((count, n)), np.zeros(count)
-        along = _follow if units.alone else _follow_groups
-        W, b, primal, dual, found = along(
-            X, target, weight, form[0], form[1], alphas, units, tol, problem.fit_intercept, x, passes
-        )
         careful = bool(units.always.any())
-        for k in range(found):
-            dual_x = x[k]
-            if some:
-                dual_x = np.zeros(problem.n)
-                dual_x[rows] = scale * x[k]
-            proven = None if careful else Certificate(float(primal[k]), float(dual[k]), 0.0)
-            self.answers[float(alphas[k])] = _Found(np.append(W[k], b[k]), dual_x, 0.5 * float(passes[k]), proven)
+        # a path keeps no dual variables: whoever asks for them can make them from w
+        out = _Answers.room(count, problem.p, n if careful or count == 1 else 0)
+        self._advance = (_follower if units.alone else _group_follower)(
+            X, target, weight, form[0], form[1], self.alphas, units, tol, problem.fit_intercept, out
+        )
+
+        def collect(k: int) -> _Found:
+            x = out.x[k] if out.x.size else None
+            if some and x is not None:
+                x = np.zeros(problem.n)
+                x[rows] = scale * out.x[k]
+            proven = None if careful else Certificate(float(out.primal[k]), float(out.dual[k]), 0.0)
+            return _Found(np.append(out.W[k], out.b[k]), x, 0.5 * float(out.passes[k]), proven)
+
+        self._collect = collect
 
     def proposal(self, problem: Problem, goal: Goal) -> Proposal:
         """What was found for the problem's alpha, with its bounds; certified on all of its data where these alone are
         too few, or features without a penalty ask for more care."""
+        self.has(problem.alpha)
         found = self.answers[problem.alpha]
         made = found.proven
         if made is not None and goal.reached(made):
@@ -149,39 +194,48 @@ class _Found:
         return Iterate(self.w, x, dual_variables(problem, units, zx), zx, problem.penalised(self.w))
 
 
-def _follow(
+class _Answers(NamedTuple):
+    """What compiled loops fill in for every alpha: coefficients, intercepts, both bounds, x and passes."""
+
+    W: Vector
+    b: Vector
+    primal: Vector
+    dual: Vector
+    x: Vector
+    passes: Vector
+
+    @classmethod
+    def room(cls, count: int, p: int, n: int) -> _Answers:
+        one, two, three, four = np.zeros((4, count))
+        return cls(np.zeros((count, p)), one, two, three, np.zeros((count, n)), four)
+
+
+def _follower(
     X: Any, target: Vector, weight: Vector, kind: str, parameter: float, alphas: Sequence[float], units: Units,
-    tol: float, intercept: bool, x: Vector, passes: Vector,
-) -> tuple[Vector, Vector, Vector, Vector, int]:  # fmt: skip
-    """Coefficients, intercepts, both bounds and the number of alphas that were finished; `x` and `passes` are filled
-    in."""
+    tol: float, intercept: bool, out: _Answers,
+) -> Callable[[int, int], int]:  # fmt: skip
+    """What solves for the alphas from one to another, and fills in `out`."""
     from ..kernels.small_model import KINDS
-    from ..kernels.small_path import follow
+    from ..kernels.small_path import follower
 
-    count = len(alphas)
-    W, b, primal, dual = np.zeros((count, units.l1.size)), np.zeros(count), np.zeros(count), np.zeros(count)
-    found = follow(
-        X, target, weight, KINDS[kind], np.array([parameter]), np.array(alphas, dtype=float), units.l1, units.ridge,
-        units.lower, units.upper, tol, intercept, W, b, primal, dual, x, passes,
+    return follower(
+        X, target, weight, KINDS[kind], np.array([parameter]), np.array(alphas), units.l1, units.ridge, units.lower,
+        units.upper, tol, intercept, *out,
     )  # fmt: skip
-    return W, b, primal, dual, found
 
 
-def _follow_groups(
+def _group_follower(
     X: Any, target: Vector, weight: Vector, kind: str, parameter: float, alphas: Sequence[float], units: Units,
-    tol: float, intercept: bool, x: Vector, passes: Vector,
-) -> tuple[Vector, Vector, Vector, Vector, int]:  # fmt: skip
-    """As `_follow`, for units of several coefficients."""
-    from ..kernels.group_path import follow
+    tol: float, intercept: bool, out: _Answers,
+) -> Callable[[int, int], int]:  # fmt: skip
+    """As `_follower`, for units of several coefficients."""
+    from ..kernels.group_path import follower
     from ..kernels.small_model import KINDS
 
-    count = len(alphas)
-    W, b, primal, dual = np.zeros((count, units.l1.size)), np.zeros(count), np.zeros(count), np.zeros(count)
-    found = follow(
-        X, target, weight, KINDS[kind], parameter, np.array(alphas, dtype=float), units.members, units.start, units.l1,
-        units.norm, tol, intercept, W, b, primal, dual, x, passes,
+    return follower(
+        X, target, weight, KINDS[kind], parameter, np.array(alphas), units.members, units.start, units.l1, units.norm,
+        tol, intercept, *out,
     )  # fmt: skip
-    return W, b, primal, dual, found
 
 
 def is_compiled(problem: Problem, alphas: Sequence[float], prices: Any) -> bool:
@@ -200,9 +254,14 @@ def is_compiled(problem: Problem, alphas: Sequence[float], prices: Any) -> bool:
 
 
 def _may_be_filled(problem: Problem, alphas: Sequence[float]) -> bool:
-    """Whether all rows, zeros included, are few enough numbers for a copy."""
-    most = ENTRIES if not problem.data.sparse else FILLED if len(alphas) > 1 else FILLED_ONCE
-    return bool(problem.n * problem.p <= most)
+    """Whether all rows, zeros included, are few enough numbers: for a copy, where they are not taken as they are, and
+    for loops that nobody can interrupt."""
+    data, n, p = problem.data, problem.n, problem.p
+    if data.sparse:
+        most = FILLED_ONCE if len(alphas) == 1 else COPIED if data.stored > FULL * n * p else FILLED
+        return bool(n * p <= most)
+    copied = data.dtype != np.float64 or problem.weight.size > 0
+    return bool(n * p <= (COPIED if copied else ENTRIES) and n * p * min(n, p) <= PAIRS)
 
 
 def _plain_groups(problem: Problem, units: Units, alphas: int) -> bool:
@@ -228,6 +287,8 @@ def _held(units: Units) -> npt.NDArray[np.bool_]:
 def on_covariances(problem: Problem, alphas: Sequence[float], prices: Any) -> bool:
     """Whether the Gram matrix of all features costs less than looking at all of the data for every alpha."""
     units, form = units_of(problem), problem.loss.small_form()
+    if len(alphas) == 1:  # a single answer needs the products of few features alone
+        return False
     if form is None or form[0] != "squared" or isinstance(units, str) or not np.all(_held(units)):
         return False
     entry = prices.csr_pass if problem.data.sparse else prices.gemv

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..solver.prices import epoch_nanoseconds
-from .choices import FEWEST, SPREAD, Choices
+from .choices import FEWEST, SPREAD, WIDE, Choices, look_first
 from .compiled import CompiledPath, is_compiled
 from .curvatures.gram import LaggedGram
 from .inner.columns import ColumnDescent
@@ -69,7 +69,7 @@ class WorkingSets:
         self.prices = prices
         self._fit: _Fit | None = None
         self._compiled: CompiledPath | None = None
-        self._several = False
+        self._several = self._declined = False
 
     def unfit(self, problem: Problem) -> str | None:
         """Why it does not suit the problem; None where it does."""
@@ -86,13 +86,21 @@ class WorkingSets:
 
     def begin(self, problem: Problem, alphas: Sequence[float], tol: float) -> None:
         """A falling sequence of alphas on the same data begins."""
-        self._fit, self._several = None, len(alphas) > 1
+        self._fit, self._several, self._declined = None, len(alphas) > 1, False
         suits = is_compiled(problem, alphas, self.prices)
+        if suits and not self._several and look_first(problem, self.prices):
+            fit, units = _Fit(problem, self.prices, False), units_of(problem)
+            assert isinstance(units, Units)
+            fit._begin(units, None)
+            self._declined = fit.declined
+            suits = not fit.declined and not (fit.working.whole and problem.p > WIDE)
         self._compiled = CompiledPath(problem, alphas, tol, self.prices) if suits else None
 
     def rounds(self, problem: Problem, start: Iterate | None, goal: Goal) -> Iterator[Proposal]:
         """Proposals with their certificates, one a round, until somebody stops asking or nothing is gained."""
-        if self._compiled is not None and problem.alpha in self._compiled.answers:
+        if self._declined:
+            return
+        if self._compiled is not None and self._compiled.has(problem.alpha):
             proposal = self._compiled.proposal(problem, goal)
             yield proposal
             start = proposal.iterate

@@ -17,6 +17,7 @@ Symbols are those of ``small_set.py``; rows of `row` are those of ``small_certif
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -40,6 +41,7 @@ from .small_certificate import (
     SLOPE,
     TRIAL,
     balance_intercept,
+    foresee,
 )  # fmt: skip
 from .small_model import LOGISTIC, SQUARED, TILE
 from .small_set import (
@@ -58,6 +60,7 @@ from .small_set import (
     STAGE,
     STAGE_TOL,
     largest_set,
+    lines_of,
 )  # fmt: skip
 from .unit_groups import block_bounds, group_gap, largest_share, movable, newton_system, try_step
 
@@ -82,7 +85,7 @@ INTERCEPT, LAST_INTERCEPT, LOSS, MEAN_CURVATURE, CARE, AT_ZERO, PRIMAL, DUAL_BOU
 
 
 class Data(NamedTuple):
-    """What the caller gives and nobody changes."""
+    """What the caller gives and nobody changes. Where the data are stored `by_column`, X is their transpose."""
 
     X: np.ndarray
     target: np.ndarray
@@ -95,6 +98,7 @@ class Data(NamedTuple):
     norm: np.ndarray
     intercept: bool
     blas: np.ndarray
+    by_column: bool
 
 
 class Work(NamedTuple):
@@ -149,9 +153,7 @@ def _enter(data, work, g):
     units, k = work.count[UNITS], work.count[SIZE]
     work.chosen[units], work.at[g] = g, units
     for a in range(data.start[g], data.start[g + 1]):
-        column, j = work.columns[k], data.members[a]
-        for i in range(column.size):
-            column[i] = data.X[i, j]
+        model.take_column(data.X, data.by_column, data.members[a], work.columns[k])
         work.member[LOWER, k], work.member[UPPER, k] = -np.inf, np.inf
         k += 1
     work.count[UNITS], work.count[SIZE], work.first[units + 1] = units + 1, k, k
@@ -390,14 +392,10 @@ def _step(data, work, shift, promise):
 
 @njit(**INSIDE)
 def _foresee(data, work):
-    """x as the last model sees it after its whole step, and the gap on the set that it proves: see ``small_set.py``."""
+    """The gap on the set that the x of the last model proves; infinite where it leaves the domain of the conjugate."""
     row, units, m = work.row, work.count[UNITS], work.count[SIZE]
-    for i in range(data.target.size):
-        low, high = model.row_domain(data.kind, data.parameter, data.target[i])
-        size = data.weight[i]
-        row[AHEAD, i] = row[BEGAN, i] + row[MODELLED, i] * row[CHANGE, i]
-        if not size * low <= row[AHEAD, i] <= size * high and size > 0.0:
-            return np.inf
+    if not foresee(data.kind, data.parameter, data.target, data.weight, row):
+        return np.inf
     space = work.member[SPACE]
     for k in range(m):
         space[k] = abs(work.member[SLOPES, k])
@@ -496,7 +494,10 @@ def _sweep(data, work):
     work.count[FORESEEN] = 0
     if data.intercept:
         balance_intercept(data.kind, data.weight, dual)
-    model.gradient(data.X, dual, work.feature[PLAIN_ORDER])
+    if data.by_column:
+        model.column_gradient(data.X, dual, work.feature[PLAIN_ORDER])
+    else:
+        model.gradient(data.X, dual, work.feature[PLAIN_ORDER])
     for a in range(data.members.size):
         work.feature[GRADIENT, a] = work.feature[PLAIN_ORDER, data.members[a]]
     work.count[CURRENT] = 1
@@ -616,7 +617,7 @@ def _begin(data, work):
 _READ, _READ2 = types.Array(float64, 1, "C", readonly=True), types.Array(float64, 2, "C", readonly=True)
 _PLACES = types.Array(int64, 1, "C", readonly=True)
 _VECTOR, _MATRIX, _INDEX = float64[::1], float64[:, ::1], int64[::1]
-_DATA = (_READ2, _READ, _READ, int64, float64, _PLACES, _PLACES, _READ, _READ, boolean, _PLACES)  # the fields of Data
+_DATA = (_READ2, _READ, _READ, int64, float64, _PLACES, _PLACES, _READ, _READ, boolean, _PLACES, boolean)  # of Data
 _WORK = types.NamedTuple(
     (_MATRIX, _MATRIX, _VECTOR, _INDEX, _INDEX, _INDEX, _MATRIX, _VECTOR, _VECTOR, boolean[::1], _INDEX, _INDEX,
      _VECTOR, _VECTOR, _MATRIX, _MATRIX, _INDEX, _MATRIX, _MATRIX, _MATRIX, _MATRIX, _INDEX, _VECTOR), Work
@@ -624,21 +625,23 @@ _WORK = types.NamedTuple(
 
 
 @njit(
-    int64(*_DATA, _WORK, _READ, float64, _MATRIX, _VECTOR, _VECTOR, _VECTOR, _MATRIX, _VECTOR),
+    int64(*_DATA, _WORK, _READ, int64, int64, float64, _MATRIX, _VECTOR, _VECTOR, _VECTOR, _MATRIX, _VECTOR),
     nogil=True, cache=True, **{**KERNEL, "fastmath": False},
 )  # fmt: skip
-def _run(X, target, weight, kind, parameter, members, start, l1, norm, intercept, blas, work, alphas, tol, W, b, primal,
-         dual, x, passes):  # fmt: skip
-    """What `follow` does, in rooms that it was given."""
-    data = Data(X, target, weight, kind, parameter, members, start, l1, norm, intercept, blas)
+def _run(X, target, weight, kind, parameter, members, start, l1, norm, intercept, blas, by_column, work, alphas, first,
+         end, tol, W, b, primal, dual, x, passes):  # fmt: skip
+    """The alphas from `first` to `end`, in rooms where those before it were solved; returns how many are now."""
+    data = Data(X, target, weight, kind, parameter, members, start, l1, norm, intercept, blas, by_column)
     n, p = data.target.size, data.members.size
-    _begin(data, work)
-    last, last_but_one, stage, k = np.inf, np.inf, 0.0, 0
-    if p > n:
+    if first == 0:
+        _begin(data, work)
+    k, stage = first, 0.0
+    last, last_but_one = alphas[k - 1] if k > 0 else np.inf, alphas[k - 2] if k > 1 else np.inf
+    if p > n and k == 0:
         _scores(data, work, alphas[0])
         for g in range(data.norm.size):
             stage = max(stage, work.score[g] * alphas[0] / STAGE)
-    while k < alphas.size:
+    while k < end:
         alpha = alphas[k]
         if not 0.0 < alpha < np.inf:
             break
@@ -658,7 +661,7 @@ def _run(X, target, weight, kind, parameter, members, start, l1, norm, intercept
             break
         for a in range(p):
             W[k, data.members[a]] = work.feature[COEF, a]
-        for i in range(n):
+        for i in range(x.shape[1]):
             x[k, i] = work.row[BEST, i]
         b[k], primal[k], dual[k] = work.number[INTERCEPT], work.number[PRIMAL], work.number[DUAL_BOUND]
         passes[k], work.count[PASSES] = work.count[PASSES], 0
@@ -666,11 +669,11 @@ def _run(X, target, weight, kind, parameter, members, start, l1, norm, intercept
     return k
 
 
-def follow(
+def follower(
     X: Any, target: Any, weight: Any, kind: int, parameter: float, alphas: Any, members: Any, start: Any, l1: Any,
     norm: Any, tol: float, fit_intercept: bool, W: Any, b: Any, primal: Any, dual: Any, x: Any, passes: Any,
-) -> int:  # fmt: skip
-    """As :func:`fenchel.kernels.small_path.follow`, with groups; l1 has an entry for every feature in the order of
+) -> Callable[[int, int], int]:  # fmt: skip
+    """As :func:`fenchel.kernels.small_path.follower`, with groups; l1 has an entry for every feature in the order of
     `members`, norm one for every unit. A unit without a norm is a single feature with a weight."""
     n, p, units = target.size, members.size, norm.size
     sizes = np.diff(start)
@@ -685,5 +688,8 @@ def follow(
         np.empty((most, most)), np.empty((most, most)), np.empty((min(TILE, most), n)), np.empty(COUNTS, np.int64),
         np.empty(NUMBERS),
     )  # fmt: skip
-    data = Data(X, target, weight, kind, parameter, members, start, l1[members], norm, fit_intercept, addresses())
-    return int(_run(*data, work, alphas, tol, W, b, primal, dual, x, passes))
+    X, by_column = lines_of(X)
+    data = Data(
+        X, target, weight, kind, parameter, members, start, l1[members], norm, fit_intercept, addresses(), by_column
+    )
+    return lambda first, end: int(_run(*data, work, alphas, first, end, tol, W, b, primal, dual, x, passes))

@@ -37,13 +37,12 @@ SCORE, SLOPE, CURVATURE, DUAL, BEST, CHANGE, TRIAL, MODELLED, SCRATCH, BEGAN, AH
 COEF, LAST_COEF, GRADIENT, FEATURE_ROWS = range(4)
 INDEX, POSITION, FOUND, PLACE_ROWS = range(4)
 SIZE, IN_GRAM, FREE, PASSES, CURRENT, FEASIBLE, FORESEEN, COUNTS = range(8)
-INTERCEPT, LAST_INTERCEPT, LOSS, MEAN_CURVATURE, CARE, AT_ZERO, PRIMAL_BOUND, DUAL_BOUND, CROSS, TIGHT, NUMBERS = range(
-    11
-)
+INTERCEPT, LAST_INTERCEPT, LOSS, MEAN_CURVATURE, CARE, AT_ZERO, PRIMAL_BOUND, DUAL_BOUND = range(8)
+CROSS, TIGHT, NUMBERS = range(8, 11)
 
 
 class Data(NamedTuple):
-    """What the caller gives and nobody changes.
+    """What the caller gives and nobody changes. Where the data are stored `by_column`, X is their transpose.
 
     Where the kind is COVARIANCES there are no rows: X is the Gram matrix of all features, target their covariances with
     the targets, parameter the variance of these.
@@ -60,6 +59,7 @@ class Data(NamedTuple):
     upper: np.ndarray
     intercept: bool
     blas: np.ndarray
+    by_column: bool
 
 
 class Work(NamedTuple):
@@ -108,6 +108,22 @@ def balance_intercept(kind, weight, dual):
         smaller = min(positive, negative)
         for i in range(dual.size):
             dual[i] *= smaller / positive if dual[i] > 0.0 else smaller / max(negative, 1e-300)
+
+
+@njit(**INSIDE)
+def foresee(kind, parameter, target, weight, row):
+    """Fill row[AHEAD] with x as the last model sees it after its whole step; whether it lies in the domain of the
+    conjugate.
+
+    The slopes of the model at its answer belong to this very x, so that no product with the data is needed. The slopes
+    of the loss itself are only as good as the answer is; the model's are better by an order.
+    """
+    for i in range(target.size):
+        low, high = model.row_domain(kind, parameter, target[i])
+        row[AHEAD, i] = row[BEGAN, i] + row[MODELLED, i] * row[CHANGE, i]
+        if not weight[i] * low <= row[AHEAD, i] <= weight[i] * high and weight[i] > 0.0:
+            return False
+    return True
 
 
 @njit(**INSIDE)
@@ -234,7 +250,10 @@ def sweep(data, work):
         dual[i] = slope[i]
     work.count[FORESEEN] = 0
     work.count[FEASIBLE] = _balance(data, work)
-    model.gradient(data.X, dual, work.feature[GRADIENT])
+    if data.by_column:
+        model.column_gradient(data.X, dual, work.feature[GRADIENT])
+    else:
+        model.gradient(data.X, dual, work.feature[GRADIENT])
     for k in range(work.count[FREE]):
         j = work.place[INDEX, k]
         slope = work.feature[GRADIENT, j]

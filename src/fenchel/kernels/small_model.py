@@ -172,6 +172,25 @@ def gradient(X, dual, out):
         i += 1
 
 
+@njit(**INSIDE)
+def column_gradient(X, dual, out):
+    """The same where the columns are stored one after another, as the rows of X."""
+    for j in range(out.size):
+        out[j] = dot(X[j], dual) / dual.size
+
+
+@njit(**INSIDE)
+def take_column(X, by_column, j, out):
+    """out = column j of the data; `by_column` says that it is a row of X."""
+    if by_column:
+        row = X[j]
+        for i in range(out.size):
+            out[i] = row[i]
+    else:
+        for i in range(out.size):
+            out[i] = X[i, j]
+
+
 @njit(**HOT)
 def dot(a, b):
     total = 0.0

@@ -25,6 +25,7 @@ P, D       primal, dual            proven bounds: D <= optimum <= P
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -94,6 +95,7 @@ from .small_set import (
     extend,
     fit_set,
     largest_set,
+    lines_of,
     load,
     loss_at,
     score,
@@ -223,19 +225,9 @@ def _begin(data, work):
 _READ, _READ2 = types.Array(float64, 1, "C", readonly=True), types.Array(float64, 2, "C", readonly=True)
 _PLACES = types.Array(int64, 1, "C", readonly=True)
 _VECTOR, _MATRIX, _INDEX = float64[::1], float64[:, ::1], int64[:, ::1]
-_DATA = (
-    _READ2,
-    _READ,
-    _READ,
-    int64,
-    float64,
-    _READ,
-    _READ,
-    _READ,
-    _READ,
-    boolean,
-    types.Array(int64, 1, "C", readonly=True),
-)  # as the fields of Data
+_ADDRESSES = types.Array(int64, 1, "C", readonly=True)
+# as the fields of Data
+_DATA = (_READ2, _READ, _READ, int64, float64, _READ, _READ, _READ, _READ, boolean, _ADDRESSES, boolean)
 _WORK = types.NamedTuple(
     (_MATRIX, _MATRIX, _INDEX, _MATRIX, _MATRIX, _MATRIX, _MATRIX, _MATRIX, _INDEX, int64[::1], _VECTOR), Work
 )
@@ -244,18 +236,21 @@ _ANSWER = types.NamedTuple((_MATRIX, _VECTOR, _VECTOR, _VECTOR, _MATRIX, _VECTOR
 
 # One compiled function has a signature. The others are compiled with it, and a process that finds it in the cache loads
 # nothing else.
-@njit(int64(*_DATA, _WORK, _READ, float64, _ANSWER), nogil=True, cache=True, **{**LEAN, "fastmath": False})
-def _run(X, target, weight, kind, parameter, l1, ridge, lower, upper, intercept, blas, work, alphas, tol, answer):
-    """What `follow` does, in rooms that it was given."""
-    data = Data(X, target, weight, kind, parameter, l1, ridge, lower, upper, intercept, blas)
+@njit(
+    int64(*_DATA, _WORK, _READ, int64, int64, float64, _ANSWER), nogil=True, cache=True, **{**LEAN, "fastmath": False}
+)
+def _run(X, target, weight, kind, parameter, l1, ridge, lower, upper, intercept, blas, by_column, work, alphas, first,
+         end, tol, answer):  # fmt: skip
+    """The alphas from `first` to `end`, in rooms where those before it were solved; returns how many are now."""
+    data = Data(X, target, weight, kind, parameter, l1, ridge, lower, upper, intercept, blas, by_column)
     n, p = work.row.shape[1], l1.size
-    if not _begin(data, work):
+    if first == 0 and not _begin(data, work):
         return 0
-    last, last_but_one, stage = np.inf, np.inf, 0.0
-    for j in range(p if p > X.shape[0] else 0):
+    k, stage = first, 0.0
+    last, last_but_one = alphas[k - 1] if k > 0 else np.inf, alphas[k - 2] if k > 1 else np.inf
+    for j in range(p if p > n and k == 0 and kind != COVARIANCES else 0):
         stage = max(stage, score(data, work, j) / STAGE)
-    k = int64(0)
-    while k < alphas.size:
+    while k < end:
         alpha = alphas[k]
         if not 0.0 < alpha < np.inf:
             break
@@ -278,7 +273,7 @@ def _run(X, target, weight, kind, parameter, l1, ridge, lower, upper, intercept,
             break
         for j in range(p):
             answer.W[k, j] = work.feature[COEF, j]
-        for i in range(n):
+        for i in range(answer.x.shape[1]):
             answer.x[k, i] = work.row[BEST, i]
         answer.b[k], answer.primal[k], answer.dual[k] = (
             work.number[INTERCEPT], work.number[PRIMAL_BOUND], work.number[DUAL_BOUND],
@@ -292,14 +287,26 @@ def follow(
     X: Any, target: Any, weight: Any, kind: int, params: Any, alphas: Any, l1: Any, ridge: Any, lower: Any, upper: Any,
     tol: float, fit_intercept: bool, W: Any, b: Any, primal: Any, dual: Any, x: Any, passes: Any,
 ) -> int:  # fmt: skip
-    """Solve for falling alphas and certify every answer; returns how many were finished.
+    """Solve for falling alphas and certify every answer; returns how many were finished."""
+    return follower(
+        X, target, weight, kind, params, alphas, l1, ridge, lower, upper, tol, fit_intercept, W, b, primal, dual, x,
+        passes,
+    )(0, len(alphas))  # fmt: skip
+
+
+def follower(
+    X: Any, target: Any, weight: Any, kind: int, params: Any, alphas: Any, l1: Any, ridge: Any, lower: Any, upper: Any,
+    tol: float, fit_intercept: bool, W: Any, b: Any, primal: Any, dual: Any, x: Any, passes: Any,
+) -> Callable[[int, int], int]:  # fmt: skip
+    """What solves for falling alphas and certifies every answer: called with the first alpha and the end of those that
+    are wanted next, it returns how many are finished.
 
     It stops before an alpha whose working set or support is too large for plain loops, whose gap does not become small
     enough, or where a number is not finite: the caller goes on from there by other means.
 
     Parameters
     ----------
-    X : (n, p) array, C-ordered
+    X : (n, p) array, in C's or Fortran's order
     target, weight : vectors of n numbers
         Weights have mean 1; rows of weight 0 play no part.
     kind : int
@@ -312,7 +319,7 @@ def follow(
     tol : float
         Every gap is at most tol * |primal|.
     fit_intercept : bool
-    W, b, primal, dual, x, passes : arrays, one row or number for every alpha
+    W, b, primal, dual, x, passes : arrays, one row or number for every alpha (x may have no columns)
         They are filled in: coefficients, intercept, bounds of the optimum, the n dual variables that prove the lower
         one (their sum is zero if there is an intercept), and the number of products with the whole of X.
     """
@@ -326,20 +333,6 @@ def follow(
         np.empty(COUNTS, np.int64), np.empty(NUMBERS),
     )  # fmt: skip
     answer = Answer(W, b, primal, dual, x, passes)
-    return _run(
-        X,
-        target,
-        weight,
-        kind,
-        params[0],
-        l1,
-        ridge,
-        lower,
-        upper,
-        fit_intercept,
-        addresses(),
-        work,
-        alphas,
-        tol,
-        answer,
-    )
+    X, by_column = lines_of(X)
+    data = Data(X, target, weight, kind, params[0], l1, ridge, lower, upper, fit_intercept, addresses(), by_column)
+    return lambda first, end: int(_run(*data, work, alphas, first, end, tol, answer))

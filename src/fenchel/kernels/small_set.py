@@ -16,6 +16,7 @@ h_G        row[MODELLED]           the curvatures that the Gram matrix was made 
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 from numba import njit
@@ -47,6 +48,7 @@ from .small_certificate import (
     SLOPE,
     TIGHT,
     TRIAL,
+    foresee,
     hard_slope,
     least,
 )  # fmt: skip
@@ -84,6 +86,11 @@ CAREFUL = 0.03  # of the loss's smoothness: the same, after a step that was cut 
 ARMIJO = 0.01  # of the decrease that the slope promises: what a step must keep
 
 
+def lines_of(X: Any) -> tuple[Any, bool]:
+    """The data line by line as they are stored, and whether the lines are their columns."""
+    return (X, False) if X.flags.c_contiguous else (X.T, True)
+
+
 def largest_set(n: int, p: int, most: int = 0) -> int:
     """Coordinates of the largest working set whose columns, Gram matrix and factor stay within the budget; `most` of
     them, or not many more than there are rows, because rows of a large matrix are far apart in memory."""
@@ -109,9 +116,7 @@ def score(data, work, j):
 def enter(data, work, j):
     k = work.count[SIZE]
     work.place[INDEX, k], work.place[POSITION, j] = j, k
-    column = work.columns[k]
-    for i in range(column.size):
-        column[i] = data.X[i, j]
+    model.take_column(data.X, data.by_column, j, work.columns[k])
     work.member[LOWER, k], work.member[UPPER, k] = data.lower[j], data.upper[j]
     work.count[SIZE] = k + 1
 
@@ -338,19 +343,11 @@ def step(data, work, shift, promise):
 
 @njit(**INSIDE)
 def _foresee(data, work):
-    """x as the last model sees it after its whole step; and the gap on the set that it proves, which is all of it if no
-    feature outside matters. It is infinite where such an x leaves the domain of the conjugate.
-
-    The slopes of the model at its answer belong to this very x, so that no product with the data is needed. The slopes
-    of the loss itself are only as good as the answer is; the model's are better by an order.
-    """
+    """The gap on the set that the x of the last model proves, which is all of it if no feature outside matters;
+    infinite where this x leaves the domain of the conjugate."""
     row, member, ratio, total = work.row, work.member, 1.0, 0.0
-    for i in range(data.target.size):
-        low, high = model.row_domain(data.kind, data.parameter, data.target[i])
-        size = data.weight[i]
-        row[AHEAD, i] = row[BEGAN, i] + row[MODELLED, i] * row[CHANGE, i]
-        if not size * low <= row[AHEAD, i] <= size * high and size > 0.0:
-            return np.inf
+    if not foresee(data.kind, data.parameter, data.target, data.weight, row):
+        return np.inf
     for k in range(work.count[SIZE]):
         if member[THRESHOLD, k] > 0.0 and hard_slope(data, work.place[INDEX, k], member[SLOPES, k]):
             ratio = max(ratio, abs(member[SLOPES, k]) / member[THRESHOLD, k])

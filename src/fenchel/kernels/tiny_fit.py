@@ -31,6 +31,7 @@ from .small_certificate import (
     Rest,
     balance_intercept,
     best_bound,
+    foresee,
 )  # fmt: skip
 from .small_model import (
     BEFORE,
@@ -111,18 +112,6 @@ def _halve(rest, row, member, start, shift, promise):
     return 0.0, loss
 
 
-@njit(**INSIDE)
-def _foreseen(rest, row):
-    """Whether x, as the last model sees it after its whole step, lies in the domain of the conjugate; it is kept."""
-    for i in range(rest.target.size):
-        low, high = model.row_domain(rest.kind, rest.parameter, rest.target[i])
-        size = rest.weight[i]
-        row[AHEAD, i] = row[BEGAN, i] + row[MODELLED, i] * row[CHANGE, i]
-        if not size * low <= row[AHEAD, i] <= size * high and size > 0.0:
-            return False
-    return True
-
-
 _READ, _READ2 = types.Array(float64, 1, "C", readonly=True), types.Array(float64, 2, "C", readonly=True)
 _ADDRESSES, _MATRIX = types.Array(int64, 1, "C", readonly=True), float64[:, ::1]
 
@@ -200,7 +189,7 @@ def _fit(columns, target, weight, kind, parameter, alpha, l1, ridge, lower, uppe
             for k in range(p):
                 member[VALUE, k] = member[BEFORE, k] + length * member[STEP, k]
                 member[STEP, k] *= length
-        ahead = kind != SQUARED and length == 1.0 and _foreseen(rest, row)
+        ahead = kind != SQUARED and length == 1.0 and foresee(kind, parameter, target, weight, row)
         dual, source = row[DUAL], row[AHEAD if ahead else SLOPE]
         for i in range(n):
             dual[i] = source[i]
@@ -237,7 +226,7 @@ def fit(
     columns: Any, target: Any, weight: Any, kind: int, parameter: float, alpha: float, l1: Any, ridge: Any, lower: Any,
     upper: Any, fit_intercept: bool, tol: float,
 ) -> tuple[Any, float, float, float, Any, float] | None:  # fmt: skip
-    """Coefficients, intercept, both bounds of the optimum, the x that proves the lower one, and the number of models;
+    """Coefficients, intercept, both bounds of the optimum, the last x, and the number of models;
     None where that takes another way.
 
     Parameters are those of :func:`fenchel.kernels.small_path.follow`, for one alpha; `columns` is (p, n), every feature
