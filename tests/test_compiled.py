@@ -496,6 +496,20 @@ def test_no_time_and_a_callback():
     assert seen[-1].gap <= 1e-6 * seen[-1].primal and seen[-1].coef.shape == (20,)
 
 
+def test_alphas_are_solved_some_at_a_time(monkeypatch):
+    """Limits and Ctrl-C are heard between them, and the answers are the same bits as in one go."""
+    problem = make("logistic", "l1", 60, 20)
+    alphas = [float(alpha) for alpha in problem.alpha_max() * np.geomspace(0.9, 0.01, 40)]
+    path = CompiledPath(problem, alphas, 1e-6, PRICES)
+    assert not path.answers
+    assert path.has(alphas[0]) and len(path.answers) == compiled.CHUNK
+    assert path.has(alphas[-1]) and len(path.answers) == 40
+    monkeypatch.setattr(compiled, "CHUNK", 40)
+    whole = CompiledPath(problem, alphas, 1e-6, PRICES)
+    assert whole.has(alphas[0]) and len(whole.answers) == 40
+    assert all(np.array_equal(whole.answers[alpha].w, path.answers[alpha].w) for alpha in alphas)
+
+
 def test_dual_variables_are_made_for_whom_they_are_asked():
     problem = make("squared", "l1", 60, 20)
     alphas = [float(alpha) for alpha in problem.alpha_max() * np.array([0.3, 0.1])]

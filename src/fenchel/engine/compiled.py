@@ -36,7 +36,7 @@ FULL = (
 # sparse ones on a path (measured on nine random paths: 1.6 to 3.5 times as fast above .05, .06 to .2 below .01)
 FILLED_ONCE = 1 << 18  # the same for a single fit, which has fewer calls of Python to save
 TINY = 1 << 16  # numbers up to which a single fit takes all features at once, by loops that compile in half the time
-GROUPS_ONCE = 1 << 16  # numbers from which a single fit with groups is worth the compiling of its loops
+GROUPS_ONCE = 1 << 14  # numbers from which a single fit with groups is worth the compiling of its loops
 NARROW = 256  # features up to which it does; larger: Gram matrices of features that nobody needs
 ALWAYS = 100  # features that nothing holds at zero, beyond which factors are better left to LAPACK
 # Losses with flat parts: where features are more than rows their models are so ill-conditioned that descent wants the

@@ -91,9 +91,10 @@ class WorkingSets:
         if suits and not self._several and look_first(problem, self.prices):
             fit, units = _Fit(problem, self.prices, False), units_of(problem)
             assert isinstance(units, Units)
-            fit._begin(units, None)
+            fit.stages = fit._begin(units, None)
             self._declined = fit.declined
             suits = not fit.declined and not (fit.working.whole and problem.p > WIDE)
+            self._fit = None if suits else fit  # it has looked at all slopes already
         self._compiled = CompiledPath(problem, alphas, tol, self.prices) if suits else None
 
     def rounds(self, problem: Problem, start: Iterate | None, goal: Goal) -> Iterator[Proposal]:
@@ -135,6 +136,7 @@ class _Fit:
         self.spent = 0.0  # nanoseconds of descent on sparse columns, at this alpha
         self.care = 1.0  # of the usual accuracy: that of models
         self.epoch = functools.partial(epoch_nanoseconds, problem)  # asked for where epochs may be the better way
+        self.stages: list[float] | None = None  # the way to the goal, where somebody has begun
         self.declined = False  # whether epochs of the method are the better way
         self.alpha: float | None = None  # the last one
         self.answers: list[_Answer] = []  # the last two before it
@@ -151,7 +153,7 @@ class _Fit:
         assert isinstance(units, Units)
         self.near = NEAR if units.alone else NEAR_GROUPS
         if self.alpha is None:
-            stages = self._begin(units, start)
+            stages = self._begin(units, start) if self.stages is None or start is not None else self.stages
         else:
             stages = []
             self.answers = [*self.answers[-1:], _Answer(self.alpha, self.point.w.copy(), self.point.b.copy())]
