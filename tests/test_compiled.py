@@ -510,6 +510,17 @@ def test_alphas_are_solved_some_at_a_time(monkeypatch):
     assert all(np.array_equal(whole.answers[alpha].w, path.answers[alpha].w) for alpha in alphas)
 
 
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("loss", LOSSES)
+def test_a_single_fit_knows_the_sums_of_its_dual_variables(loss, weighted):
+    problem = make(loss, "elastic net", 60, 20, weighted=weighted)
+    alpha = 0.1 * problem.alpha_max()
+    one = problem.with_alpha(alpha)
+    found = of(problem, [alpha], 1e-8, "rows")[float(alpha)]
+    at = found.iterate(one)
+    np.testing.assert_allclose(at.zx[:-1], one.gradient_sum(at.x)[:-1], rtol=0, atol=1e-10 * np.abs(at.x).sum())
+
+
 def test_dual_variables_are_made_for_whom_they_are_asked():
     problem = make("squared", "l1", 60, 20)
     alphas = [float(alpha) for alpha in problem.alpha_max() * np.array([0.3, 0.1])]

@@ -8,6 +8,7 @@ data again. The working sets of ``rounds.py`` go on from the first alpha that th
 from __future__ import annotations
 
 import dataclasses
+import math
 import time
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -156,7 +157,9 @@ class CompiledPath:
                 x = np.zeros(problem.n)
                 x[rows] = scale * out.x[k]
             proven = None if careful else Certificate(float(out.primal[k]), float(out.dual[k]), 0.0)
-            return _Found(np.append(out.W[k], out.b[k]), x, 0.5 * float(out.passes[k]), proven)
+            known = out.sums.size > 0 and not careful and math.isfinite(out.sums[k, 0])
+            sums = scale * out.sums[k] if known else None
+            return _Found(np.append(out.W[k], out.b[k]), x, 0.5 * float(out.passes[k]), proven, sums)
 
         self._collect = collect
 
@@ -178,24 +181,28 @@ class CompiledPath:
 
 @dataclasses.dataclass
 class _Found:
-    """The answer for one alpha: w with its intercept, x if it is known, passes over the data, and proven bounds."""
+    """The answer for one alpha: w with its intercept, x if it is known, passes over the data, proven bounds,
+    and X'x if that is known too."""
 
     w: Vector
     x: Vector | None
     passes: float
     proven: Certificate | None
+    sums: Vector | None = None
 
     def iterate(self, problem: Problem) -> Iterate:
         """The answer with all of its dual variables, which take a pass over the data."""
         units = units_of(problem)
         assert isinstance(units, Units)
         x = problem.centred(problem.slopes_at(problem.scores(self.w))) if self.x is None else self.x
-        zx = np.append(problem.data.transposed_times(x), x.sum() if problem.fit_intercept else 0.0)
+        sums = problem.data.transposed_times(x) if self.sums is None else self.sums
+        zx = np.append(sums, x.sum() if problem.fit_intercept else 0.0)
         return Iterate(self.w, x, dual_variables(problem, units, zx), zx, problem.penalised(self.w))
 
 
 class _Answers(NamedTuple):
-    """What compiled loops fill in for every alpha: coefficients, intercepts, both bounds, x and passes."""
+    """What compiled loops fill in for every alpha: coefficients, intercepts, both bounds, x, passes, and X'x where x is
+    the only one."""
 
     W: Vector
     b: Vector
@@ -203,11 +210,13 @@ class _Answers(NamedTuple):
     dual: Vector
     x: Vector
     passes: Vector
+    sums: Vector
 
     @classmethod
     def room(cls, count: int, p: int, n: int) -> _Answers:
-        one, two, three, four = np.zeros((4, count))
-        return cls(np.zeros((count, p)), one, two, three, np.zeros((count, n)), four)
+        sums = np.zeros((count, p if count == 1 and n else 0))
+        b, primal, dual, passes = np.zeros((4, count))
+        return cls(np.zeros((count, p)), b, primal, dual, np.zeros((count, n)), passes, sums)
 
 
 def _follower(

@@ -81,7 +81,7 @@ INSIDE = {**KERNEL, "fastmath": False, "no_cpython_wrapper": True, "no_cfunc_wra
 COEF, LAST_COEF, GRADIENT, PLAIN_ORDER, FEATURE_ROWS = range(5)
 VALUE, BEFORE, STEP, SLOPES, START_SLOPES, L1, LOWER, UPPER, MEAN_COLUMN, SPACE, MOVE, MEMBER_ROWS = range(12)
 UNITS, SIZE, IN_GRAM, CURRENT, PASSES, FORESEEN, COUNTS = range(7)
-INTERCEPT, LAST_INTERCEPT, LOSS, MEAN_CURVATURE, CARE, AT_ZERO, PRIMAL, DUAL_BOUND, TIGHT, NUMBERS = range(10)
+INTERCEPT, LAST_INTERCEPT, LOSS, MEAN_CURVATURE, CARE, AT_ZERO, PRIMAL, DUAL_BOUND, TIGHT, SHARE, NUMBERS = range(11)
 
 
 class Data(NamedTuple):
@@ -532,6 +532,7 @@ def _solve(data, work, alpha, last_alpha, tol, rounds):
             return False
         if count[CURRENT] == 1:
             bound, share = _bound(data, work, alpha)
+            number[SHARE] = share if bound > best else 0.0
             if bound > best:
                 best = bound
                 for i in range(n):
@@ -625,11 +626,11 @@ _WORK = types.NamedTuple(
 
 
 @njit(
-    int64(*_DATA, _WORK, _READ, int64, int64, float64, _MATRIX, _VECTOR, _VECTOR, _VECTOR, _MATRIX, _VECTOR),
+    int64(*_DATA, _WORK, _READ, int64, int64, float64, _MATRIX, _VECTOR, _VECTOR, _VECTOR, _MATRIX, _VECTOR, _MATRIX),
     nogil=True, cache=True, **{**KERNEL, "fastmath": False},
 )  # fmt: skip
 def _run(X, target, weight, kind, parameter, members, start, l1, norm, intercept, blas, by_column, work, alphas, first,
-         end, tol, W, b, primal, dual, x, passes):  # fmt: skip
+         end, tol, W, b, primal, dual, x, passes, sums):  # fmt: skip
     """The alphas from `first` to `end`, in rooms where those before it were solved; returns how many are now."""
     data = Data(X, target, weight, kind, parameter, members, start, l1, norm, intercept, blas, by_column)
     n, p = data.target.size, data.members.size
@@ -663,6 +664,9 @@ def _run(X, target, weight, kind, parameter, members, start, l1, norm, intercept
             W[k, data.members[a]] = work.feature[COEF, a]
         for i in range(x.shape[1]):
             x[k, i] = work.row[BEST, i]
+        for a in range(sums.shape[1]):  # no number where the x is one of an earlier look
+            share = work.number[SHARE] if work.number[SHARE] > 0.0 else np.nan
+            sums[k, data.members[a]] = n * share * work.feature[GRADIENT, a]
         b[k], primal[k], dual[k] = work.number[INTERCEPT], work.number[PRIMAL], work.number[DUAL_BOUND]
         passes[k], work.count[PASSES] = work.count[PASSES], 0
         k += 1
@@ -672,6 +676,7 @@ def _run(X, target, weight, kind, parameter, members, start, l1, norm, intercept
 def follower(
     X: Any, target: Any, weight: Any, kind: int, parameter: float, alphas: Any, members: Any, start: Any, l1: Any,
     norm: Any, tol: float, fit_intercept: bool, W: Any, b: Any, primal: Any, dual: Any, x: Any, passes: Any,
+    sums: Any,
 ) -> Callable[[int, int], int]:  # fmt: skip
     """As :func:`fenchel.kernels.small_path.follower`, with groups; l1 has an entry for every feature in the order of
     `members`, norm one for every unit. A unit without a norm is a single feature with a weight."""
@@ -692,4 +697,4 @@ def follower(
     data = Data(
         X, target, weight, kind, parameter, members, start, l1[members], norm, fit_intercept, addresses(), by_column
     )
-    return lambda first, end: int(_run(*data, work, alphas, first, end, tol, W, b, primal, dual, x, passes))
+    return lambda first, end: int(_run(*data, work, alphas, first, end, tol, W, b, primal, dual, x, passes, sums))

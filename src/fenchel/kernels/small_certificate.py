@@ -38,7 +38,7 @@ COEF, LAST_COEF, GRADIENT, FEATURE_ROWS = range(4)
 INDEX, POSITION, FOUND, PLACE_ROWS = range(4)
 SIZE, IN_GRAM, FREE, PASSES, CURRENT, FEASIBLE, FORESEEN, COUNTS = range(8)
 INTERCEPT, LAST_INTERCEPT, LOSS, MEAN_CURVATURE, CARE, AT_ZERO, PRIMAL_BOUND, DUAL_BOUND = range(8)
-CROSS, TIGHT, NUMBERS = range(8, 11)
+CROSS, TIGHT, SHARE, NUMBERS = range(8, 12)
 
 
 class Data(NamedTuple):
@@ -87,6 +87,7 @@ class Answer(NamedTuple):
     dual: np.ndarray
     x: np.ndarray
     passes: np.ndarray
+    sums: np.ndarray
 
 
 # -- the certificate ----------------------------------------------------------------------------------

@@ -44,6 +44,7 @@ from .small_certificate import (
     DUAL_BOUND,
     FEATURE_ROWS,
     FREE,
+    GRADIENT,
     INDEX,
     INTERCEPT,
     LAST_COEF,
@@ -58,6 +59,7 @@ from .small_certificate import (
     PRIMAL_BOUND,
     ROW_ROWS,
     SCORE,
+    SHARE,
     SIZE,
     TIGHT,
     Answer,
@@ -128,6 +130,7 @@ def _solve(data, work, alpha, last_alpha, tol, rounds):
             return False
         if count[CURRENT] == 1:
             bound, scale = dual_bound(data, work, alpha, primal - wanted)
+            work.number[SHARE] = scale if bound > best else 0.0
             if bound > best:
                 best = bound
                 for i in range(n):
@@ -231,7 +234,7 @@ _DATA = (_READ2, _READ, _READ, int64, float64, _READ, _READ, _READ, _READ, boole
 _WORK = types.NamedTuple(
     (_MATRIX, _MATRIX, _INDEX, _MATRIX, _MATRIX, _MATRIX, _MATRIX, _MATRIX, _INDEX, int64[::1], _VECTOR), Work
 )
-_ANSWER = types.NamedTuple((_MATRIX, _VECTOR, _VECTOR, _VECTOR, _MATRIX, _VECTOR), Answer)
+_ANSWER = types.NamedTuple((_MATRIX, _VECTOR, _VECTOR, _VECTOR, _MATRIX, _VECTOR, _MATRIX), Answer)
 
 
 # One compiled function has a signature. The others are compiled with it, and a process that finds it in the cache loads
@@ -275,6 +278,9 @@ def _run(X, target, weight, kind, parameter, l1, ridge, lower, upper, intercept,
             answer.W[k, j] = work.feature[COEF, j]
         for i in range(answer.x.shape[1]):
             answer.x[k, i] = work.row[BEST, i]
+        for j in range(answer.sums.shape[1]):  # no number where the x is one of an earlier look
+            share = work.number[SHARE] if work.number[SHARE] > 0.0 else np.nan
+            answer.sums[k, j] = n * share * work.feature[GRADIENT, j]
         answer.b[k], answer.primal[k], answer.dual[k] = (
             work.number[INTERCEPT], work.number[PRIMAL_BOUND], work.number[DUAL_BOUND],
         )  # fmt: skip
@@ -297,6 +303,7 @@ def follow(
 def follower(
     X: Any, target: Any, weight: Any, kind: int, params: Any, alphas: Any, l1: Any, ridge: Any, lower: Any, upper: Any,
     tol: float, fit_intercept: bool, W: Any, b: Any, primal: Any, dual: Any, x: Any, passes: Any,
+    sums: Any = None,
 ) -> Callable[[int, int], int]:  # fmt: skip
     """What solves for falling alphas and certifies every answer: called with the first alpha and the end of those that
     are wanted next, it returns how many are finished.
@@ -322,6 +329,8 @@ def follower(
     W, b, primal, dual, x, passes : arrays, one row or number for every alpha (x may have no columns)
         They are filled in: coefficients, intercept, bounds of the optimum, the n dual variables that prove the lower
         one (their sum is zero if there is an intercept), and the number of products with the whole of X.
+    sums : array, one row for every alpha, optional
+        It becomes X'x, or no number where x is known and its product is not.
     """
     p, rows = l1.size, 0 if kind == COVARIANCES else target.size
     most = largest_set(rows, p)
@@ -332,7 +341,7 @@ def follower(
         np.empty((most + 2, most + 2)), np.empty((min(TILE, most), rows)), np.empty((2, most + 1), np.int64),
         np.empty(COUNTS, np.int64), np.empty(NUMBERS),
     )  # fmt: skip
-    answer = Answer(W, b, primal, dual, x, passes)
+    answer = Answer(W, b, primal, dual, x, passes, np.zeros((len(alphas), 0)) if sums is None else sums)
     X, by_column = lines_of(X)
     data = Data(X, target, weight, kind, params[0], l1, ridge, lower, upper, fit_intercept, addresses(), by_column)
     return lambda first, end: int(_run(*data, work, alphas, first, end, tol, answer))
