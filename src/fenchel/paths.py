@@ -298,7 +298,7 @@ def cross_validate_path(
     """Paths on the training rows of every fold, judged on the rows held out.
 
     The rows of a fold are left out by giving them no weight. Folds that work on dense rows in compiled loops copy their
-    own, on data of up to 256 MiB.
+    own, on data of up to 64 MiB.
 
     Parameters
     ----------

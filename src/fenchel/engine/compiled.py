@@ -1,8 +1,8 @@
-"""Whole paths in one compiled call, where Python around small products is what would take the time.
+"""Fits and paths in compiled loops, where Python around small products is what would take the time.
 
-The loops of ``kernels/small_path.py`` go through all alphas by themselves, and prove every answer. They work on the
-rows of dense data, or, for the squared loss, on the Gram matrix of all features: once that is made nobody reads the
-data again. The working sets of ``rounds.py`` go on from the first alpha that they leave.
+The loops of ``kernels/small_path.py``, ``group_path.py`` and ``tiny_fit.py`` prove every answer by themselves. They
+work on the rows of dense data, or, along paths of the squared loss, on the Gram matrix of all features: once that is
+made nobody reads the data again. The working sets of ``rounds.py`` go on from the first alpha that they leave.
 """
 
 from __future__ import annotations
@@ -31,15 +31,14 @@ PAIRS = 1 << 34  # multiply-adds of the largest Gram matrix, about half a second
 CHUNK = 8  # alphas that are solved in one call, at first
 SHORT = 0.05  # seconds of a call after which the next one may have twice as many; larger: limits are noticed later
 FILLED = 1 << 20  # numbers of sparse data, zeros included, up to which it is filled in; larger: 8 MiB and more of zeros
-FULL = (
-    0.05  # of the numbers of sparse data that are not zero, from which filled Gram matrices and products keep up with
-)
-# sparse ones on a path (measured on nine random paths: 1.6 to 3.5 times as fast above .05, .06 to .2 below .01)
+# Share of sparse data that is not zero, from which a path fills in up to COPIED numbers: filled Gram matrices and
+# products keep up with sparse ones there (nine random paths: 1.6 to 3.5 times as fast above it, .06 to .2 below .01).
+FULL = 0.05
 FILLED_ONCE = 1 << 18  # the same for a single fit, which has fewer calls of Python to save
 TINY = 1 << 16  # numbers up to which a single fit takes all features at once, by loops that compile in half the time
-GROUPS_ONCE = 1 << 14  # numbers from which a single fit with groups is worth the compiling of its loops
 NARROW = 256  # features up to which it does; larger: Gram matrices of features that nobody needs
-ALWAYS = 100  # features that nothing holds at zero, beyond which factors are better left to LAPACK
+GROUPS_ONCE = 1 << 14  # numbers from which a single fit with groups is worth the compiling of its loops
+ALWAYS = 100  # features that nothing holds at zero, beyond which the plain loops that balance x for them are slow
 # Losses with flat parts: where features are more than rows their models are so ill-conditioned that descent wants the
 # extrapolation of ``inner/descent.py`` (on eight random problems the compiled loops took .8 to 3.5 times as long).
 FLAT = ("huber", "smoothed-hinge", "squared-hinge")
@@ -110,17 +109,9 @@ class CompiledPath:
     def _on_covariances(self, problem: Problem, known: Covariances, units: Units, tol: float) -> None:
         out = _Answers.room(len(self.alphas), problem.p, 0)
         self._advance = _follower(
-            known.gram,
-            known.with_target,
-            np.zeros(0),
-            "covariances",
-            known.variance,
-            self.alphas,
-            units,
-            tol,
-            False,
+            known.gram, known.with_target, np.zeros(0), "covariances", known.variance, self.alphas, units, tol, False,
             out,
-        )
+        )  # fmt: skip
 
         def collect(k: int) -> _Found:
             w, value, passes = out.W[k], float(out.primal[k]), 1.0 if k == 0 else 0.0  # the Gram matrix is a pass
