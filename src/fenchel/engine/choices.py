@@ -27,7 +27,8 @@ FEWEST = 3  # units that a set begins with at least
 EPOCHS = 28  # that SDCA-ADMM takes to a gap of 1e-6 where everything is active (measured on four problems: 21 to 28)
 SPARE = 0.25  # of the price of a round: what a model may cost beyond its aim, if that saves one round in four or more
 # Columns from which one Gram matrix of all, in single precision, beats those of growing sets if all of them count: two
-# real problems with 256 columns were faster in growing sets, random ones with 375 and 781 slower. Larger: slow tall fits.
+# real problems with 256 columns were faster in growing sets, random ones with 375 and 781 slower. Larger: tall fits
+# take longer.
 WIDE = 320
 SPREAD = 0.15  # of all columns: the support that is expected before anything is known
 
