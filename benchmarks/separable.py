@@ -18,8 +18,10 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import queue
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -56,7 +58,7 @@ class Worker:
         with open(log, "a") as errors:
             self.process = subprocess.Popen(
                 [python, str(HERE / "specialist_worker.py"), str(HERE / "specialists" / f"{stem}.py")],
-                stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors, text=True,
+                stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors, text=True, start_new_session=True,
             )  # fmt: skip
         self.lines = queue.Queue()
         threading.Thread(target=self._listen, daemon=True).start()
@@ -82,7 +84,7 @@ class Worker:
     def close(self):
         self.alive = False
         if self.process.poll() is None:
-            self.process.kill()
+            os.killpg(self.process.pid, signal.SIGKILL)  # glmnet's is a process of the worker's
             self.process.wait()
 
 

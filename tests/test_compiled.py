@@ -463,7 +463,7 @@ def test_a_saved_result_is_continued(loss, tmp_path):
     rough = fl.solve(problem, tol=1e-2)
     rough.save(tmp_path / "run.npz")
     loaded = fl.Result.load(tmp_path / "run.npz")
-    for key in ("w", "x", "y", "zx"):
+    for key in ("w", "x", "y", "u"):
         np.testing.assert_array_equal(loaded.state[key], rough.state[key])
     fine = fl.solve(problem, tol=1e-9, warm_start=loaded)
     assert fine.status is Status.CONVERGED and fine.primal <= rough.primal * (1 + 1e-14)

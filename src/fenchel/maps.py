@@ -6,15 +6,20 @@ on its norm, the solve with B B' that a certificate needs, and the directions it
 
 from __future__ import annotations
 
+import collections
 import functools
 import itertools
 import numbers
+import weakref
 
 import numpy as np
 import scipy.sparse as sp
 import scipy.sparse.linalg as sla
 from scipy.linalg import qr
 
+_identities: weakref.WeakValueDictionary[int, sp.csr_array] = weakref.WeakValueDictionary()
+_last: collections.deque[sp.csr_array] = collections.deque(maxlen=4)  # kept for the next problem of that size
+_SMALL = 1 << 16  # features up to which they are: a MiB of memory
 _DIRECT = 30_000  # above this many features B B' is solved by conjugate gradients
 
 
@@ -82,8 +87,22 @@ class Identity(Map):
         out.has_canonical_format = True  # which scipy would have to find out
         return out
 
+    def shared(self, p: int) -> sp.csr_array:
+        """Its matrix, the same object for all who hold it at a time; nobody may change it."""
+        found = _identities.get(p)
+        if found is None:
+            found = _identities[p] = self.matrix(p)
+            if p <= _SMALL:
+                _last.append(found)
+        return found
+
     def norm(self):
         return 1.0
+
+
+def is_shared_identity(matrix) -> bool:
+    """Whether this is the very matrix of :meth:`Identity.shared`."""
+    return _identities.get(matrix.shape[1]) is matrix
 
 
 class Matrix(Map):

@@ -260,6 +260,9 @@ class Separable(Penalty):
         """Its weights multiplied; bounds stay where they are, and what is known of them."""
         out = Separable(factor * self.weights, self.lower, self.upper)
         out._unbounded = self._unbounded
+        if factor > 0 and self._weighs_all:
+            # a product may still be too small for a number
+            out._weighs_all = bool(out.weights.min(initial=1.0) > 0)
         return out
 
     def size(self):

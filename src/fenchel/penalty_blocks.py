@@ -87,7 +87,7 @@ def unit_blocks(penalty: Penalty | None, p: int) -> list[Block]:
     blocks: list[Block] = []
     ridges: list[tuple[float, sp.csr_array]] = []
     for scale, leaf, map_ in [] if penalty is None else penalty.terms(p):
-        matrix = map_.matrix(p)
+        matrix = map_.shared(p) if type(map_) is Identity else map_.matrix(p)
         if isinstance(leaf, Ridge):
             ridges.append((scale, matrix))
         elif isinstance(leaf, _SeparableLeaf):

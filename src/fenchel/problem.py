@@ -23,7 +23,7 @@ import scipy.sparse.linalg as sla
 
 from .data import Rows, as_weights
 from .losses import LOSSES, Loss
-from .maps import Gram
+from .maps import Gram, is_shared_identity
 from .penalties import Penalty, Separable
 from .penalty_blocks import Block, scale_blocks, unit_blocks
 
@@ -65,6 +65,45 @@ class Certificate(Bounds):
     dual: float
     residual: float
     reason: str = ""
+
+
+class Fingerprint:
+    """A digest of a problem, made when somebody asks for it: most answers are never continued.
+
+    It keeps the small arrays of the problem and not its data. Fingerprints are equal if their digests are; so are a
+    fingerprint and a digest that was saved.
+    """
+
+    def __init__(self, head: tuple, arrays: tuple, blocks: list[Block]) -> None:
+        self._parts: tuple | None = (head, arrays, blocks)
+
+    @functools.cached_property
+    def digest(self) -> str:
+        assert self._parts is not None
+        (head, arrays, blocks), self._parts = self._parts, None
+        digest = hashlib.sha256()
+        digest.update(repr(head).encode())
+        for array in arrays:
+            digest.update(np.ascontiguousarray(array).tobytes())
+        for block in blocks:
+            digest.update(repr((type(block.function).__name__, block.d, block.scale, block.ridge)).encode())
+            digest.update(block.function.params.tobytes() + block.function.index.tobytes())
+        return digest.hexdigest()[:32]
+
+    def __str__(self) -> str:
+        return self.digest
+
+    def __repr__(self) -> str:
+        return f"Fingerprint({self.digest!r})"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Fingerprint | str) and (self is other or self.digest == str(other))
+
+    def __hash__(self) -> int:
+        return hash(self.digest)
+
+    def __reduce__(self) -> tuple:
+        return str, (self.digest,)
 
 
 class NoCertificate(Exception):
@@ -141,8 +180,6 @@ class Problem:
         # (outputs, stride, offset, slot): see kernels/rows.py
         self.layout = (outputs, self.p + 1, offset, self.p)
         self.size = self.vectors * (self.p + 1)
-        slots = np.arange(self.size).reshape(self.vectors, self.p + 1)
-        self.feature_slots, self.intercept_slots = slots[:, :-1].flatten(), slots[:, -1].copy()
         self._unit_blocks = unit_blocks(penalty, self.vectors * self.p)
         self._set_blocks(scale_blocks(self._unit_blocks, self.alpha))
 
@@ -152,6 +189,16 @@ class Problem:
         self.map = _stacked([b.matrix for b in self.blocks], features)  # B' on the features alone
         ends = [0, *itertools.accumulate(b.d for b in self.blocks)]
         self.bounds, self._spans = np.array(ends, dtype=np.int64), list(itertools.pairwise(ends))
+
+    @functools.cached_property
+    def feature_slots(self) -> np.ndarray:
+        """The places of the coefficients in w."""
+        return np.arange(self.size).reshape(self.vectors, self.p + 1)[:, :-1].flatten()
+
+    @functools.cached_property
+    def intercept_slots(self) -> np.ndarray:
+        """The places of the intercepts in w."""
+        return np.arange(self.p, self.size, self.p + 1)
 
     @_once_per_map
     def map_slots(self) -> sp.csr_array:
@@ -174,6 +221,8 @@ class Problem:
     def penalised(self, w) -> np.ndarray:
         """B'w, what the penalty looks at."""
         w = _vector("w", w, self.size)
+        if self._is_w:
+            return w[: self.p].copy()
         # a matrix is made only where it does more than to pick numbers
         return self.map.data * w[self.entry_slots] if self._picks else self.map_slots @ w
 
@@ -251,8 +300,9 @@ class Problem:
 
     def unpack(self, w: np.ndarray) -> tuple[np.ndarray, float | np.ndarray]:
         """Coefficients and intercept, as (p,) and a number for one output."""
-        coef, intercept = w[self.feature_slots].reshape(self.vectors, self.p), w[self.intercept_slots]
-        return (coef[0], float(intercept[0])) if self.single else (coef, intercept)
+        if self.single:
+            return w[: self.p].copy(), float(w[self.p])
+        return w[self.feature_slots].reshape(self.vectors, self.p), w[self.intercept_slots]
 
     # -- products with the data ---------------------------------------------------------------------
 
@@ -582,20 +632,15 @@ class Problem:
         return unseen + (self.vectors if self.fit_intercept else 0)
 
     @functools.cached_property
-    def fingerprint(self) -> str:
-        """A digest that tells whether a saved run was one of this very problem."""
-        digest = hashlib.sha256()
+    def fingerprint(self) -> Fingerprint:
+        """What tells whether a saved run was one of this very problem."""
         loss, data = self.loss, self.data
         dtype = data.dtype.type.__name__
         head = (type(loss).__name__, data.n, data.p, dtype, data.sparse, self.layout[0], self.fit_intercept)
-        digest.update(repr(head).encode())
-        for array in (loss.params, data.mean_squares, self.target, self.weight, self.layout[2], self.map.data,
-                      self.map.indices, self.map.indptr):  # fmt: skip
-            digest.update(np.ascontiguousarray(array).tobytes())
-        for block in self.blocks:
-            digest.update(repr((type(block.function).__name__, block.d, block.scale, block.ridge)).encode())
-            digest.update(block.function.params.tobytes() + block.function.index.tobytes())
-        return digest.hexdigest()[:32]
+        # the targets may be the caller's own array, which may change
+        arrays = (loss.params, data.mean_squares, self.target.copy(), self.weight, self.layout[2], self.map.data,
+                  self.map.indices, self.map.indptr)  # fmt: skip
+        return Fingerprint(head, arrays, self.blocks)
 
     @_once_per_map
     def _free(self):
@@ -727,15 +772,27 @@ class Problem:
         if restored is not w:
             yield self.snap(restored, u)
 
+    @property
+    def _is_w(self) -> bool:
+        """Whether the penalty looks at the coefficients of one output as they are."""
+        return self.vectors == 1 and is_shared_identity(self.map)
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether the penalty is one function of the coefficients of one output as they are."""
+        return len(self.blocks) == 1 and self._is_w
+
     @_once_per_map
     def _picks(self):
         """Whether every row of B' is a multiple of one feature."""
-        return bool((self.map.indptr[1:] - self.map.indptr[:-1] == 1).all())
+        return self._is_w or bool((self.map.indptr[1:] - self.map.indptr[:-1] == 1).all())
 
     @_once_per_map
     def renames(self):
         """Whether B' only reorders and scales the features."""
         columns, matrix = self.map.shape[1], self.map
+        if self._is_w:
+            return True
         if not (self._picks and self.d == columns and np.square(matrix.data).all()):
             return False
         return bool((np.bincount(matrix.indices, minlength=columns) == 1).all())

@@ -56,8 +56,9 @@ class CompiledPath:
     """
 
     def __init__(self, problem: Problem, alphas: Sequence[float], tol: float, prices: Any) -> None:
-        units = units_of(problem.with_alpha(1.0))
+        units = units_of(problem)
         assert isinstance(units, Units)
+        units = units.times(1.0 / problem.alpha)  # every alpha multiplies it
         self._plan(alphas)
         if _is_tiny(problem, alphas, units):
             self._all_at_once(problem, units, tol)
@@ -110,7 +111,7 @@ class CompiledPath:
         out = _Answers.room(len(self.alphas), problem.p, 0)
         self._advance = _follower(
             known.gram, known.with_target, np.zeros(0), "covariances", known.variance, self.alphas, units, tol, False,
-            out,
+            out, np.zeros(0),
         )  # fmt: skip
 
         def collect(k: int) -> _Found:
@@ -138,8 +139,9 @@ class CompiledPath:
         careful = bool(units.always.any())
         # a path keeps no dual variables: whoever asks for them can make them from w
         out = _Answers.room(count, problem.p, n if careful or count == 1 else 0)
+        length = np.sqrt(scale * problem.data.mean_squares)  # of the columns; those of fewer rows are no longer
         self._advance = (_follower if units.alone else _group_follower)(
-            X, target, weight, form[0], form[1], self.alphas, units, tol, problem.fit_intercept, out
+            X, target, weight, form[0], form[1], self.alphas, units, tol, problem.fit_intercept, out, length
         )
 
         def collect(k: int) -> _Found:
@@ -164,6 +166,7 @@ class CompiledPath:
             return Proposal(
                 lambda: found.iterate(problem), made.primal, found.passes, NAME, made, exact=True, w=found.w
             )
+        found.sums = None  # some of them may be of an earlier look
         iterate = found.iterate(problem)
         primal = problem.primal_at(found.w)
         made = problem.certificate(iterate, fresh=False, primal=primal, enough=primal - goal.allowed(primal))
@@ -172,8 +175,8 @@ class CompiledPath:
 
 @dataclasses.dataclass
 class _Found:
-    """The answer for one alpha: w with its intercept, x if it is known, passes over the data, proven bounds,
-    and X'x if that is known too."""
+    """The answer for one alpha: w with its intercept, x if it is known, passes over the data, proven bounds, and X'x if
+    that is known too, or nearly so where slopes are far from mattering."""
 
     w: Vector
     x: Vector | None
@@ -212,7 +215,7 @@ class _Answers(NamedTuple):
 
 def _follower(
     X: Any, target: Vector, weight: Vector, kind: str, parameter: float, alphas: Sequence[float], units: Units,
-    tol: float, intercept: bool, out: _Answers,
+    tol: float, intercept: bool, out: _Answers, length: Vector,
 ) -> Callable[[int, int], int]:  # fmt: skip
     """What solves for the alphas from one to another, and fills in `out`."""
     from ..kernels.small_model import KINDS
@@ -220,13 +223,13 @@ def _follower(
 
     return follower(
         X, target, weight, KINDS[kind], np.array([parameter]), np.array(alphas), units.l1, units.ridge, units.lower,
-        units.upper, tol, intercept, *out,
+        units.upper, tol, intercept, *out, length,
     )  # fmt: skip
 
 
 def _group_follower(
     X: Any, target: Vector, weight: Vector, kind: str, parameter: float, alphas: Sequence[float], units: Units,
-    tol: float, intercept: bool, out: _Answers,
+    tol: float, intercept: bool, out: _Answers, length: Vector,
 ) -> Callable[[int, int], int]:  # fmt: skip
     """As `_follower`, for units of several coefficients."""
     from ..kernels.group_path import follower

@@ -242,6 +242,14 @@ def units_of(problem: Problem) -> Units | str:
 
 
 def _units_of(problem: Problem) -> Units | str:
+    if problem.is_plain:  # nothing has to be put together
+        (block,) = problem.blocks
+        form = block.function.unit_form(block.d)
+        if form is not None and form.labels is None and block.scale == 1.0:
+            if (form.lower > 0).any() or (form.upper < 0).any():
+                return "zero is out of bounds"
+            ridge = np.full(block.d, block.ridge)
+            return _assembled(form.weights, ridge, form.lower, form.upper, np.zeros(0, np.int64), np.zeros(0))
     count = problem.vectors * problem.p
     l1, ridge = np.zeros(count), np.zeros(count)
     lower, upper = np.full(count, -np.inf), np.full(count, np.inf)

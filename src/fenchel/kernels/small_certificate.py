@@ -29,23 +29,26 @@ from .small_model import COVARIANCES, INLINE, INSIDE, SQUARED
 NO_BOUND = -1e300  # in place of minus infinity: the dual bound of a point that has none
 _MOST_BALANCES = 60  # least-squares moves of one x; one that stays inside the domain is the last but one
 _ROUNDING = 1e-12  # of the lengths of two vectors: an inner product that is smaller counts as zero
+# Of all features: those that are looked at alone, if they are no more. To pick numbers out of rows takes about four
+# times as long as to read all of them, columns take no longer. Larger: looks that cost more than they save.
+_FEW, _FEW_COLUMNS = 0.2, 0.8
 _INWARDS = 0.9  # of the way to the end of a domain: how far one move may go
 
 # Rows of `row` (n numbers each), `feature` (p numbers each), `place` (p whole numbers each), and entries of the two
 # lists of numbers that the parts share.
-SCORE, SLOPE, CURVATURE, DUAL, BEST, CHANGE, TRIAL, MODELLED, SCRATCH, BEGAN, AHEAD, ROW_ROWS = range(12)
-COEF, LAST_COEF, GRADIENT, FEATURE_ROWS = range(4)
-INDEX, POSITION, FOUND, PLACE_ROWS = range(4)
-SIZE, IN_GRAM, FREE, PASSES, CURRENT, FEASIBLE, FORESEEN, COUNTS = range(8)
+SCORE, SLOPE, CURVATURE, DUAL, BEST, CHANGE, TRIAL, MODELLED, SCRATCH, BEGAN, AHEAD, LOOKED, ROW_ROWS = range(13)
+COEF, LAST_COEF, GRADIENT, LOOKED_GRADIENT, SCORES, FEATURE_ROWS = range(6)
+INDEX, POSITION, FOUND, NEAR_THRESHOLD, PLACE_ROWS = range(5)
+SIZE, IN_GRAM, FREE, CURRENT, FEASIBLE, FORESEEN, COUNTS = range(7)
 INTERCEPT, LAST_INTERCEPT, LOSS, MEAN_CURVATURE, CARE, AT_ZERO, PRIMAL_BOUND, DUAL_BOUND = range(8)
-CROSS, TIGHT, SHARE, NUMBERS = range(8, 12)
+CROSS, TIGHT, SHARE, PASSES, LEVEL, NUMBERS = range(8, 14)
 
 
 class Data(NamedTuple):
     """What the caller gives and nobody changes. Where the data are stored `by_column`, X is their transpose.
 
     Where the kind is COVARIANCES there are no rows: X is the Gram matrix of all features, target their covariances with
-    the targets, parameter the variance of these.
+    the targets, parameter the variance of these. `length` is at least |X_j| / sqrt(n) for every column.
     """
 
     X: np.ndarray
@@ -60,6 +63,7 @@ class Data(NamedTuple):
     intercept: bool
     blas: np.ndarray
     by_column: bool
+    length: np.ndarray
 
 
 class Work(NamedTuple):
@@ -237,8 +241,55 @@ def _sweep_covariances(data, work):
 
 
 @njit(**INSIDE)
-def sweep(data, work):
-    """x and X'x / n: the one pass over the data of a round.
+def _near_threshold(data, work, alpha):
+    """List the features whose slope may reach alpha l1_j, and count them.
+
+    The slope of feature j differs from that of the last look at all features by |X_j| |x - x_then| / n at most (Cauchy
+    and Schwarz), so that those which stay below their thresholds by more need not be looked at: whatever their slopes
+    are, the dual bound is the same.
+    """
+    dual, then, far, size, count = work.row[DUAL], work.row[LOOKED], 0.0, 0.0, int64(0)
+    for i in range(dual.size):
+        far += (dual[i] - then[i]) * (dual[i] - then[i])
+        size += then[i] * then[i]
+    # rounding of products is at most about n eps |X_j| |x|
+    reach = np.sqrt(far / dual.size) + 1e-12 * np.sqrt((size + far) / dual.size)
+    for j in range(data.l1.size):
+        if not abs(work.feature[LOOKED_GRADIENT, j]) + reach * data.length[j] < alpha * data.l1[j]:
+            work.place[NEAR_THRESHOLD, count] = j
+            count += 1
+    return count
+
+
+@njit(**INSIDE)
+def _look(data, work, alpha):
+    """X'x / n, of all features or of those that may matter at this alpha; the others keep what they had at the last
+    look at all, which is below their thresholds as well."""
+    dual, slope, p = work.row[DUAL], work.feature[GRADIENT], data.l1.size
+    count = _near_threshold(data, work, alpha) if alpha > 0.0 else p
+    if count > (_FEW_COLUMNS if data.by_column else _FEW) * p:
+        if data.by_column:
+            model.column_gradient(data.X, dual, slope)
+        else:
+            model.gradient(data.X, dual, slope)
+        for j in range(p):
+            work.feature[LOOKED_GRADIENT, j] = slope[j]
+        for i in range(dual.size):
+            work.row[LOOKED, i] = dual[i]
+        work.number[LEVEL] = 0.0
+        work.number[PASSES] += 1.0
+        return
+    for j in range(p):
+        slope[j] = work.feature[LOOKED_GRADIENT, j]
+    model.some_gradients(data.X, data.by_column, dual, work.place[NEAR_THRESHOLD], count, slope)
+    work.number[LEVEL] = alpha
+    work.number[PASSES] += count / p
+
+
+@njit(**INSIDE)
+def sweep(data, work, alpha):
+    """x and X'x / n, as far as it matters at this alpha (everywhere, where that is zero): the one pass over the data of
+    a round.
 
     x are the slopes of the loss at the present scores, or what the last model foresaw of them. Where a model is nearly
     right, the latter prove far more: their error is of second order, and so is that of the bound.
@@ -251,17 +302,13 @@ def sweep(data, work):
         dual[i] = slope[i]
     work.count[FORESEEN] = 0
     work.count[FEASIBLE] = _balance(data, work)
-    if data.by_column:
-        model.column_gradient(data.X, dual, work.feature[GRADIENT])
-    else:
-        model.gradient(data.X, dual, work.feature[GRADIENT])
+    _look(data, work, alpha)
     for k in range(work.count[FREE]):
         j = work.place[INDEX, k]
         slope = work.feature[GRADIENT, j]
         if hard_slope(data, j, slope):
             work.feature[GRADIENT, j] = 0.0  # what is left is rounding, see `_balance`
     work.count[CURRENT] = 1
-    work.count[PASSES] += 1
 
 
 @njit(**INLINE)

@@ -49,6 +49,7 @@ from .small_certificate import (
     INTERCEPT,
     LAST_COEF,
     LAST_INTERCEPT,
+    LEVEL,
     LOSS,
     MODELLED,
     NO_BOUND,
@@ -128,7 +129,7 @@ def _solve(data, work, alpha, last_alpha, tol, rounds):
         wanted = tol * max(abs(primal), FLOOR * work.number[AT_ZERO])
         if not np.isfinite(primal):
             return False
-        if count[CURRENT] == 1:
+        if count[CURRENT] == 1 and work.number[LEVEL] <= alpha:  # slopes that were left out may matter at smaller ones
             bound, scale = dual_bound(data, work, alpha, primal - wanted)
             work.number[SHARE] = scale if bound > best else 0.0
             if bound > best:
@@ -159,7 +160,7 @@ def _solve(data, work, alpha, last_alpha, tol, rounds):
         if not extend(data, work, level, p if near or p <= _TAKE_ALL else max(support, first)):
             return False
         fit_set(data, work, alpha, wanted, max(INNER * wanted, LOOSE * gap if best > NO_BOUND else 0.0))
-        sweep(data, work)
+        sweep(data, work, alpha)
     return False
 
 
@@ -221,7 +222,7 @@ def _begin(data, work):
                 return False
             enter(data, work, j)
     work.count[FREE] = work.count[SIZE]
-    sweep(data, work)
+    sweep(data, work, 0.0)
     return True
 
 
@@ -230,7 +231,7 @@ _PLACES = types.Array(int64, 1, "C", readonly=True)
 _VECTOR, _MATRIX, _INDEX = float64[::1], float64[:, ::1], int64[:, ::1]
 _ADDRESSES = types.Array(int64, 1, "C", readonly=True)
 # as the fields of Data
-_DATA = (_READ2, _READ, _READ, int64, float64, _READ, _READ, _READ, _READ, boolean, _ADDRESSES, boolean)
+_DATA = (_READ2, _READ, _READ, int64, float64, _READ, _READ, _READ, _READ, boolean, _ADDRESSES, boolean, _READ)
 _WORK = types.NamedTuple(
     (_MATRIX, _MATRIX, _INDEX, _MATRIX, _MATRIX, _MATRIX, _MATRIX, _MATRIX, _INDEX, int64[::1], _VECTOR), Work
 )
@@ -242,10 +243,10 @@ _ANSWER = types.NamedTuple((_MATRIX, _VECTOR, _VECTOR, _VECTOR, _MATRIX, _VECTOR
 @njit(
     int64(*_DATA, _WORK, _READ, int64, int64, float64, _ANSWER), nogil=True, cache=True, **{**LEAN, "fastmath": False}
 )
-def _run(X, target, weight, kind, parameter, l1, ridge, lower, upper, intercept, blas, by_column, work, alphas, first,
-         end, tol, answer):  # fmt: skip
+def _run(X, target, weight, kind, parameter, l1, ridge, lower, upper, intercept, blas, by_column, length, work, alphas,
+         first, end, tol, answer):  # fmt: skip
     """The alphas from `first` to `end`, in rooms where those before it were solved; returns how many are now."""
-    data = Data(X, target, weight, kind, parameter, l1, ridge, lower, upper, intercept, blas, by_column)
+    data = Data(X, target, weight, kind, parameter, l1, ridge, lower, upper, intercept, blas, by_column, length)
     n, p = work.row.shape[1], l1.size
     if first == 0 and not _begin(data, work):
         return 0
@@ -278,13 +279,14 @@ def _run(X, target, weight, kind, parameter, l1, ridge, lower, upper, intercept,
             answer.W[k, j] = work.feature[COEF, j]
         for i in range(answer.x.shape[1]):
             answer.x[k, i] = work.row[BEST, i]
-        for j in range(answer.sums.shape[1]):  # no number where the x is one of an earlier look
-            share = work.number[SHARE] if work.number[SHARE] > 0.0 else np.nan
+        # no number where the x is one of an earlier look
+        share = work.number[SHARE] if work.number[SHARE] > 0.0 else np.nan
+        for j in range(answer.sums.shape[1]):
             answer.sums[k, j] = n * share * work.feature[GRADIENT, j]
         answer.b[k], answer.primal[k], answer.dual[k] = (
             work.number[INTERCEPT], work.number[PRIMAL_BOUND], work.number[DUAL_BOUND],
         )  # fmt: skip
-        answer.passes[k], work.count[PASSES] = work.count[PASSES], 0
+        answer.passes[k], work.number[PASSES] = work.number[PASSES], 0.0
         k += 1
     return k
 
@@ -303,7 +305,7 @@ def follow(
 def follower(
     X: Any, target: Any, weight: Any, kind: int, params: Any, alphas: Any, l1: Any, ridge: Any, lower: Any, upper: Any,
     tol: float, fit_intercept: bool, W: Any, b: Any, primal: Any, dual: Any, x: Any, passes: Any,
-    sums: Any = None,
+    sums: Any = None, length: Any = None,
 ) -> Callable[[int, int], int]:  # fmt: skip
     """What solves for falling alphas and certifies every answer: called with the first alpha and the end of those that
     are wanted next, it returns how many are finished.
@@ -330,7 +332,10 @@ def follower(
         They are filled in: coefficients, intercept, bounds of the optimum, the n dual variables that prove the lower
         one (their sum is zero if there is an intercept), and the number of products with the whole of X.
     sums : array, one row for every alpha, optional
-        It becomes X'x, or no number where x is known and its product is not.
+        It becomes X'x, or no number where x is known and its product is not. Numbers whose feature could not matter are
+        those of an earlier look.
+    length : vector of p numbers, optional
+        At least the lengths of the columns, divided by sqrt(n).
     """
     p, rows = l1.size, 0 if kind == COVARIANCES else target.size
     most = largest_set(rows, p)
@@ -342,6 +347,10 @@ def follower(
         np.empty(COUNTS, np.int64), np.empty(NUMBERS),
     )  # fmt: skip
     answer = Answer(W, b, primal, dual, x, passes, np.zeros((len(alphas), 0)) if sums is None else sums)
+    if length is None:
+        length = np.sqrt(np.square(X).mean(axis=0))
     X, by_column = lines_of(X)
-    data = Data(X, target, weight, kind, params[0], l1, ridge, lower, upper, fit_intercept, addresses(), by_column)
+    data = Data(
+        X, target, weight, kind, params[0], l1, ridge, lower, upper, fit_intercept, addresses(), by_column, length
+    )
     return lambda first, end: int(_run(*data, work, alphas, first, end, tol, answer))

@@ -19,7 +19,7 @@ import math
 from typing import Any
 
 import numpy as np
-from numba import njit
+from numba import int64, njit
 
 from . import small_model as model
 from .small_certificate import (
@@ -43,6 +43,7 @@ from .small_certificate import (
     MODELLED,
     POSITION,
     SCORE,
+    SCORES,
     SCRATCH,
     SIZE,
     SLOPE,
@@ -150,13 +151,13 @@ def drop(data, work, level):
 @njit(**INSIDE)
 def extend(data, work, level, most):
     """Add the features outside whose scores pass the level, at most so many, the largest first; False where the set is
-    full. The threshold is found by bisection, which compiles faster than a partition."""
-    found, count, high = work.place[FOUND], 0, level
+    full."""
+    found, scores, count, high = work.place[FOUND], work.feature[SCORES], int64(0), level
     for j in range(found.size):
         if work.place[POSITION, j] < 0:
             own = score(data, work, j)
             if own > level:
-                found[count] = j
+                found[count], scores[count] = j, own
                 count += 1
                 high = max(high, own)
     if count == 0:
@@ -164,26 +165,32 @@ def extend(data, work, level, most):
     most = min(most, work.gram.shape[0] - work.count[SIZE])
     if most <= 0:
         return False
-    low = level
     if count > most:
-        for _ in range(30):
-            middle, above = 0.5 * (low + high), 0
-            for k in range(count):
-                above += score(data, work, found[k]) > middle
-            if above > most:
-                low = middle
-            else:
-                high = middle
-            if above == most:
-                break
-        low = high
-    before = work.count[SIZE]
+        count = max(_largest(found, scores, count, level, high, most), 1)  # of very equal scores one enters
     for k in range(count):
-        if score(data, work, found[k]) > low:
-            enter(data, work, found[k])
-    if work.count[SIZE] == before:
-        enter(data, work, found[0])  # more than `most` have the very same score
+        enter(data, work, found[k])
     return True
+
+
+@njit(**INSIDE)
+def _largest(found, scores, count, low, high, most):
+    """Bring the largest scores to the front, at most so many, and count them: those above a threshold that is found by
+    bisection, every step of which looks only at those that the steps before left open."""
+    sure, end = int64(0), count
+    for _ in range(60):
+        middle, above = 0.5 * (low + high), sure
+        for k in range(sure, end):
+            if scores[k] > middle:
+                found[k], found[above] = found[above], found[k]
+                scores[k], scores[above] = scores[above], scores[k]
+                above += 1
+        if above > most:
+            low, end = middle, above
+        else:
+            high, sure = middle, above
+        if sure in (most, end):
+            break
+    return sure
 
 
 # -- the fit of a working set -------------------------------------------------------------------------

@@ -7,6 +7,7 @@ prediction), and then epochs of the method with attempts between them, from the 
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import functools
 import math
@@ -84,22 +85,23 @@ def follow(
     if correct and engines.engine is None and settings.max_epochs > 0 and Correction.unfit(problem) is None:
         correction = Correction(problem)
     problem.zero_certificate()  # what it knows of zero is shared by all alphas
-    for alpha in alphas:
-        at = problem.with_alpha(alpha)
-        run = _Run(at, settings, engines)
-        if correction is not None:
-            correction.move_to(at)
-        # an engine predicts for itself
-        start = Start(known=known, keep=False) if engines.engine is not None else track.start(at, known)
-        result = run.go(start, correction)
-        known = None
-        if engines.engine is None and run.method.continues:
-            end = run.end()
-            if isinstance(end, Iterate):
-                track.add(alpha, end, run.rho)
-        yield result
-        if result.status is Status.INTERRUPTED:
-            return
+    with interrupts_noticed() as caught:
+        for alpha in alphas:
+            at = problem.with_alpha(alpha)
+            run = _Run(at, settings, engines, caught)
+            if correction is not None:
+                correction.move_to(at)
+            # an engine predicts for itself
+            start = Start(known=known, keep=False) if engines.engine is not None else track.start(at, known)
+            result = run.go(start, correction)
+            known = None
+            if engines.engine is None and run.method.continues:
+                end = run.end()
+                if isinstance(end, Iterate):
+                    track.add(alpha, end, run.rho)
+            yield result
+            if result.status is Status.INTERRUPTED:
+                return
 
 
 def warm_from(problem: Problem, state: Mapping[str, Any]) -> Result | None:
@@ -135,8 +137,12 @@ class _Engines:
 class _Run:
     """One alpha."""
 
-    def __init__(self, problem: Problem, settings: Settings, engines: _Engines) -> None:
+    def __init__(
+        self, problem: Problem, settings: Settings, engines: _Engines, caught: list[int] | None = None
+    ) -> None:
+        """`caught` are the interrupts so far, where somebody notices them for several alphas."""
         self.problem, self.settings, self.engines = problem, settings, engines
+        self.noticing = interrupts_noticed() if caught is None else contextlib.nullcontext(caught)
         self.tol, self.max_epochs = settings.tol, settings.max_epochs
         self.best = Certificate(np.inf, -np.inf, np.inf, "no certificate was made")
         self.w = np.zeros(problem.size)
@@ -156,7 +162,7 @@ class _Run:
         self.before, self.history = start.seconds, History(start.history)
         self.inherited = len(self.history)
         status: Status | None = None
-        with make_progress(self.settings.show, self.tol) as self.show, interrupts_noticed() as self.interrupts:
+        with make_progress(self.settings.show, self.tol) as self.show, self.noticing as self.interrupts:
             try:
                 if start.is_zero and not self._has_rounds(correction):
                     self._start_method(None, False)
@@ -495,7 +501,7 @@ class _Run:
             own = self.state.as_dict()
         else:
             at = vars(self.end())
-            own = {key: value.copy() for key, value in at.items() if value is not None and key != "scores"}
+            own = {key: at[key].copy() for key in ("w", "x", "y", "u")}  # whoever goes on makes the sums anew
         return own | self.progress.as_dict() | {"problem": self.problem.fingerprint}
 
 

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from ..problem import Bounds, Certificate, Problem
+from ..problem import Bounds, Certificate, Fingerprint, Problem
 
 
 class Status(enum.Enum):
@@ -128,7 +128,10 @@ class Result(Bounds):
             "primal": self.primal, "dual": self.dual, "status": self.status.name, "epochs": self.epochs,
             "seconds": self.seconds, "reason": self.reason,
             "history": [dataclasses.astuple(record) for record in self.history],
-            "state": {key: value for key, value in self.state.items() if not isinstance(value, np.ndarray)},
+            "state": {
+                key: str(value) if isinstance(value, Fingerprint) else value
+                for key, value in self.state.items() if not isinstance(value, np.ndarray)
+            },
         }  # fmt: skip
         arrays: dict[str, Any] = {
             f"state.{key}": value for key, value in self.state.items() if isinstance(value, np.ndarray)
