@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import fenchel as fl
-from fenchel.kernels import small_set
+from fenchel.kernels import rooms, small_set
 from fenchel.kernels.small_model import KINDS
 from fenchel.kernels.small_path import follow
 
@@ -262,3 +262,42 @@ def test_columns_of_very_different_size_and_copies(loss):
     problem = public_problem(X, y, weight, loss, penalty, True)
     alphas = usual_alphas(problem, [0.5, 0.1, 0.02])
     check(problem, alphas, run(X, y, weight, loss, alphas, penalty, fit_intercept=True))
+
+
+def test_nothing_depends_on_what_memory_held_before():
+    rng = np.random.default_rng(5)
+    X = rng.standard_normal((30, 300))
+    y = np.where(X[:, :3].sum(axis=1) > 0, 1.0, -1.0)
+    problem = fl.Problem(X, y, loss="logistic", penalty=fl.L1(), fit_intercept=True)
+    alphas = problem.alpha_max() * np.logspace(0, -2, 12)
+    first = fl.path(problem, alphas=alphas)
+    rooms._spare[:] = [np.full(1 << 20, np.nan)]
+    second = fl.path(problem, alphas=alphas)
+    assert rooms._spare and np.isfinite(rooms._spare[0][:1000]).any()  # it was used
+    np.testing.assert_array_equal(first.coefs, second.coefs)
+    np.testing.assert_array_equal(first.duals, second.duals)
+
+
+@pytest.mark.parametrize("order", ["C", "F"])
+@pytest.mark.parametrize("loss", ["squared", "logistic", "poisson"])
+def test_bounds_hold_where_most_features_are_not_looked_at(loss, order):
+    """Slopes that cannot reach their thresholds are left out, and the bounds are true all the same."""
+    rng = np.random.default_rng(8)
+    n, p = 50, 2000
+    X = np.asarray(rng.standard_normal((n, p)) * 10.0 ** rng.uniform(-1, 1, p), order=order)
+    score = X[:, :3] @ [1.0, -1.0, 0.5] / np.abs(X[:, :3]).mean()
+    y = {"squared": score, "logistic": np.sign(score), "poisson": rng.poisson(np.exp(np.clip(score, -3, 2)))}[loss]
+    problem = fl.Problem(X, y.astype(float), loss=loss, penalty=fl.L1())
+    alphas = problem.alpha_max() * np.logspace(-0.1, -1, 20)
+    W, (b, primal, dual, passes) = np.zeros((20, p)), np.zeros((4, 20))
+    none, bounds = np.zeros((20, 0)), (np.ones(p), np.zeros(p), np.full(p, -np.inf), np.full(p, np.inf))
+    done = follow(X, y.astype(float), np.ones(n), KINDS[loss], np.zeros(1), alphas, *bounds, 1e-8, False, W, b, primal,
+                  dual, none, passes)  # fmt: skip
+    assert done == 20
+    assert passes.sum() < 20  # a look at all features for every alpha would be more
+    for k in (3, 10, 19):
+        at = problem.with_alpha(alphas[k])
+        assert primal[k] == pytest.approx(at.primal_at(np.append(W[k], 0.0)), rel=1e-12)
+        assert primal[k] - dual[k] <= 1e-8 * abs(primal[k])
+        tight = fl.solve(at, tol=1e-10)
+        assert dual[k] <= tight.primal + 1e-12 * abs(tight.primal)

@@ -35,8 +35,8 @@ FILLED = 1 << 20  # numbers of sparse data, zeros included, up to which it is fi
 # products keep up with sparse ones there (nine random paths: 1.6 to 3.5 times as fast above it, .06 to .2 below .01).
 FULL = 0.05
 FILLED_ONCE = 1 << 18  # the same for a single fit, which has fewer calls of Python to save
-TINY = 1 << 16  # numbers up to which a single fit takes all features at once, by loops that compile in half the time
-NARROW = 256  # features up to which it does; larger: Gram matrices of features that nobody needs
+TINY = 1 << 12  # numbers up to which a single fit takes all features at once, by loops that compile in half the time
+NARROW = 64  # features up to which it does; larger: Gram matrices of features that nobody needs
 GROUPS_ONCE = 1 << 14  # numbers from which a single fit with groups is worth the compiling of its loops
 ALWAYS = 100  # features that nothing holds at zero, beyond which the plain loops that balance x for them are slow
 # Losses with flat parts: where features are more than rows their models are so ill-conditioned that descent wants the
@@ -116,8 +116,9 @@ class CompiledPath:
 
         def collect(k: int) -> _Found:
             w, value, passes = out.W[k], float(out.primal[k]), 1.0 if k == 0 else 0.0  # the Gram matrix is a pass
-            lower = float(out.dual[k]) - known.rounding(w, self.alphas[k] * units.l1, value)
-            blurred, w = known.blurred(w, value), np.append(w, known.mean - known.centre @ w)
+            coef = w[:-1]
+            lower = float(out.dual[k]) - known.rounding(coef, self.alphas[k] * units.l1, value)
+            blurred, w[-1] = known.blurred(coef, value), known.mean - known.centre @ coef
             if blurred:  # targets that are nearly explained
                 value, passes = problem.with_alpha(self.alphas[k]).primal_at(w), passes + 0.5
             return _Found(w, None, passes, Certificate(value, lower, 0.0))
@@ -152,7 +153,8 @@ class CompiledPath:
             proven = None if careful else Certificate(float(out.primal[k]), float(out.dual[k]), 0.0)
             known = out.sums.size > 0 and not careful and math.isfinite(out.sums[k, 0])
             sums = scale * out.sums[k] if known else None
-            return _Found(np.append(out.W[k], out.b[k]), x, 0.5 * float(out.passes[k]), proven, sums)
+            out.W[k, -1] = out.b[k]
+            return _Found(out.W[k], x, 0.5 * float(out.passes[k]), proven, sums)
 
         self._collect = collect
 
@@ -195,8 +197,8 @@ class _Found:
 
 
 class _Answers(NamedTuple):
-    """What compiled loops fill in for every alpha: coefficients, intercepts, both bounds, x, passes, and X'x where x is
-    the only one."""
+    """What compiled loops fill in for every alpha: coefficients (with room for the intercept behind them), intercepts,
+    both bounds, x, passes, and X'x where x is the only one."""
 
     W: Vector
     b: Vector
@@ -210,7 +212,7 @@ class _Answers(NamedTuple):
     def room(cls, count: int, p: int, n: int) -> _Answers:
         sums = np.zeros((count, p if count == 1 and n else 0))
         b, primal, dual, passes = np.zeros((4, count))
-        return cls(np.zeros((count, p)), b, primal, dual, np.zeros((count, n)), passes, sums)
+        return cls(np.zeros((count, p + 1)), b, primal, dual, np.zeros((count, n)), passes, sums)
 
 
 def _follower(

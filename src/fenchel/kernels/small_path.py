@@ -25,6 +25,7 @@ P, D       primal, dual            proven bounds: D <= optimum <= P
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -32,6 +33,7 @@ import numpy as np
 from numba import boolean, float64, int64, njit, types
 
 from .lapack import addresses
+from .rooms import Room
 from .rows import LEAN
 from .small_certificate import (
     AT_ZERO,
@@ -339,13 +341,15 @@ def follower(
     """
     p, rows = l1.size, 0 if kind == COVARIANCES else target.size
     most = largest_set(rows, p)
-    # pages of memory that nobody touches cost nothing, so that the set may grow without moving
-    work = Work(
-        np.empty((ROW_ROWS, rows)), np.empty((FEATURE_ROWS, p)), np.empty((PLACE_ROWS, p), np.int64),
-        np.empty((MEMBER_ROWS, most)), np.empty((most + 1, rows)), np.empty((most, most)),
-        np.empty((most + 2, most + 2)), np.empty((min(TILE, most), rows)), np.empty((2, most + 1), np.int64),
-        np.empty(COUNTS, np.int64), np.empty(NUMBERS),
-    )  # fmt: skip
+    # the largest that it may be, so that the set may grow without moving
+    shapes = {
+        "row": (ROW_ROWS, rows), "feature": (FEATURE_ROWS, p), "place": (PLACE_ROWS, p), "member": (MEMBER_ROWS, most),
+        "columns": (most + 1, rows), "gram": (most, most), "factor": (most + 2, most + 2),
+        "tile": (min(TILE, most), rows), "support": (2, most + 1), "count": (COUNTS,), "number": (NUMBERS,),
+    }  # fmt: skip
+    room = Room(sum(math.prod(shape) for shape in shapes.values()))
+    whole = ("place", "support", "count")
+    work = Work(*(room.take(*shapes[name], kind=np.int64 if name in whole else float) for name in Work._fields))
     answer = Answer(W, b, primal, dual, x, passes, np.zeros((len(alphas), 0)) if sums is None else sums)
     if length is None:
         length = np.sqrt(np.square(X).mean(axis=0))
@@ -353,4 +357,9 @@ def follower(
     data = Data(
         X, target, weight, kind, params[0], l1, ridge, lower, upper, fit_intercept, addresses(), by_column, length
     )
-    return lambda first, end: int(_run(*data, work, alphas, first, end, tol, answer))
+
+    def follow_on(first: int, end: int, room: Room = room) -> int:
+        """The room is held for as long as somebody may ask."""
+        return int(_run(*data, work, alphas, first, end, tol, answer))
+
+    return follow_on

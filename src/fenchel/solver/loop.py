@@ -145,7 +145,7 @@ class _Run:
         self.noticing = interrupts_noticed() if caught is None else contextlib.nullcontext(caught)
         self.tol, self.max_epochs = settings.tol, settings.max_epochs
         self.best = Certificate(np.inf, -np.inf, np.inf, "no certificate was made")
-        self.w = np.zeros(problem.size)
+        self.w: Array | None = None  # the best one so far
         self.progress, self.work = Progress(), 0.0
         self.state: State | None = None  # until the method has made one
         self.schedule: Schedule | None = None
@@ -180,9 +180,10 @@ class _Run:
             self.best.reason = self.best.reason or "no point within the constraints was found"
         if status in (Status.EPOCH_LIMIT, Status.TIME_LIMIT) and self.rule.reached(self.best):
             status = Status.CONVERGED  # exact zeros closed the rest of the gap
-        coef, intercept = self.problem.unpack(self.w)
+        coef, intercept = self.problem.unpack(np.zeros(self.problem.size) if self.w is None else self.w)
+        coef += 0.0  # no zero has a sign
         return Result(
-            coef=coef + 0.0, intercept=intercept, primal=self.best.primal, dual=self.best.dual, status=status,
+            coef=coef, intercept=intercept, primal=self.best.primal, dual=self.best.dual, status=status,
             history=self.history, epochs=self.progress.passes, seconds=self._elapsed(),
             state=self._saved() if start.keep else {}, reason=self.best.reason,
         )  # fmt: skip
@@ -284,7 +285,8 @@ class _Run:
         """Judge a proposal before the first epoch, and remember it if it is the best."""
         made = self._certificate_of(proposal)
         self.progress.engine_passes += proposal.passes
-        self._take(proposal.w, made)
+        # an engine leaves alone what it has proposed; epochs may go on in the arrays of others
+        self._take(proposal.w if self.engines.engine is not None else proposal.w.copy(), made)
         before = self.proposal
         if before is None or made.relative_gap < self._certificate_of(before).relative_gap:
             self.proposal = proposal
@@ -307,7 +309,7 @@ class _Run:
         self._start_method(warm, False)
         self.progress.engine_passes, self.progress.engine_ended = spent.engine_passes, spent.engine_ended
         if warm is not None:
-            self._offer(warm["w"])
+            self._offer(warm["w"].copy())
             return self._certify(on_schedule=False)
         return None
 
@@ -375,7 +377,7 @@ class _Run:
         if proposal is None:
             return None
         made = self._certificate_of(proposal)
-        self._take(proposal.iterate.w, made)
+        self._take(proposal.iterate.w.copy(), made)
         status = self._judge(made, proposal.iterate.w)
         done = status is Status.CONVERGED
         if status is None and progress.epoch and progress.gap == math.inf:
@@ -418,7 +420,7 @@ class _Run:
         other = method.alternative(state)
         if other is not None:
             second = problem.certificate(other)
-            self._take(other.w, second)
+            self._take(other.w.copy(), second)
             if on_schedule:
                 method.consider_restart(state, made.gap, second.gap)
         return self._judge(made, at)
@@ -448,10 +450,10 @@ class _Run:
         return self._judge(made, at)
 
     def _offer(self, w: Array, primal: float | None = None, slack: float = 0.0) -> None:
-        """Keep w if it is the best so far (or within `slack` of it)."""
+        """Keep w, which nobody changes any more, if it is the best so far (or within `slack` of it)."""
         primal = self.problem.primal_at(w) if primal is None else primal
         if primal <= self.best.primal + slack:
-            self.best.primal, self.w = primal, w.copy()
+            self.best.primal, self.w = primal, w
 
     def _take(self, w: Array, certificate: Certificate) -> None:
         """Both bounds hold for the one optimum, so the best of each are kept apart."""
@@ -485,7 +487,7 @@ class _Run:
             return
         at = self.end()
         for snapped in self.problem.snaps(at.w, at.u):
-            if np.array_equal(snapped, self.w):
+            if self.w is not None and np.array_equal(snapped, self.w):
                 continue
             slack = self.tol * abs(self.best.primal) - self.best.gap if self.best.certified else 0.0
             self._offer(snapped, slack=max(slack, 0.0))
