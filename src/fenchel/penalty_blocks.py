@@ -38,6 +38,12 @@ class Block:
             scale = factor * scale
         return Block(function, scale, factor * self.ridge, self.matrix, self.before_copies)
 
+    def smallest(self) -> float:
+        """The smallest number by which it could lose a coordinate, if that becomes zero."""
+        if self.ridge > 0:
+            return self.ridge
+        return float(self.function.weights.min()) if isinstance(self.function, Separable) else self.scale
+
     def value(self, u):
         return self.scale * self.function.value(u) + 0.5 * self.ridge * float(u @ u)
 

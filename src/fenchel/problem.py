@@ -32,6 +32,7 @@ _ROUNDING = 1e-11  # relative to the terms of a sum
 _BALANCED = 1e-14  # of the terms of a sum over all rows: what counts as a sum of zero
 _NONE = np.zeros(0, dtype=np.int64)
 _INSIDE = 0.5  # of a model's error: how far what it foresees of x may be outside the domain of the loss
+_PLAIN = 1e-100  # products of numbers that are not smaller are never too small for a number
 _MOST_FREE = 1000  # unpenalised directions that a certificate will repair
 
 
@@ -236,9 +237,27 @@ class Problem:
     def with_alpha(self, alpha: float) -> Problem:
         """The same data with another alpha; nothing is checked, compiled or copied again."""
         alpha = _as_alpha(alpha)
-        other = self._with_blocks(scale_blocks(self._unit_blocks, alpha))
+        if min(alpha, self.alpha) >= _PLAIN and self._stays_whole:
+            other = self._sibling("blocks")  # they are made when somebody asks
+        else:
+            other = self._with_blocks(scale_blocks(self._unit_blocks, alpha))
         other.alpha, other.zero_answer = alpha, self.zero_answer
+        if self.__dict__.get("_penalty_at_zero") == 0.0 < alpha:
+            other._penalty_at_zero = 0.0
         return other
+
+    @_once_per_map
+    def _stays_whole(self) -> bool:
+        """Whether every multiple of the penalty, down to a tiny one, has the same blocks."""
+        return all(
+            block.matrix is own.matrix and block.smallest() >= _PLAIN
+            for block, own in zip(self._unit_blocks, self.blocks, strict=False)
+        ) and len(self.blocks) == len(self._unit_blocks)
+
+    @functools.cached_property
+    def blocks(self) -> list[Block]:
+        """The penalty, compiled: see ``penalty_blocks.py``."""
+        return scale_blocks(self._unit_blocks, self.alpha)
 
     def with_weights(self, sample_weight: np.ndarray | None) -> Problem:
         """The same data and penalty with other weights of the rows; what does not depend on these is shared."""
@@ -250,7 +269,15 @@ class Problem:
         """A copy that shares everything but what is known of this very problem, and what is named as `changed`."""
         other = object.__new__(type(self))
         other.__dict__.update(self.__dict__)
-        for known in ("_dual_at_zero", "_objective_at_zero", "fingerprint", "zero_answer", "_remembered", *changed):
+        for known in (
+            "_dual_at_zero",
+            "_objective_at_zero",
+            "_penalty_at_zero",
+            "fingerprint",
+            "zero_answer",
+            "_remembered",
+            *changed,
+        ):
             other.__dict__.pop(known, None)
         return other
 
@@ -577,7 +604,11 @@ class Problem:
 
     @functools.cached_property
     def _objective_at_zero(self) -> float:
-        return self._loss_at_zero + self.penalty_value(np.zeros(self.d))
+        return self._loss_at_zero + self._penalty_at_zero
+
+    @functools.cached_property
+    def _penalty_at_zero(self) -> float:
+        return self.penalty_value(np.zeros(self.d))
 
     @functools.cached_property
     def _loss_at_zero(self) -> float:

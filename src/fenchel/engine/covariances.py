@@ -7,8 +7,10 @@ Sums run over the rows, whose weights s have mean 1; with an intercept everythin
 
 from __future__ import annotations
 
+import dataclasses
+import functools
 import math
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -27,7 +29,8 @@ _ENTRIES = 1 << 17  # numbers whose means are taken off at a time: they stay in 
 _EPS = 2.0**-52
 
 
-class Covariances(NamedTuple):
+@dataclasses.dataclass(frozen=True)
+class Covariances:
     """See the head of this file; `rows` is n."""
 
     gram: Any
@@ -37,6 +40,11 @@ class Covariances(NamedTuple):
     mean: float
     rows: int
 
+    @functools.cached_property
+    def sizes(self) -> Vector:
+        """What the covariances with the targets are at the most."""
+        return np.asarray(np.sqrt(self.gram.diagonal() * self.variance))
+
     def rounding(self, w: Vector, weights: Vector, primal: float) -> float:
         """What rounding may add to a lower bound: sums of so many rows, and slopes that pass their weights by it.
 
@@ -44,15 +52,14 @@ class Covariances(NamedTuple):
         is at most the objective.
         """
         error = _EPS * (8 + math.sqrt(self.rows))
-        sizes = np.sqrt(self.gram.diagonal() * self.variance)
-        held = weights > 0
-        beyond = float(np.max(sizes[held] / weights[held], initial=0.0)) if math.isfinite(primal) else 0.0
-        return float(error * (self.variance + 2 * float(np.abs(w) @ sizes) + beyond * primal))
+        with np.errstate(divide="ignore", invalid="ignore"):
+            beyond = float(np.max(self.sizes / weights, initial=0.0, where=weights > 0))
+        beyond = beyond if math.isfinite(primal) else 0.0
+        return float(error * (self.variance + 2 * float(np.abs(w) @ self.sizes) + beyond * primal))
 
     def blurred(self, w: Vector, primal: float) -> bool:
         """Whether the objective is so much smaller than what it is the difference of that it lacks digits."""
-        sizes = np.sqrt(self.gram.diagonal() * self.variance)
-        return bool(_EPS * (self.variance + 2 * float(np.abs(w) @ sizes)) > DIGITS * primal)
+        return bool(_EPS * (self.variance + 2 * float(np.abs(w) @ self.sizes)) > DIGITS * primal)
 
 
 def covariances_price(problem: Problem, prices: Any) -> float:
