@@ -46,10 +46,13 @@ class Penalty:
         `params` and `index` are its arrays. None: `prox` is called.
     numba_prox : numba function (u, step) or None
         Overwrites u with the prox; `step` has one entry per coordinate, equal on each unit.
+    nonnegative : bool
+        Whether it is surely nowhere below zero.
     """
 
     kernel: str | None = None
     numba_prox = None
+    nonnegative = False
 
     # -- the function itself, on its own coordinates u ------------------------------------------------
 
@@ -252,6 +255,7 @@ class Separable(Penalty):
     """sum_j weight_j |u_j| on lower_j <= u_j <= upper_j: what l1, bounds and their sums become."""
 
     kernel = "separable"
+    nonnegative = True
 
     def __init__(self, weights, lower, upper):
         self.weights, self.lower, self.upper = weights, lower, upper
@@ -516,6 +520,8 @@ class Ridge(Penalty):
 
 class _Groups(Penalty):
     """A sum over groups; on its own coordinates the groups stand one after another."""
+
+    nonnegative = True
 
     def __init__(self, groups, weights=None):
         self.copies, self.bounds = _members(groups)

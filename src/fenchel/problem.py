@@ -616,7 +616,9 @@ class Problem:
 
     @functools.cached_property
     def _dual_at_zero(self) -> float:
-        return -self._conjugate_at_zero - self.penalty_conjugate(np.zeros(self.d))
+        # where no value is below that at zero, zero, the conjugate at zero is zero
+        least = self._penalty_at_zero == 0.0 and all(block.function.nonnegative for block in self.blocks)
+        return -self._conjugate_at_zero - (0.0 if least else self.penalty_conjugate(np.zeros(self.d)))
 
     @functools.cached_property
     def _conjugate_at_zero(self) -> float:

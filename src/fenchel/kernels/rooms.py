@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import weakref
 from typing import Any
 
@@ -28,7 +29,7 @@ class Room:
 
     def take(self, *shape: int, kind: Any = np.float64) -> Any:
         """An array of this shape, of numbers that take eight bytes each."""
-        size = int(np.prod(shape))
+        size = math.prod(shape)
         self._used += size
         return self._memory[self._used - size : self._used].view(kind).reshape(shape)
 
