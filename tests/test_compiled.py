@@ -92,7 +92,9 @@ def of(problem, alphas, tol, way):
         for alpha in alphas:
             path._all_at_once(problem.with_alpha(alpha), units, tol)
     elif way == "rows":
-        path._on_rows(problem, units, tol)
+        path._on_rows(problem, units, tol, bool(np.any(problem.weight == 0)))
+    elif way == "weights":
+        path._on_rows(problem, units, tol, False)
     else:
         known = covariances(problem)
         assert known is not None
@@ -388,6 +390,18 @@ def test_scores_of_folds_are_those_of_fits_by_hand(loss, layout, weighted):
             losses = problem.loss.value(X[test] @ by_hand.coef + by_hand.intercept, problem.target[test])
             assert made.scores[a, k] == pytest.approx(-weight[test] @ losses / weight[test].sum(), rel=1e-4, abs=1e-5)
     assert made.converged.all() and (made.relative_gaps <= 1e-10).all()
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_a_fold_by_its_weights_is_the_fold_by_its_rows(loss):
+    problem = make(loss, "l1", weighted=True)
+    alphas = problem.alpha_max() * np.array([0.5, 0.2, 0.05])
+    by_rows, by_weights = (of(problem, alphas, 1e-8, way) for way in ("rows", "weights"))
+    check(problem, by_weights, alphas, 1e-8)
+    for alpha in map(float, alphas):
+        one, other = by_rows[alpha], by_weights[alpha]
+        assert one.proven.dual <= other.proven.primal and other.proven.dual <= one.proven.primal
+        np.testing.assert_allclose(one.w, other.w, atol=2e-3)
 
 
 def test_scores_of_folds_with_several_outputs():

@@ -68,7 +68,7 @@ class CompiledPath:
         if known is not None:
             self._on_covariances(problem, known, units, tol)
         elif _may_be_filled(problem, alphas):
-            self._on_rows(problem, units, tol)
+            self._on_rows(problem, units, tol, _rows_pay(problem, len(self.alphas), prices))
 
     def _plan(self, alphas: Sequence[float]) -> None:
         """Nothing is found, and nobody knows how."""
@@ -125,13 +125,13 @@ class CompiledPath:
 
         self._collect = collect
 
-    def _on_rows(self, problem: Problem, units: Units, tol: float) -> None:
+    def _on_rows(self, problem: Problem, units: Units, tol: float, some: bool) -> None:
+        """On all rows, or on `some`: those of a fold alone."""
         form = problem.loss.small_form()
         assert form is not None
         X, target, weight = problem.data.filled(), problem.target, problem.weight
-        rows = np.flatnonzero(weight > 0) if weight.size else np.arange(0)
-        some = bool(weight.size) and rows.size < problem.n
-        if some:  # a fold: its rows alone
+        rows = np.flatnonzero(weight > 0) if some else np.arange(0)
+        if some:
             X, target, weight = X[rows], target[rows], weight[rows]
         X = X.astype(float, copy=False)
         n, count = len(X), len(self.alphas)
@@ -265,8 +265,15 @@ def _may_be_filled(problem: Problem, alphas: Sequence[float]) -> bool:
     if data.sparse:
         most = FILLED_ONCE if len(alphas) == 1 else COPIED if data.stored > FULL * n * p else FILLED
         return bool(n * p <= most)
-    copied = data.dtype != np.float64 or problem.weight.size > 0
-    return bool(n * p <= (COPIED if copied else ENTRIES) and n * p * min(n, p) <= PAIRS)
+    return bool(n * p <= (COPIED if data.dtype != np.float64 else ENTRIES) and n * p * min(n, p) <= PAIRS)
+
+
+def _rows_pay(problem: Problem, alphas: int, prices: Any) -> bool:
+    """Whether to copy the rows of a fold costs less than to read the others, whose weight is zero, at every look."""
+    if not problem.weight.size or problem.n * problem.p > COPIED:
+        return False
+    kept = np.count_nonzero(problem.weight)
+    return bool(kept < problem.n and kept * prices.cast <= (problem.n - kept) * (alphas + LOOKS) * prices.gemv)
 
 
 def _plain_groups(problem: Problem, units: Units, alphas: int) -> bool:
