@@ -17,7 +17,7 @@ from fenchel.engine.compiled import CompiledPath, is_compiled, on_covariances
 from fenchel.engine.covariances import covariances
 from fenchel.engine.roles import Goal, Iterate, Proposal
 from fenchel.engine.units import units_of
-from fenchel.kernels.small_model import KINDS
+from fenchel.kernels.small_losses import KINDS
 from fenchel.kernels.tiny_fit import fit
 from fenchel.solver.convergence import Convergence
 from fenchel.solver.prices import PRICES

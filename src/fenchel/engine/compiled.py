@@ -92,7 +92,7 @@ class CompiledPath:
         return alpha in self.answers
 
     def _all_at_once(self, problem: Problem, units: Units, tol: float) -> None:
-        from ..kernels.small_model import KINDS
+        from ..kernels.small_losses import KINDS
         from ..kernels.tiny_fit import fit
 
         form = problem.loss.small_form()
@@ -215,7 +215,7 @@ def _follower(
     tol: float, intercept: bool, out: _Answers,
 ) -> Callable[[int, int], int]:  # fmt: skip
     """What solves for the alphas from one to another, and fills in `out`."""
-    from ..kernels.small_model import KINDS
+    from ..kernels.small_losses import KINDS
     from ..kernels.small_path import follower
 
     return follower(
@@ -230,7 +230,7 @@ def _group_follower(
 ) -> Callable[[int, int], int]:  # fmt: skip
     """As `_follower`, for units of several coefficients."""
     from ..kernels.group_path import follower
-    from ..kernels.small_model import KINDS
+    from ..kernels.small_losses import KINDS
 
     return follower(
         X, target, weight, KINDS[kind], parameter, np.array(alphas), units.members, units.start, units.l1, units.norm,

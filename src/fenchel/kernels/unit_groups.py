@@ -65,25 +65,31 @@ def group_gap(G, m, q, v, l1, lower, upper, start, norm, bend):
 
 
 @njit(cache=True, **KERNEL)
+def unit_share(size, l1, norm, first, last, share):
+    """The largest s up to a share with |(s size - l1)_+| <= norm for one unit, by bisection from above; never above
+    it."""
+    low, high, middle = 0.0, share, share
+    while high - low > 1e-15:
+        total = 0.0
+        for j in range(first, last):
+            over = max(middle * size[j] - l1[j], 0.0)
+            total += over * over
+        if math.sqrt(total) <= norm:
+            low = middle
+        else:
+            high = middle
+        if low == share:
+            break
+        middle = 0.5 * (low + high)
+    return low
+
+
+@njit(cache=True, **KERNEL)
 def largest_share(size, l1, norm, start):
-    """The largest s <= 1 with |(s size - l1)_+| <= norm for every unit, by bisection from above; never above it."""
+    """The largest share up to 1 that every unit can hold."""
     share = 1.0
     for k in range(norm.size):
-        low, high = 0.0, share
-        middle = share
-        while high - low > 1e-15:
-            total = 0.0
-            for j in range(start[k], start[k + 1]):
-                over = max(middle * size[j] - l1[j], 0.0)
-                total += over * over
-            if math.sqrt(total) <= norm[k]:
-                low = middle
-            else:
-                high = middle
-            if low == share:
-                break
-            middle = 0.5 * (low + high)
-        share = low
+        share = unit_share(size, l1, norm[k], start[k], start[k + 1], share)
     return share
 
 
@@ -115,10 +121,10 @@ def movable(v, l1, lower, upper, start, norm, place):
 
 
 @njit(cache=True, **KERNEL)
-def newton_system(G, q, v, l1, start, norm, place, H, slope):
+def newton_system(G, q, v, l1, start, norm, place, H, slope, some):
     """The lower triangle of the curvature, that of the norms included, and the slope on the coordinates that can move;
-    returns the largest entry of G's diagonal there."""
-    largest, some, count = 0.0, np.empty(slope.size, dtype=np.int64), 0
+    returns the largest entry of G's diagonal there. `some` is room for as many whole numbers."""
+    largest, count = 0.0, 0
     for j in range(v.size):
         if place[j] >= 0:
             some[count] = j

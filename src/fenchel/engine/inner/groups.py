@@ -132,6 +132,7 @@ class GroupModel:
         self.room = (
             layout.plain, layout.places, self.basis, self.ready, self.space,
             np.empty(layout.widest * (layout.widest + 3)), space[: DEPTH + 1], space[DEPTH + 1 : -1],
+            np.empty((DEPTH, DEPTH + 1)),
         )  # fmt: skip
 
     def is_stuck(self, gap: float, target: float) -> bool:
@@ -219,8 +220,8 @@ class GroupModel:
         from scipy.linalg.lapack import dpotrs
 
         l1, _, _, start, norm, _ = self.limits
-        H, slope = np.empty((count, count)), np.empty(count)
-        largest = self.kernels.newton_system(self.G, self.q, self.v, l1, start, norm, place, H, slope)
+        H, slope, some = np.empty((count, count)), np.empty(count), np.empty(count, dtype=np.int64)
+        largest = self.kernels.newton_system(self.G, self.q, self.v, l1, start, norm, place, H, slope, some)
         factor = factor_of(H, JITTER[self.G.dtype.name] * largest)
         return None if factor is None else np.asarray(dpotrs(factor, -slope, lower=0)[0])
 
