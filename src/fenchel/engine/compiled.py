@@ -37,7 +37,7 @@ FULL = 0.05
 FILLED_ONCE = 1 << 18  # the same for a single fit, which has fewer calls of Python to save
 TINY = 1 << 16  # numbers up to which a single fit takes all features at once, by loops that compile in half the time
 NARROW = 256  # features up to which it does; larger: Gram matrices of features that nobody needs
-GROUPS_ONCE = 1 << 14  # numbers from which a single fit with groups is worth the compiling of its loops
+GROUPS_ONCE = 0
 ALWAYS = 100  # features that nothing holds at zero, beyond which the plain loops that balance x for them are slow
 # Losses with flat parts: where features are more than rows their models are so ill-conditioned that descent wants the
 # extrapolation of ``inner/descent.py`` (on eight random problems the compiled loops took .8 to 3.5 times as long).

@@ -96,12 +96,13 @@ def scores(data, work, alpha):
             work.score[g] = abs(slope[data.start[g]]) / (alpha * data.l1[data.start[g]])
 
 
-@apart(void(DATA, WORK, int64))
+@njit(**INSIDE)
 def _enter(data, work, g):
+    """Number the coordinates of a unit; `place` has their columns, which somebody must fetch."""
     units, k = work.count[UNITS], work.count[SIZE]
     work.chosen[units], work.at[g] = g, units
     for a in range(data.start[g], data.start[g + 1]):
-        model.take_column(data.X, data.by_column, data.members[a], work.columns[k])
+        work.place[k] = data.members[a]
         work.member[LOWER, k], work.member[UPPER, k] = -np.inf, np.inf
         k += 1
     work.count[UNITS], work.count[SIZE], work.first[units + 1] = units + 1, k, k
@@ -168,18 +169,21 @@ def extend(data, work, level, most):
             if 0.9 * most <= above <= most:
                 break
         low = high
-    for turn in range(2):  # where no unit is small enough, the first one enters
-        before = work.count[UNITS]
-        for g in range(data.norm.size):
-            if work.at[g] < 0 and work.score[g] > (low if turn == 0 else level):
-                if work.count[SIZE] + data.start[g + 1] - data.start[g] > work.gram.shape[0]:
-                    return False
+    size, room = work.count[SIZE], True
+    for g in range(data.norm.size):
+        if room and work.at[g] < 0 and work.score[g] > low:
+            room = work.count[SIZE] + data.start[g + 1] - data.start[g] <= work.gram.shape[0]
+            if room:
                 _enter(data, work, g)
-                if turn == 1:
-                    return True
-        if work.count[UNITS] > before:
-            return True
-    return True
+    if room and work.count[SIZE] == size:  # no unit is small enough: the first one enters
+        g = 0
+        while work.at[g] >= 0 or work.score[g] <= level:
+            g += 1
+        room = size + data.start[g + 1] - data.start[g] <= work.gram.shape[0]
+        if room:
+            _enter(data, work, g)
+    model.take_columns(data.X, data.by_column, work.place, size, work.count[SIZE], work.columns)
+    return room
 
 
 @apart(void(DATA, WORK, float64))

@@ -35,7 +35,9 @@ INSIDE = {**LEAN, "fastmath": False, "no_cpython_wrapper": True, "no_cfunc_wrapp
 INLINE = {**INSIDE, "forceinline": True}
 
 _JITTER = 1e-11  # of the largest diagonal entry of a Gram matrix; more would slow Newton's steps down near the answer
-TILE = 128  # new columns whose rows of the Gram matrix are made together; more take memory and gain nothing
+TILE = (
+    48  # rows of a Gram matrix that one product makes; fewer are slow, more compute what is above the diagonal in vain
+)
 DEPTH = 5  # passes that an extrapolation looks back on; more cost memory and gain little
 MANY = 60  # coordinates of a set from which passes are extrapolated; fewer are Newton's at once
 _SMALL = 24  # coordinates up to which a factor by plain loops is faster than the call of LAPACK
@@ -85,6 +87,25 @@ def take_column(X, by_column, j, out):
             out[i] = X[i, j]
 
 
+@apart(void(READ2, boolean, LIST, int64, int64, MATRIX), **HOT)
+def take_columns(X, by_column, which, first, end, out):
+    """out[k] = column which[k] of the data, for k from `first` to `end`; sixteen rows at a time, which stay in the
+    cache."""
+    if by_column:
+        for k in range(first, end):
+            row, own = X[which[k]], out[k]
+            for i in range(own.size):
+                own[i] = row[i]
+        return
+    n = out.shape[1]
+    for top in range(0, n, 16):
+        bottom = min(n, top + 16)
+        for k in range(first, end):
+            j, own = which[k], out[k]
+            for i in range(top, bottom):
+                own[i] = X[i, j]
+
+
 @njit(**{**INSIDE, **HOT})
 def dot(a, b):
     total = 0.0
@@ -112,22 +133,30 @@ def combine(columns, size, value, shift, out):
                 out[i] += factor * column[i]
 
 
+@njit(**{**INSIDE, **HOT})
+def _weigh(column, curvature, share, out, summed):
+    """out = share * curvature * column; the sum of it, if it is wanted."""
+    for i in range(out.size):
+        out[i] = share * curvature[i] * column[i]
+    total = 0.0
+    if summed:  # in a loop that writes nothing: otherwise its order depends on where in memory the arrays are
+        for i in range(out.size):
+            total += out[i]
+    return total
+
+
 @apart(void(READ2, READ, MATRIX, MATRIX, VECTOR, int64, int64, float64, READ_LIST))
 def append_gram(columns, curvature, tile, gram, mean_column, first, size, mean_curvature, blas):
     """The rows first to size of the Gram matrix, and their mirror image; a mean curvature of 0 says that there is no
     intercept."""
-    n, start = curvature.size, first
+    start, share = first, 1.0 / curvature.size
     while start < size:
         count = min(tile.shape[0], size - start)
         for a in range(count):
-            column, own, total = columns[start + a], tile[a], 0.0
-            for i in range(n):
-                own[i] = column[i] * curvature[i] / n
-                total += own[i]
-            mean_column[start + a] = total
+            mean_column[start + a] = _weigh(columns[start + a], curvature, share, tile[a], mean_curvature > 0.0)
             for l in range(size):
                 gram[start + a, l] = 0.0
-        add_products(blas[GEMM], tile, 0, count, columns, start + count, n, gram, start)
+        add_products(blas[GEMM], tile, 0, count, columns, start + count, curvature.size, gram, start)
         start += count
     for k in range(first, size):
         for l in range(k + 1):
