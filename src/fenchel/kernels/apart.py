@@ -39,6 +39,9 @@ READ_LIST = types.Array(int64, 1, "C", readonly=True)
 # costs seconds of compiling. HOT ones are the few that take the time.
 PLAIN = {**LEAN, "fastmath": False}
 HOT = LEAN
+# Small functions that are compiled with those that call them need no door to Python, which takes long to compile.
+INSIDE = {**PLAIN, "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+INLINE = {**INSIDE, "forceinline": True}
 
 
 class Apart:
@@ -54,7 +57,7 @@ class Apart:
         """Its address; compiled, or taken from the cache, with all that it calls."""
         if not self.address:
             load_called(self.function)
-            kernel = njit(**self.options, no_cpython_wrapper=True, no_cfunc_wrapper=True, cache=True)(self.function)
+            kernel = njit(**{**INSIDE, **self.options}, cache=True)(self.function)
             _watch_all_files(kernel)
             kernel.compile(self.signature)
             made = kernel.overloads[tuple(self.signature.args)]
@@ -72,7 +75,7 @@ def apart(signature: Any, **options: Any) -> Callable[[Callable[..., Any]], Any]
     to it: literals to numbers, arrays to arrays that nobody may write to."""
 
     def decorate(function: Callable[..., Any]) -> Any:
-        kernel = Apart(signature, function, {**PLAIN, **options})
+        kernel = Apart(signature, function, options)
         stub = _stub(kernel)
         _aparts[stub] = kernel
         return stub

@@ -17,13 +17,13 @@ import math
 import numpy as np
 from numba import float64, int64, njit, void
 
-from .apart import HOT, MATRIX, READ, READ2, READ_LIST, VECTOR, apart, load_called
+from .apart import HOT, INSIDE, MATRIX, READ, READ2, READ_LIST, VECTOR, apart, load_called
 from .rows import LEAN
-from .unit_groups import group_gap
+from .unit_groups import gap_of_groups
 
 SOLVED = 80  # entries of G that could be read while one coordinate of a unit is solved for (measured: 60 to 100)
 RENT = 4  # visits, times its coordinates, after which a unit's block is reduced; larger: sooner
-INSIDE = 10  # proximal steps inside a unit at the most, before the others are looked at; more help nobody if they move
+MOST_INSIDE = 10  # proximal steps inside a unit, before the others are looked at; more help nobody if they move
 SMALL = 0.1  # of the first such step: steps below it are left to the next pass
 CLOSE = 0.05  # of a unit's first miss of its norm: what may be left of it; the other units move it by more
 ROUNDING = 1e-13  # of a unit's norm: a miss that is rounding
@@ -193,14 +193,14 @@ def least_of_block(first, size, weight, basis, base, start, space, work):
             space[first + j] += value * basis[row + j]
 
 
-@njit(**LEAN)
+@njit(**{**INSIDE, **HOT})
 def _take_block(G, first, size, work):
     for i in range(size):
         for j in range(size):
             work[i * size + j] = G[first + i, first + j]
 
 
-@njit(**LEAN)
+@njit(**{**INSIDE, **HOT})
 def step_of_unit(G, q, v, l1, lower, upper, start, norm, bend, k, plain, base, basis, ready, space, work):
     """Put the new values of unit k into space: its least with the others as they are, where its penalty is a norm alone
     (`plain`); otherwise some proximal steps inside the unit."""
@@ -246,7 +246,7 @@ def step_of_unit(G, q, v, l1, lower, upper, start, norm, bend, k, plain, base, b
     for j in range(size):
         work[j] = q[first + j]
         space[first + j] = v[first + j]
-    for turn in range(INSIDE):
+    for turn in range(MOST_INSIDE):
         length = 0.0
         for j in range(size):
             goal, cut = space[first + j] - work[j] / L, l1[first + j] / L
@@ -264,7 +264,7 @@ def step_of_unit(G, q, v, l1, lower, upper, start, norm, bend, k, plain, base, b
             moved += work[size + j] * work[size + j]
         if turn == 0:
             begun = moved
-        if moved <= SMALL * SMALL * begun or turn + 1 == INSIDE:
+        if moved <= SMALL * SMALL * begun or turn + 1 == MOST_INSIDE:
             return
         for i in range(size):
             f = work[size + i]
@@ -379,7 +379,7 @@ def settle(G, m, q, v, l1, lower, upper, start, norm, bend, plain, places, basis
                         q[i] += step * row[i]
         total += gained
         kept += 1
-        gap = group_gap(G, m, q, v, l1, lower, upper, start, norm, bend)
+        gap = gap_of_groups(q, v, l1, lower, upper, start, norm, bend)
         if gap <= target or gained <= 0.0 or spent >= budget or not gap < np.inf:
             return gap, total
         for j in range(m):

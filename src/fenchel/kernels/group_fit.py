@@ -10,7 +10,7 @@ import math
 import numpy as np
 from numba import boolean, float64, int64, types, void
 
-from . import block_descent
+from . import block_descent, unit_groups
 from . import small_losses as losses
 from . import small_model as model
 from .apart import HOT, LIST, MATRIX, READ, READ2, READ_LIST, VECTOR, apart
@@ -45,7 +45,7 @@ from .lapack import POTRF, POTRS, factorise, solve_factored
 from .small_certificate import AHEAD, BEGAN, CHANGE, CURVATURE, MODELLED, SCORE, SLOPE, TRIAL, foresee
 from .small_losses import SQUARED
 from .small_set import ARMIJO, CAREFUL, KEEP_GRAM, LEAST_CURVATURE, MOST_HALVINGS, SLOW
-from .unit_groups import block_bounds, group_gap, movable, newton_system, try_step, unit_share
+from .unit_groups import gap_of_groups, unit_share
 
 DEPTH = 5  # passes that an extrapolation looks back on; more cost memory and gain little
 _MOST_MODELS, _MOST_TURNS = 40, 200  # models of a set, turns of a model
@@ -60,12 +60,21 @@ def loss_at(data, row, score):
     return losses.mean_loss(data.blas, data.parameter, data.target, data.weight, score, row[SLOPE], row[CURVATURE])
 
 
+# what Python calls too, for the arrays here
 _settle = apart(
     types.UniTuple(float64, 2)(
         READ2, int64, VECTOR, VECTOR, READ, READ, READ, READ_LIST, READ, VECTOR, boolean[::1], READ_LIST, VECTOR, LIST,
         VECTOR, VECTOR, MATRIX, MATRIX, MATRIX, float64, int64,
     ), **HOT
 )(block_descent.settle.py_func)  # fmt: skip
+_block_bounds = apart(void(READ2, READ_LIST, VECTOR))(unit_groups.block_bounds.py_func)
+_movable = apart(int64(READ, READ, READ, READ, READ_LIST, READ, LIST))(unit_groups.movable.py_func)
+_newton_system = apart(
+    float64(READ2, READ, READ, READ, READ_LIST, READ, READ_LIST, MATRIX, VECTOR, LIST)
+)(unit_groups.newton_system.py_func)  # fmt: skip
+_try_step = apart(
+    float64(READ2, int64, READ, READ, READ, READ, READ, READ_LIST, READ, READ_LIST, READ, float64, VECTOR, VECTOR)
+)(unit_groups.try_step.py_func)  # fmt: skip
 
 
 @apart(void(DATA, WORK, boolean))
@@ -88,7 +97,7 @@ def _update_gram(data, work, fresh):
     )  # fmt: skip
     work.count[IN_GRAM] = work.count[SIZE]
     units = work.count[UNITS]
-    block_bounds(work.gram, work.first[: units + 1], work.bend)
+    _block_bounds(work.gram, work.first[: units + 1], work.bend)
     for u in range(units):
         work.ready[u] = 0
 
@@ -98,11 +107,11 @@ def _newton(data, work, m, units):
     """A step of Newton's method on the coordinates that can move; by how much the model falls."""
     member, first = work.member, work.first[: units + 1]
     v, q, l1 = member[VALUE, :m], member[SLOPES, :m], member[L1]
-    count = movable(v, l1, member[LOWER], member[UPPER], first, work.norm, work.place)
+    count = _movable(v, l1, member[LOWER], member[UPPER], first, work.norm, work.place)
     if count == 0:
         return 0.0
     slope, some = work.block[:count], work.place[work.gram.shape[0] :]
-    largest = newton_system(work.gram, q, v, l1, first, work.norm, work.place, work.factor, slope, some)
+    largest = _newton_system(work.gram, q, v, l1, first, work.norm, work.place, work.factor, slope, some)
     for a in range(count):
         work.factor[a, a] += _JITTER * largest
         slope[a] = -slope[a]
@@ -111,7 +120,7 @@ def _newton(data, work, m, units):
     solve_factored(data.blas[POTRS], work.factor, count, slope)
     share = 1.0
     for _ in range(4):
-        gained = try_step(
+        gained = _try_step(
             work.gram, m, q, v, l1, member[LOWER], member[UPPER], first, work.norm, work.place, slope, share,
             member[SPACE], member[MOVE],
         )  # fmt: skip
@@ -231,9 +240,9 @@ def fit_set(data, work, alpha, wanted, limit):
         for k in range(m):
             member[BEFORE, k], member[STEP, k] = member[VALUE, k], 0.0
             member[SLOPES, k] = member[START_SLOPES, k] - member[MEAN_COLUMN, k] * pull / mean
-        error = 0.5 * pull * pull / mean + group_gap(
-            work.gram, m, member[SLOPES], member[VALUE], member[L1], member[LOWER], member[UPPER],
-            work.first[: units + 1], work.norm, work.bend,
+        error = 0.5 * pull * pull / mean + gap_of_groups(
+            member[SLOPES], member[VALUE], member[L1], member[LOWER], member[UPPER], work.first[: units + 1], work.norm,
+            work.bend,
         )  # fmt: skip
         if turn > 0 and error <= limit:
             break

@@ -88,6 +88,8 @@ _MOST_ROUNDS = 60  # working sets of an alpha
 LARGEST_SUPPORT = (
     512  # coordinates in live groups; beyond, a Newton step in the space of the rows or on parts is cheaper
 )
+_COARSE = 0.1  # of the limit for other losses: the accuracy of a model of the squared loss on a set that has just grown
+_GROWN = 1.03  # times its size: what a set has grown to if its model need not be solved well
 _PATIENCE = 8  # rounds in which the gap did not halve; then rounding stands in the way
 
 
@@ -170,9 +172,13 @@ def _solve(data, work, alpha, last_alpha, tol, rounds):
         full = count[SIZE] + max(support, first) > work.gram.shape[0]
         if (turn == 0 or full) and count[SIZE] > 1.5 * support + 32:
             drop(data, work, level)
+        before = count[SIZE]
         if not extend(data, work, level, p if near else max(support, first)):
             return False
-        fit_set(data, work, alpha, wanted, max(INNER * wanted, LOOSE * gap if best > NO_BOUND else 0.0))
+        limit = max(INNER * wanted, LOOSE * gap if best > NO_BOUND else 0.0)
+        # a set that has grown will grow again: the model of the squared loss, which is exact, is solved well later
+        coarse = _COARSE * limit if count[SIZE] > _GROWN * before else 0.0
+        fit_set(data, work, alpha, max(wanted, coarse), limit)
         _sweep(data, work)
     return False
 

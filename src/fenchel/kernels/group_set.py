@@ -15,8 +15,7 @@ import numpy as np
 from numba import boolean, float64, int64, njit, types, void
 
 from . import small_model as model
-from .apart import LIST, MATRIX, READ, READ2, READ_LIST, VECTOR, Reference, apart
-from .small_model import INSIDE
+from .apart import INSIDE, LIST, MATRIX, READ, READ2, READ_LIST, VECTOR, Reference, apart
 
 COEF, LAST_COEF, GRADIENT, PLAIN_ORDER, FEATURE_ROWS = range(5)
 VALUE, BEFORE, STEP, SLOPES, START_SLOPES, L1, LOWER, UPPER, MEAN_COLUMN, SPACE, MOVE, MEMBER_ROWS = range(12)

@@ -25,9 +25,8 @@ from numba import boolean, float64, int64, njit, types, void
 
 from . import small_losses as losses
 from . import small_model as model
-from .apart import LIST, MATRIX, READ, READ2, READ_LIST, TABLE, VECTOR, Reference, apart, refer
+from .apart import INLINE, INSIDE, LIST, MATRIX, READ, READ2, READ_LIST, TABLE, VECTOR, Reference, apart, refer
 from .small_losses import COVARIANCES, SQUARED
-from .small_model import INLINE, INSIDE
 
 NO_BOUND = -1e300  # in place of minus infinity: the dual bound of a point that has none
 _MOST_BALANCES = 60  # least-squares moves of one x; one that stays inside the domain is the last but one

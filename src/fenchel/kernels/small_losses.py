@@ -26,7 +26,7 @@ from numba.core import cgutils, typing
 from numba.extending import intrinsic
 
 from . import lapack, loss_sums
-from .apart import PLAIN, READ, VECTOR, address_of, apart
+from .apart import INLINE, INSIDE, READ, VECTOR, address_of, apart
 
 SUMS, CONJUGATE, ENDS = range(3, 6)  # entries of the vector of addresses, after those of lapack.py
 SQUARED, LOGISTIC, SMOOTHED_HINGE, SQUARED_HINGE, HUBER, POISSON, COVARIANCES = range(7)
@@ -76,25 +76,25 @@ def _call_ends(typingctx, address, parameter, target, weight, low, high):
     return _call(_ENDS)
 
 
-@njit(**PLAIN, forceinline=True)
+@njit(**INLINE)
 def mean_loss(blas, parameter, target, weight, score, slope, curvature):
     """The mean loss at these scores; its slopes and curvatures are filled in."""
     return _call_sums(blas[SUMS], parameter, target, weight, score, slope, curvature)
 
 
-@njit(**PLAIN, forceinline=True)
+@njit(**INLINE)
 def mean_conjugate(blas, parameter, target, weight, dual, scale):
     """The mean of (s_i f)*(scale x_i)."""
     return _call_conjugate(blas[CONJUGATE], parameter, target, weight, dual, scale)
 
 
-@njit(**PLAIN, forceinline=True)
+@njit(**INLINE)
 def first_intercept(blas, parameter, target, weight, low, high):
     """An intercept to start from; the ends of the domains are filled in."""
     return _call_ends(blas[ENDS], parameter, target, weight, low, high)
 
 
-@njit(**PLAIN)
+@njit(**INSIDE)
 def smoothness(kind, parameter):
     """The largest curvature of a loss that has flat pieces; 0 for the others."""
     if kind == SMOOTHED_HINGE:
@@ -157,7 +157,7 @@ def _logistic_conjugate(parameter, target, weight, dual, scale):
     return loss_sums.logistic_conjugate(dual, target, weight, scale) / dual.size
 
 
-@njit(**PLAIN, forceinline=True)
+@njit(**INLINE)
 def _one_side(target, weight, size, low, high):
     """Domains from 0 to -t size; the mean of the targets."""
     mean = 0.0

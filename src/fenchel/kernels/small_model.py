@@ -24,15 +24,8 @@ from __future__ import annotations
 import numpy as np
 from numba import boolean, float64, int64, njit, types, void
 
-from .apart import HOT, LIST, MATRIX, READ, READ2, READ_LIST, VECTOR, apart
+from .apart import HOT, INLINE, INSIDE, LIST, MATRIX, READ, READ2, READ_LIST, VECTOR, apart
 from .lapack import GEMM, POTRF, POTRS, add_products, factorise, solve_factored
-from .rows import LEAN
-
-# Small functions that are only called by others need no door to Python, which takes long to compile where arguments are
-# tuples of arrays. Sums may be reordered in the few loops that take the time: to let the compiler vectorise the others
-# costs seconds and gains nothing.
-INSIDE = {**LEAN, "fastmath": False, "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
-INLINE = {**INSIDE, "forceinline": True}
 
 _JITTER = 1e-11  # of the largest diagonal entry of a Gram matrix; more would slow Newton's steps down near the answer
 TILE = (

@@ -23,7 +23,7 @@ from numba import boolean, float64, int64, njit, void
 
 from . import small_losses as losses
 from . import small_model as model
-from .apart import MATRIX, READ, apart
+from .apart import INSIDE, MATRIX, READ, apart
 from .small_certificate import (
     AHEAD,
     BEGAN,
@@ -59,7 +59,6 @@ from .small_certificate import (
 from .small_losses import COVARIANCES, SQUARED
 from .small_model import (
     BEFORE,
-    INSIDE,
     LOWER,
     MEAN_COLUMN,
     QUADRATIC,

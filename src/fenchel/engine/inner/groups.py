@@ -183,7 +183,7 @@ class GroupModel:
         return float(gap)
 
     def gap(self) -> float:
-        return float(self.kernels.group_gap(self.G, self.m, self.q, self.v, *self.limits))
+        return float(self.kernels.group_gap(self.q, self.v, *self.limits))
 
     def newton(self, narrow: bool = False) -> bool:
         """A step of Newton's method on the coefficients that can move, with the curvature of the norms, shortened until
