@@ -13,6 +13,7 @@ change of any file here makes what is cached out of date, signatures of other fi
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import inspect
 import os
@@ -145,9 +146,15 @@ def _watch_all_files(kernel: Any) -> None:
     """Let the cache look at the newest of all files here, not at the kernel's own alone."""
     file = getattr(getattr(kernel, "_cache", None), "_cache_file", None)
     if hasattr(file, "_source_stamp"):
-        here = os.path.dirname(__file__)
-        states = [entry.stat() for entry in os.scandir(here) if entry.name.endswith(".py")]
-        file._source_stamp = max(state.st_mtime for state in states), sum(state.st_size for state in states)
+        file._source_stamp = _stamp()
+
+
+@functools.cache
+def _stamp() -> tuple[float, int]:
+    """When a file here was changed last, and the size of all."""
+    here = os.path.dirname(__file__)
+    states = [entry.stat() for entry in os.scandir(here) if entry.name.endswith(".py")]
+    return max(state.st_mtime for state in states), sum(state.st_size for state in states)
 
 
 # -- tuples by reference ------------------------------------------------------------------------------
