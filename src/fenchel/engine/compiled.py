@@ -37,7 +37,6 @@ FULL = 0.05
 FILLED_ONCE = 1 << 18  # the same for a single fit, which has fewer calls of Python to save
 TINY = 1 << 16  # numbers up to which a single fit takes all features at once, by loops that compile in half the time
 NARROW = 256  # features up to which it does; larger: Gram matrices of features that nobody needs
-GROUPS_ONCE = 0
 ALWAYS = 100  # features that nothing holds at zero, beyond which the plain loops that balance x for them are slow
 # Losses with flat parts: where features are more than rows their models are so ill-conditioned that descent wants the
 # extrapolation of ``inner/descent.py`` (on eight random problems the compiled loops took .8 to 3.5 times as long).
@@ -244,7 +243,7 @@ def is_compiled(problem: Problem, alphas: Sequence[float], prices: Any) -> bool:
     units, form = units_of(problem), problem.loss.small_form()
     if problem.vectors > 1 or form is None or isinstance(units, str):
         return False
-    if not units.alone and not _plain_groups(problem, units, len(alphas)):
+    if not units.alone and not _plain_groups(units):
         return False
     if min(alphas) <= 0 or np.count_nonzero(units.always) > ALWAYS:
         return False
@@ -264,10 +263,8 @@ def _may_be_filled(problem: Problem, alphas: Sequence[float]) -> bool:
     return bool(n * p <= (COPIED if copied else ENTRIES) and n * p * min(n, p) <= PAIRS)
 
 
-def _plain_groups(problem: Problem, units: Units, alphas: int) -> bool:
+def _plain_groups(units: Units) -> bool:
     """Whether every unit is a group with a norm, or a single feature with a weight, and there is nothing else."""
-    if alphas == 1 and problem.n * problem.p < GROUPS_ONCE:
-        return False
     held = (units.norm > 0) | ((np.diff(units.start) == 1) & (units.l1[units.members[units.start[:-1]]] > 0))
     free = np.isinf(units.lower).all() and np.isinf(units.upper).all() and not units.ridge.any()
     return bool(free and held.all() and np.isfinite(units.l1).all())

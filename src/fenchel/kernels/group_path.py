@@ -90,6 +90,7 @@ LARGEST_SUPPORT = (
 )
 _COARSE = 0.1  # of the limit for other losses: the accuracy of a model of the squared loss on a set that has just grown
 _GROWN = 1.03  # times its size: what a set has grown to if its model need not be solved well
+_PASSES = 10  # of descent over the whole set that a coarse model saves, about
 _PATIENCE = 8  # rounds in which the gap did not halve; then rounding stands in the way
 
 
@@ -176,8 +177,10 @@ def _solve(data, work, alpha, last_alpha, tol, rounds):
         if not extend(data, work, level, p if near else max(support, first)):
             return False
         limit = max(INNER * wanted, LOOSE * gap if best > NO_BOUND else 0.0)
-        # a set that has grown will grow again: the model of the squared loss, which is exact, is solved well later
-        coarse = _COARSE * limit if count[SIZE] > _GROWN * before else 0.0
+        # a set that has grown will grow again: the model of the squared loss, which is exact, is solved well later,
+        # where that saves more than the look at all features that it may cost
+        later = count[SIZE] > _GROWN * before and _PASSES * count[SIZE] * count[SIZE] > n * p
+        coarse = _COARSE * limit if later else 0.0
         fit_set(data, work, alpha, max(wanted, coarse), limit)
         _sweep(data, work)
     return False
