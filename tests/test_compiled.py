@@ -17,7 +17,7 @@ from fenchel.engine.compiled import CompiledPath, is_compiled, on_covariances
 from fenchel.engine.covariances import covariances
 from fenchel.engine.roles import Goal, Iterate, Proposal
 from fenchel.engine.units import units_of
-from fenchel.kernels.small_model import KINDS
+from fenchel.kernels.small_losses import KINDS
 from fenchel.kernels.tiny_fit import fit
 from fenchel.solver.convergence import Convergence
 from fenchel.solver.prices import PRICES
@@ -361,7 +361,7 @@ def test_which_problems_are_compiled():
     assert not is_compiled(make("logistic", "l1"), [0.1, 0.0], PRICES)
     assert not is_compiled(make("huber", "l1", 20, 40), [0.1], PRICES)
     X, y = np.ones((4, 4)), np.array([1.0, -1.0, 1.0, 1.0])
-    assert not is_compiled(squared(X, y, fl.GroupL2([[0, 1], [2, 3]])), [0.1], PRICES)
+    assert is_compiled(squared(X, y, fl.GroupL2([[0, 1], [2, 3]])), [0.1], PRICES)
     assert not is_compiled(fl.Problem(X, y, loss=fl.Logistic(), penalty=fl.L1() @ fl.Difference(4)), [0.1], PRICES)
 
 

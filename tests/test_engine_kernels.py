@@ -154,7 +154,9 @@ def test_newtons_system_has_the_curvature_of_the_norms():
     local = penalty("a free unit")
     v, place, H, slope = rng.standard_normal(M), np.empty(M, dtype=np.int64), np.zeros((M, M)), np.zeros(M)
     assert unit_groups.movable(v, local.l1, local.lower, local.upper, START, local.norm, place) == M
-    largest = unit_groups.newton_system(G, g + G @ v, v, local.l1, START, local.norm, place, H, slope)
+    largest = unit_groups.newton_system(
+        G, g + G @ v, v, local.l1, START, local.norm, place, H, slope, np.empty(slope.size, np.int64)
+    )
     assert largest == G.diagonal().max()
 
     def slopes(at):

@@ -9,7 +9,7 @@ import pytest
 
 import fenchel as fl
 from fenchel.kernels import rooms, small_set
-from fenchel.kernels.small_model import KINDS
+from fenchel.kernels.small_losses import KINDS
 from fenchel.kernels.small_path import follow
 
 LOSSES = {

@@ -37,7 +37,6 @@ FULL = 0.05
 FILLED_ONCE = 1 << 18  # the same for a single fit, which has fewer calls of Python to save
 TINY = 1 << 12  # numbers up to which a single fit takes all features at once, by loops that compile in half the time
 NARROW = 64  # features up to which it does; larger: Gram matrices of features that nobody needs
-GROUPS_ONCE = 1 << 14  # numbers from which a single fit with groups is worth the compiling of its loops
 ALWAYS = 100  # features that nothing holds at zero, beyond which the plain loops that balance x for them are slow
 # Losses with flat parts: where features are more than rows their models are so ill-conditioned that descent wants the
 # extrapolation of ``inner/descent.py`` (on eight random problems the compiled loops took .8 to 3.5 times as long).
@@ -93,7 +92,7 @@ class CompiledPath:
         return alpha in self.answers
 
     def _all_at_once(self, problem: Problem, units: Units, tol: float) -> None:
-        from ..kernels.small_model import KINDS
+        from ..kernels.small_losses import KINDS
         from ..kernels.tiny_fit import fit
 
         form = problem.loss.small_form()
@@ -220,7 +219,7 @@ def _follower(
     tol: float, intercept: bool, out: _Answers, length: Vector,
 ) -> Callable[[int, int], int]:  # fmt: skip
     """What solves for the alphas from one to another, and fills in `out`."""
-    from ..kernels.small_model import KINDS
+    from ..kernels.small_losses import KINDS
     from ..kernels.small_path import follower
 
     return follower(
@@ -235,7 +234,7 @@ def _group_follower(
 ) -> Callable[[int, int], int]:  # fmt: skip
     """As `_follower`, for units of several coefficients."""
     from ..kernels.group_path import follower
-    from ..kernels.small_model import KINDS
+    from ..kernels.small_losses import KINDS
 
     return follower(
         X, target, weight, KINDS[kind], parameter, np.array(alphas), units.members, units.start, units.l1, units.norm,
@@ -249,7 +248,7 @@ def is_compiled(problem: Problem, alphas: Sequence[float], prices: Any) -> bool:
     units, form = units_of(problem), problem.loss.small_form()
     if problem.vectors > 1 or form is None or isinstance(units, str):
         return False
-    if not units.alone and not _plain_groups(problem, units, len(alphas)):
+    if not units.alone and not _plain_groups(units):
         return False
     if min(alphas) <= 0 or np.count_nonzero(units.always) > ALWAYS:
         return False
@@ -276,10 +275,8 @@ def _rows_pay(problem: Problem, alphas: int, prices: Any) -> bool:
     return bool(kept < problem.n and kept * prices.cast <= (problem.n - kept) * (alphas + LOOKS) * prices.gemv)
 
 
-def _plain_groups(problem: Problem, units: Units, alphas: int) -> bool:
+def _plain_groups(units: Units) -> bool:
     """Whether every unit is a group with a norm, or a single feature with a weight, and there is nothing else."""
-    if alphas == 1 and problem.n * problem.p < GROUPS_ONCE:
-        return False
     held = (units.norm > 0) | ((np.diff(units.start) == 1) & (units.l1[units.members[units.start[:-1]]] > 0))
     free = np.isinf(units.lower).all() and np.isinf(units.upper).all() and not units.ridge.any()
     return bool(free and held.all() and np.isfinite(units.l1).all())

@@ -249,7 +249,9 @@ def _units_of(problem: Problem) -> Units | str:
             if (form.lower > 0).any() or (form.upper < 0).any():
                 return "zero is out of bounds"
             ridge = np.full(block.d, block.ridge)
-            return _assembled(form.weights, ridge, form.lower, form.upper, np.zeros(0, np.int64), np.zeros(0))
+            bounded = bool(np.isfinite(form.lower).any() or np.isfinite(form.upper).any())
+            none = np.zeros(0, np.int64)
+            return _assembled(form.weights, ridge, form.lower, form.upper, none, np.zeros(0), bounded)
     count = problem.vectors * problem.p
     l1, ridge = np.zeros(count), np.zeros(count)
     lower, upper = np.full(count, -np.inf), np.full(count, np.inf)
@@ -277,18 +279,21 @@ def _units_of(problem: Problem) -> Units | str:
         if form.labels is not None and form.norms is not None:
             if np.any(group[feature] >= 0):
                 return "groups overlap"
-            steps = np.concatenate([[0], np.cumsum(np.bincount(form.labels))])
-            if np.any(size != size[steps[form.labels]]):
+            widths = np.bincount(form.labels)
+            first_of = np.cumsum(widths) - widths
+            if np.any(size != size[first_of[form.labels]]):
                 return "features of one group have different scales"
             group[feature] = known + form.labels
-            norms.append(block.scale * size[steps[:-1]] * form.norms)
+            norms.append(block.scale * size[first_of] * form.norms)
             known += form.norms.size
     if bounded and ((lower > 0).any() or (upper < 0).any()):
         return "zero is out of bounds"
-    return _assembled(l1, ridge, lower, upper, group, np.concatenate(norms))
+    return _assembled(l1, ridge, lower, upper, group, np.concatenate(norms), bounded)
 
 
-def _assembled(l1: Vector, ridge: Vector, lower: Vector, upper: Vector, group: Index, norms: Vector) -> Units | str:
+def _assembled(
+    l1: Vector, ridge: Vector, lower: Vector, upper: Vector, group: Index, norms: Vector, bounded: bool
+) -> Units | str:
     count = l1.size
     bare = np.zeros(count, dtype=bool)
     if not l1.all():
@@ -297,20 +302,26 @@ def _assembled(l1: Vector, ridge: Vector, lower: Vector, upper: Vector, group: I
         each, free = np.arange(count), np.flatnonzero(bare)
         return Units(l1, ridge, lower, upper, np.zeros(count), each, np.arange(count + 1), each, True, free)
     inside = group >= 0
-    finite = inside & ((np.isfinite(lower) & (lower != 0)) | (np.isfinite(upper) & (upper != 0)))
-    if finite.any():
+    every = bool(inside.all())
+    if bounded and (inside & ((np.isfinite(lower) & (lower != 0)) | (np.isfinite(upper) & (upper != 0)))).any():
         return "bounds other than zero inside a group"
-    label = np.where(inside, group, norms.size + np.cumsum(~inside) - 1)
-    norm = np.concatenate([norms, np.zeros(count - np.count_nonzero(inside))])
-    used, label = np.unique(label, return_inverse=True)
-    norm = norm[used]
-    members = np.argsort(label, kind="stable").astype(np.int64)
-    start = np.concatenate([[0], np.cumsum(np.bincount(label))]).astype(np.int64)
+    if every:
+        label, norm = group, norms
+    else:
+        label = np.where(inside, group, norms.size + np.cumsum(~inside) - 1)
+        norm = np.concatenate([norms, np.zeros(count - np.count_nonzero(inside))])
+    sizes = np.bincount(label, minlength=norm.size)
+    if not sizes.all():  # groups without features
+        used, label = np.unique(label, return_inverse=True)
+        norm, sizes, label = norm[used], sizes[used], label.astype(np.int64)
+    members = np.argsort(label, kind="stable")
+    start = np.zeros(norm.size + 1, dtype=np.int64)
+    np.cumsum(sizes, out=start[1:])
     first = members[start[:-1]]
-    if np.any(ridge[members] != np.repeat(ridge[first], np.diff(start))):
+    if ridge.any() and np.any(ridge[members] != np.repeat(ridge[first], sizes)):
         return "a quadratic that differs inside a group"
     free = np.flatnonzero((norm == 0) & bare[first])
-    return Units(l1, ridge, lower, upper, norm, members, start, label.astype(np.int64), False, free)
+    return Units(l1, ridge, lower, upper, norm, members, start, label, False, free)
 
 
 def dual_variables(problem: Problem, units: Units, zx: Vector) -> Vector:

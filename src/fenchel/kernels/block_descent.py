@@ -15,32 +15,32 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numba import njit
+from numba import float64, int64, njit, void
 
-from .rows import KERNEL
-from .unit_groups import group_gap
+from .apart import HOT, INSIDE, MATRIX, READ, READ2, READ_LIST, VECTOR, apart, load_called
+from .rows import LEAN
+from .unit_groups import gap_of_groups
 
 SOLVED = 80  # entries of G that could be read while one coordinate of a unit is solved for (measured: 60 to 100)
 RENT = 4  # visits, times its coordinates, after which a unit's block is reduced; larger: sooner
-INSIDE = 10  # proximal steps inside a unit at the most, before the others are looked at; more help nobody if they move
+MOST_INSIDE = 10  # proximal steps inside a unit, before the others are looked at; more help nobody if they move
 SMALL = 0.1  # of the first such step: steps below it are left to the next pass
 CLOSE = 0.05  # of a unit's first miss of its norm: what may be left of it; the other units move it by more
 ROUNDING = 1e-13  # of a unit's norm: a miss that is rounding
 FLAT = 1e-12  # of the largest curvature of a block, or of its weight: less is rounding, and bounds how far a unit goes
 
 
-@njit(cache=True, **KERNEL)
-def reduce_block(G, first, size, basis, base, work):
-    """The unit's block of G as Q T Q' with a tridiagonal T, by Householder's reflections I - u u', whose product is Q.
+@apart(void(int64, VECTOR, int64, VECTOR), **HOT)
+def reduce_block(size, basis, base, work):
+    """The block in `work` as Q T Q' with a tridiagonal T, by Householder's reflections I - u u', whose product is Q.
 
-    Q' goes row by row to basis[base:], behind it T's diagonal and what is beside it. `work` has room for a block and a
-    vector.
+    Q' goes row by row to basis[base:], behind it T's diagonal and what is beside it. `work` has room for a vector
+    behind the block.
     """
     main, image = base + size * size, size * size
     side = main + size
     for i in range(size):
         for j in range(size):
-            work[i * size + j] = G[first + i, first + j]
             basis[base + i * size + j] = 1.0 if i == j else 0.0
     for k in range(size - 2):
         row, total = k * size, 0.0
@@ -88,7 +88,7 @@ def reduce_block(G, first, size, basis, base, work):
                 basis[own + j] -= total * work[row + j]
 
 
-@njit(cache=True, **KERNEL)
+@apart(float64(READ, int64, int64), **HOT)
 def largest_eigenvalue(basis, main, size):
     """Of the tridiagonal matrix whose diagonals are at basis[main:], from above to a relative 1e-3: by bisection, in
     which the signs of the pivots of T - c I tell whether an eigenvalue is above c (Sturm)."""
@@ -114,7 +114,7 @@ def largest_eigenvalue(basis, main, size):
     return high
 
 
-@njit(cache=True, **KERNEL)
+@apart(void(int64, int64, float64, READ, int64, float64, VECTOR, VECTOR), **HOT)
 def least_of_block(first, size, weight, basis, base, start, space, work):
     """The least of  v'Hv/2 - b'v + weight |v|  for the block H = Q T Q' and b in space[first:], where the answer goes.
 
@@ -193,7 +193,14 @@ def least_of_block(first, size, weight, basis, base, start, space, work):
             space[first + j] += value * basis[row + j]
 
 
-@njit(cache=True, **KERNEL)
+@njit(**{**INSIDE, **HOT})
+def _take_block(G, first, size, work):
+    for i in range(size):
+        for j in range(size):
+            work[i * size + j] = G[first + i, first + j]
+
+
+@njit(**{**INSIDE, **HOT})
 def step_of_unit(G, q, v, l1, lower, upper, start, norm, bend, k, plain, base, basis, ready, space, work):
     """Put the new values of unit k into space: its least with the others as they are, where its penalty is a norm alone
     (`plain`); otherwise some proximal steps inside the unit."""
@@ -225,19 +232,21 @@ def step_of_unit(G, q, v, l1, lower, upper, start, norm, bend, k, plain, base, b
                     total += G[i, j] * v[j]
             space[i] = total - q[i]
         if ready[k] >= 0:
-            reduce_block(G, first, size, basis, base, work)
+            _take_block(G, first, size, work)
+            reduce_block(size, basis, base, work)
             ready[k] = -1
         least_of_block(first, size, norm[k], basis, base, math.sqrt(live), space, work)
         return
     elif ready[k] >= 0:
-        reduce_block(G, first, size, basis, base, work)
+        _take_block(G, first, size, work)
+        reduce_block(size, basis, base, work)
         bend[k] = min(bend[k], largest_eigenvalue(basis, base + size * size, size))
         ready[k] = -1
     L, begun = bend[k], 0.0
     for j in range(size):
         work[j] = q[first + j]
         space[first + j] = v[first + j]
-    for turn in range(INSIDE):
+    for turn in range(MOST_INSIDE):
         length = 0.0
         for j in range(size):
             goal, cut = space[first + j] - work[j] / L, l1[first + j] / L
@@ -255,7 +264,7 @@ def step_of_unit(G, q, v, l1, lower, upper, start, norm, bend, k, plain, base, b
             moved += work[size + j] * work[size + j]
         if turn == 0:
             begun = moved
-        if moved <= SMALL * SMALL * begun or turn + 1 == INSIDE:
+        if moved <= SMALL * SMALL * begun or turn + 1 == MOST_INSIDE:
             return
         for i in range(size):
             f = work[size + i]
@@ -264,61 +273,9 @@ def step_of_unit(G, q, v, l1, lower, upper, start, norm, bend, k, plain, base, b
                     work[j] += f * G[first + i, first + j]
 
 
-@njit(cache=True, **KERNEL)
-def settle(G, m, q, v, l1, lower, upper, start, norm, bend, plain, places, basis, ready, space, work, past, slopes,
-           target, budget):  # fmt: skip
-    """Passes of block descent until the model's gap is at most `target`, the work is above a budget, or nothing is
-    gained any more; as often as `past` has room for, Anderson's extrapolation is tried. Returns the gap, and what was
-    gained.
-
-    Work is counted in entries of G that are read, or what takes as long: steps inside a unit take SOLVED for each of
-    its coordinates and 3 for each pair of them. (A pass is no function of its own: that took a second to compile.)
-    """
-    depth, spent, gap, kept, total = past.shape[0] - 1, 0, np.inf, 0, 0.0
-    products = np.empty((depth, depth + 1))
-    while True:
-        if kept == 0:
-            for j in range(m):
-                past[0, j] = v[j]
-                slopes[0, j] = q[j]
-        gained = 0.0
-        for k in range(start.size - 1):
-            if bend[k] <= 0.0:
-                continue
-            first, last = start[k], start[k + 1]
-            step_of_unit(G, q, v, l1, lower, upper, start, norm, bend, k, plain, places[k], basis, ready, space, work)
-            size, before = 0.0, 0.0
-            for j in range(first, last):
-                size += space[j] * space[j]
-                before += v[j] * v[j]
-            if size == 0.0 and before == 0.0:
-                continue
-            spent += (last - first) * (SOLVED + 3 * (last - first))
-            gained += norm[k] * (math.sqrt(before) - math.sqrt(size))
-            for j in range(first, last):
-                new = space[j]
-                step = new - v[j]
-                if step != 0.0:
-                    row = G[j]
-                    gained -= step * (q[j] + 0.5 * np.float64(row[j]) * step) + l1[j] * (abs(new) - abs(v[j]))
-                    v[j] = new
-                    spent += m
-                    for i in range(m):
-                        q[i] += step * row[i]
-        total += gained
-        kept += 1
-        gap = group_gap(G, m, q, v, l1, lower, upper, start, norm, bend)
-        if gap <= target or gained <= 0.0 or spent >= budget or not gap < np.inf:
-            return gap, total
-        for j in range(m):
-            past[kept, j] = v[j]
-            slopes[kept, j] = q[j]
-        if kept == depth:
-            kept = 0
-            total += extrapolate(m, q, v, l1, lower, upper, start, norm, past, slopes, products, space)
-
-
-@njit(cache=True, **KERNEL)
+@apart(
+    float64(int64, VECTOR, VECTOR, READ, READ, READ, READ_LIST, READ, READ2, MATRIX, MATRIX, VECTOR), **HOT
+)  # fmt: skip
 def extrapolate(m, q, v, l1, lower, upper, start, norm, past, slopes, products, space):
     """The combination of the last points whose step is the least (Anderson, 1965), if the model is lower there and it
     is within the bounds; returns what is gained."""
@@ -378,3 +335,59 @@ def extrapolate(m, q, v, l1, lower, upper, start, norm, past, slopes, products, 
             q[j] = slopes[0, j]
         return -gain
     return 0.0
+
+
+@njit(cache=True, **LEAN)
+def settle(G, m, q, v, l1, lower, upper, start, norm, bend, plain, places, basis, ready, space, work, past, slopes,
+           products, target, budget):  # fmt: skip
+    """Passes of block descent until the model's gap is at most `target`, the work is above a budget, or nothing is
+    gained any more; as often as `past` has room for, Anderson's extrapolation is tried, in the room of `products`.
+    Returns the gap, and what was gained.
+
+    Work is counted in entries of G that are read, or what takes as long: steps inside a unit take SOLVED for each of
+    its coordinates and 3 for each pair of them. (A pass is no function of its own: that took a second to compile.)
+    """
+    depth, spent, gap, kept, total = past.shape[0] - 1, 0, np.inf, 0, 0.0
+    while True:
+        if kept == 0:
+            for j in range(m):
+                past[0, j] = v[j]
+                slopes[0, j] = q[j]
+        gained = 0.0
+        for k in range(start.size - 1):
+            if bend[k] <= 0.0:
+                continue
+            first, last = start[k], start[k + 1]
+            step_of_unit(G, q, v, l1, lower, upper, start, norm, bend, k, plain, places[k], basis, ready, space, work)
+            size, before = 0.0, 0.0
+            for j in range(first, last):
+                size += space[j] * space[j]
+                before += v[j] * v[j]
+            if size == 0.0 and before == 0.0:
+                continue
+            spent += (last - first) * (SOLVED + 3 * (last - first))
+            gained += norm[k] * (math.sqrt(before) - math.sqrt(size))
+            for j in range(first, last):
+                new = space[j]
+                step = new - v[j]
+                if step != 0.0:
+                    row = G[j]
+                    gained -= step * (q[j] + 0.5 * np.float64(row[j]) * step) + l1[j] * (abs(new) - abs(v[j]))
+                    v[j] = new
+                    spent += m
+                    for i in range(m):
+                        q[i] += step * row[i]
+        total += gained
+        kept += 1
+        gap = gap_of_groups(q, v, l1, lower, upper, start, norm, bend)
+        if gap <= target or gained <= 0.0 or spent >= budget or not gap < np.inf:
+            return gap, total
+        for j in range(m):
+            past[kept, j] = v[j]
+            slopes[kept, j] = q[j]
+        if kept == depth:
+            kept = 0
+            total += extrapolate(m, q, v, l1, lower, upper, start, norm, past, slopes, products, space)
+
+
+load_called(settle.py_func)  # which is called from Python, with G of either precision, and may come from the cache

@@ -21,10 +21,12 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import int64, njit
+from numba import boolean, float64, int64, njit, types, void
 
+from . import small_losses as losses
 from . import small_model as model
-from .small_model import COVARIANCES, INLINE, INSIDE, SQUARED
+from .apart import INLINE, INSIDE, LIST, MATRIX, READ, READ2, READ_LIST, TABLE, VECTOR, Reference, apart, refer
+from .small_losses import COVARIANCES, SQUARED
 
 NO_BOUND = -1e300  # in place of minus infinity: the dual bound of a point that has none
 _MOST_BALANCES = 60  # least-squares moves of one x; one that stays inside the domain is the last but one
@@ -36,7 +38,8 @@ _INWARDS = 0.9  # of the way to the end of a domain: how far one move may go
 
 # Rows of `row` (n numbers each), `feature` (p numbers each), `place` (p whole numbers each), and entries of the two
 # lists of numbers that the parts share.
-SCORE, SLOPE, CURVATURE, DUAL, BEST, CHANGE, TRIAL, MODELLED, SCRATCH, BEGAN, AHEAD, LOOKED, ROW_ROWS = range(13)
+SCORE, SLOPE, CURVATURE, DUAL, BEST, CHANGE, TRIAL, MODELLED, SCRATCH, BEGAN, AHEAD, LOW, HIGH, LOOKED = range(14)
+ROW_ROWS = 14
 COEF, LAST_COEF, GRADIENT, LOOKED_GRADIENT, SCORES, FEATURE_ROWS = range(6)
 INDEX, POSITION, FOUND, NEAR_THRESHOLD, PLACE_ROWS = range(5)
 SIZE, IN_GRAM, FREE, CURRENT, FEASIBLE, FORESEEN, COUNTS = range(7)
@@ -94,10 +97,18 @@ class Answer(NamedTuple):
     sums: np.ndarray
 
 
+# as the fields of Data
+DATA_FIELDS = (READ2, READ, READ, int64, float64, READ, READ, READ, READ, boolean, READ_LIST, boolean, READ)
+WORK_VALUE = types.NamedTuple(
+    (MATRIX, MATRIX, TABLE, MATRIX, MATRIX, MATRIX, MATRIX, MATRIX, TABLE, LIST, VECTOR), Work
+)  # fmt: skip
+DATA, WORK = Reference(types.NamedTuple(DATA_FIELDS, Data)), Reference(WORK_VALUE)
+
+
 # -- the certificate ----------------------------------------------------------------------------------
 
 
-@njit(**INSIDE)
+@apart(void(int64, READ, VECTOR))
 def balance_intercept(kind, weight, dual):
     """Make the sum of x zero: of the squared loss by its mean, of the others by shrinking the heavier sign, which
     stays in the domain of every conjugate."""
@@ -115,18 +126,18 @@ def balance_intercept(kind, weight, dual):
             dual[i] *= smaller / positive if dual[i] > 0.0 else smaller / max(negative, 1e-300)
 
 
-@njit(**INSIDE)
-def foresee(kind, parameter, target, weight, row):
+@apart(boolean(READ, MATRIX))
+def foresee(weight, row):
     """Fill row[AHEAD] with x as the last model sees it after its whole step; whether it lies in the domain of the
-    conjugate.
+    conjugate, from row[LOW] to row[HIGH].
 
     The slopes of the model at its answer belong to this very x, so that no product with the data is needed. The slopes
     of the loss itself are only as good as the answer is; the model's are better by an order.
     """
-    for i in range(target.size):
-        low, high = model.row_domain(kind, parameter, target[i])
-        row[AHEAD, i] = row[BEGAN, i] + row[MODELLED, i] * row[CHANGE, i]
-        if not weight[i] * low <= row[AHEAD, i] <= weight[i] * high and weight[i] > 0.0:
+    for i in range(weight.size):
+        ahead = row[BEGAN, i] + row[MODELLED, i] * row[CHANGE, i]
+        row[AHEAD, i] = ahead
+        if not row[LOW, i] <= ahead <= row[HIGH, i] and weight[i] > 0.0:
             return False
     return True
 
@@ -137,7 +148,7 @@ def hard_slope(data, j, slope):
     return data.ridge[j] == 0.0 and np.isinf(data.lower[j] if slope > 0.0 else data.upper[j])
 
 
-@njit(**INSIDE)
+@apart(boolean(DATA, WORK, int64))
 def _weighted_move(data, work, count):
     """The least move of x, every row weighted by its room, after which the chosen columns carry no slope; False where
     there is none."""
@@ -161,7 +172,7 @@ def _weighted_move(data, work, count):
     return True
 
 
-@njit(**INSIDE)
+@apart(boolean(DATA, WORK))
 def _balance(data, work):
     """Move x so that no direction without penalty carries a slope; whether that succeeded.
 
@@ -175,7 +186,7 @@ def _balance(data, work):
     chosen, directions = work.support[0], work.support[1]
     for k in range(free):
         chosen[k] = 0
-    room, move = work.row[CHANGE], work.row[TRIAL]
+    room, move, low, high = work.row[CHANGE], work.row[TRIAL], work.row[LOW], work.row[HIGH]
     for turn in range(_MOST_BALANCES if free > 0 else 0):
         count, far = int64(0), False  # not a literal, for which callees would be compiled again
         for k in range(free):
@@ -200,9 +211,8 @@ def _balance(data, work):
         if count == 0 or (turn >= 2 and not far):
             return True
         for i in range(dual.size):
-            low, high = model.row_domain(data.kind, data.parameter, data.target[i])
             size = data.weight[i]
-            room[i] = max(min(min(dual[i] - size * low, size * high - dual[i]), size), 0.0) if size > 0.0 else 0.0
+            room[i] = max(min(min(dual[i] - low[i], high[i] - dual[i]), size), 0.0) if size > 0.0 else 0.0
         if data.intercept:
             directions[count] = work.columns.shape[0] - 1  # there are the ones
             count += 1
@@ -211,8 +221,7 @@ def _balance(data, work):
         length = 1.0
         for i in range(dual.size):
             if move[i] != 0.0:
-                low, high = model.row_domain(data.kind, data.parameter, data.target[i])
-                reach = abs(data.weight[i] * (high if move[i] > 0.0 else low) - dual[i])
+                reach = abs((high[i] if move[i] > 0.0 else low[i]) - dual[i])
                 if abs(move[i]) >= reach:
                     length = min(length, _INWARDS * reach / abs(move[i]))
         for i in range(dual.size):
@@ -220,7 +229,7 @@ def _balance(data, work):
     return free == 0
 
 
-@njit(**INSIDE)
+@apart(void(DATA, WORK))
 def _sweep_covariances(data, work):
     """The slopes of all features, and the loss, from the Gram matrix."""
     slope, coef = work.feature[GRADIENT], work.feature[COEF]
@@ -240,7 +249,7 @@ def _sweep_covariances(data, work):
     work.count[CURRENT] = work.count[FEASIBLE] = 1
 
 
-@njit(**INSIDE)
+@apart(int64(DATA, WORK, float64))
 def _near_threshold(data, work, alpha):
     """List the features whose slope may reach alpha l1_j, and count them.
 
@@ -261,7 +270,7 @@ def _near_threshold(data, work, alpha):
     return count
 
 
-@njit(**INSIDE)
+@apart(void(DATA, WORK, float64))
 def _look(data, work, alpha):
     """X'x / n, of all features or of those that may matter at this alpha; the others keep what they had at the last
     look at all, which is below their thresholds as well."""
@@ -286,7 +295,7 @@ def _look(data, work, alpha):
     work.number[PASSES] += count / p
 
 
-@njit(**INSIDE)
+@apart(void(DATA, WORK, float64))
 def sweep(data, work, alpha):
     """x and X'x / n, as far as it matters at this alpha (everywhere, where that is zero): the one pass over the data of
     a round.
@@ -332,9 +341,13 @@ class Rest(NamedTuple):
     weight: np.ndarray
     cross: float
     loss: float
+    blas: np.ndarray
 
 
-@njit(**INSIDE)
+_REST = Reference(types.NamedTuple((int64, float64, READ, READ, float64, float64, READ_LIST), Rest))
+
+
+@apart(float64(_REST, READ, READ, float64, READ, READ, READ, READ, float64))
 def _dual_at(rest, dual, slope, alpha, l1, ridge, lower, upper, scale):
     """The dual objective at scale times x."""
     total = 0.0
@@ -343,10 +356,10 @@ def _dual_at(rest, dual, slope, alpha, l1, ridge, lower, upper, scale):
             total += least(scale * slope[j], alpha * l1[j], alpha * ridge[j], lower[j], upper[j])
     if rest.kind == COVARIANCES:
         return total - scale * (rest.cross + scale * rest.loss)
-    return total - model.mean_conjugate(rest.kind, rest.parameter, rest.target, rest.weight, dual, scale)
+    return total - losses.mean_conjugate(rest.blas, rest.parameter, rest.target, rest.weight, dual, scale)
 
 
-@njit(**INSIDE)
+@apart(types.UniTuple(float64, 2)(_REST, READ, READ, float64, READ, READ, READ, READ, float64))
 def best_bound(rest, dual, slope, alpha, l1, ridge, lower, upper, enough):
     """The best dual bound that scaling x gives, and the scale. Others than the largest are tried if it is not enough
     and features with a quadratic or a bound may prefer one."""
@@ -380,11 +393,11 @@ def best_bound(rest, dual, slope, alpha, l1, ridge, lower, upper, enough):
     return bound, scale
 
 
-@njit(**INSIDE)
+@apart(types.UniTuple(float64, 2)(DATA, WORK, float64, float64))
 def dual_bound(data, work, alpha, enough):
     """See :func:`best_bound`; none where x could not be made feasible."""
     if work.count[FEASIBLE] == 0:
         return NO_BOUND, 0.0
-    rest = Rest(data.kind, data.parameter, data.target, data.weight, work.number[CROSS], work.number[LOSS])
+    rest = Rest(data.kind, data.parameter, data.target, data.weight, work.number[CROSS], work.number[LOSS], data.blas)
     slope = work.feature[GRADIENT]
-    return best_bound(rest, work.row[DUAL], slope, alpha, data.l1, data.ridge, data.lower, data.upper, enough)
+    return best_bound(refer(rest), work.row[DUAL], slope, alpha, data.l1, data.ridge, data.lower, data.upper, enough)

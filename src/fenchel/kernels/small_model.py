@@ -1,4 +1,4 @@
-"""The quadratic model of small dense problems: rows of the loss, Gram matrix, coordinate descent, Newton's steps.
+"""The quadratic model of small dense problems: Gram matrix, coordinate descent, Newton's steps.
 
     minimise over v    q'(v - v0) + 1/2 (v - v0)' G (v - v0) + sum_k [ threshold_k |v_k| + 1/2 quadratic_k v_k^2 ]
     subject to         lower_k <= v_k <= upper_k
@@ -15,35 +15,22 @@ q          slopes                  slopes of the loss's model at v, kept for the
 ========== ======================= ==========================================================================
 
 Nearly everything is a plain loop: what sorts, slices or calls BLAS through numba takes long to compile. Gram matrices
-and large factors are left to BLAS and LAPACK, whose addresses are in the vector `blas`.
+and large factors are left to BLAS and LAPACK, whose addresses are in the vector `blas`. What takes the time is compiled
+on its own (see ``apart.py``).
 """
 
 from __future__ import annotations
 
 import numpy as np
-from numba import int64, njit
+from numba import boolean, float64, int64, njit, types, void
 
-from . import loss_sums
+from .apart import HOT, INLINE, INSIDE, LIST, MATRIX, READ, READ2, READ_LIST, VECTOR, apart
 from .lapack import GEMM, POTRF, POTRS, add_products, factorise, solve_factored
-from .rows import LEAN
-
-# Functions that are only called by others need no door to Python, which takes long to compile where arguments are
-# tuples of arrays (measured: a quarter of all). Sums may be reordered in the few loops that take the time: to let the
-# compiler vectorise the others costs seconds and gains nothing.
-INSIDE = {**LEAN, "fastmath": False, "no_cpython_wrapper": True, "no_cfunc_wrapper": True, "cache": True}
-HOT = {**INSIDE, "fastmath": LEAN["fastmath"]}
-INLINE = {**INSIDE, "forceinline": True}
-
-SQUARED, LOGISTIC, SMOOTHED_HINGE, SQUARED_HINGE, HUBER, POISSON, COVARIANCES = range(7)
-KINDS = {
-    "squared": SQUARED, "logistic": LOGISTIC, "smoothed-hinge": SMOOTHED_HINGE, "squared-hinge": SQUARED_HINGE,
-    "huber": HUBER, "poisson": POISSON, "covariances": COVARIANCES,
-}  # fmt: skip
-"""The number of every loss that this path takes, by its name in the registry of losses. COVARIANCES is the squared loss
-of which only the Gram matrix of all features is left."""
 
 _JITTER = 1e-11  # of the largest diagonal entry of a Gram matrix; more would slow Newton's steps down near the answer
-TILE = 128  # new columns whose rows of the Gram matrix are made together; more take memory and gain nothing
+TILE = (
+    48  # rows of a Gram matrix that one product makes; fewer are slow, more compute what is above the diagonal in vain
+)
 DEPTH = 5  # passes that an extrapolation looks back on; more cost memory and gain little
 MANY = 60  # coordinates of a set from which passes are extrapolated; fewer are Newton's at once
 _SMALL = 24  # coordinates up to which a factor by plain loops is faster than the call of LAPACK
@@ -51,108 +38,10 @@ _FACTOR = 0.4  # of a multiply-add of descent: what one of a factor costs (see s
 _MOST_SWEEPS = 100  # pairs of descent and Newton for one model; more are only needed where the model is singular
 
 
-# -- the losses, row by row ---------------------------------------------------------------------------
-
-
-@njit(**INLINE)
-def row_loss(kind, parameter, u, t):
-    """f, f' and f'' at the score u; the logistic loss is in loss_sums.py."""
-    if kind == SQUARED:
-        return 0.5 * (u - t) * (u - t), u - t, 1.0
-    if kind == POISSON:
-        mean = np.exp(u)
-        return mean - t * u, mean - t, mean
-    if kind == HUBER:
-        size = abs(u - t)
-        if size <= parameter:
-            return 0.5 * size * size, u - t, 1.0
-        return parameter * (size - 0.5 * parameter), parameter if u > t else -parameter, 0.0
-    short = 1.0 - t * u
-    if short <= 0.0:
-        return 0.0, 0.0, 0.0
-    if kind == SQUARED_HINGE:
-        return short * short, -2.0 * t * short, 2.0
-    if short > parameter:  # where w = 0 and the smoothing is 1, all rows are at this end: they count as curved
-        return short - 0.5 * parameter, -t, 0.0
-    return 0.5 * short * short / parameter, -t * short / parameter, 1.0 / parameter
-
-
-@njit(**INLINE)
-def row_conjugate(kind, parameter, x, t):
-    """f* at x, which lies in its domain up to rounding; the logistic loss is in loss_sums.py."""
-    if kind in (SQUARED, HUBER):
-        return x * t + 0.5 * x * x
-    if kind == POISSON:
-        mean = max(x + t, 0.0)
-        return mean * np.log(max(mean, 1e-300)) - mean
-    return x * t + (0.25 if kind == SQUARED_HINGE else 0.5 * parameter) * x * x
-
-
-@njit(**INLINE)
-def row_domain(kind, parameter, t):
-    """The ends of the domain of f*; 0 lies between them for every loss here."""
-    if kind == SQUARED:
-        return -np.inf, np.inf
-    if kind == HUBER:
-        return -parameter, parameter
-    if kind == POISSON:
-        return -t, np.inf
-    size = np.inf if kind == SQUARED_HINGE else 1.0
-    return (-size, 0.0) if t > 0.0 else (0.0, size)
-
-
-@njit(**INSIDE)
-def mean_loss(kind, parameter, target, weight, score, slope, curvature):
-    """The mean loss at these scores; its slopes and curvatures are filled in."""
-    if kind == LOGISTIC:
-        return loss_sums.weighted_logistic(score, target, weight, slope, curvature) / score.size
-    total = 0.0
-    for i in range(score.size):
-        slope[i] = curvature[i] = 0.0
-        if weight[i] > 0.0:
-            value, first, second = row_loss(kind, parameter, score[i], target[i])
-            total += weight[i] * value
-            slope[i] = weight[i] * first
-            curvature[i] = weight[i] * second
-    return total / score.size
-
-
-@njit(**INSIDE)
-def mean_conjugate(kind, parameter, target, weight, dual, scale):
-    """The mean of (s_i f)*(scale x_i)."""
-    if kind == LOGISTIC:
-        return loss_sums.logistic_conjugate(dual, target, weight, scale) / dual.size
-    total = 0.0
-    for i in range(dual.size):
-        if weight[i] > 0.0:
-            total += weight[i] * row_conjugate(kind, parameter, scale * dual[i] / weight[i], target[i])
-    return total / dual.size
-
-
-@njit(**INSIDE)
-def first_intercept(kind, target, weight):
-    """The best intercept for w = 0 where there is a formula for it, and the mean of the targets elsewhere: every model
-    has the intercept in it, so that a start need not be the best."""
-    mean = 0.0
-    for i in range(target.size):
-        mean += weight[i] * target[i] / target.size
-    if kind == LOGISTIC:
-        return np.log(max(1.0 + mean, 1e-12) / max(1.0 - mean, 1e-12))
-    return np.log(max(mean, 1e-30)) if kind == POISSON else mean
-
-
-@njit(**INSIDE)
-def smoothness(kind, parameter):
-    """The largest curvature of a loss that has flat pieces; 0 for the others."""
-    if kind == SMOOTHED_HINGE:
-        return 1.0 / parameter
-    return 2.0 if kind == SQUARED_HINGE else 1.0 if kind == HUBER else 0.0
-
-
 # -- products with the data ---------------------------------------------------------------------------
 
 
-@njit(**HOT)
+@apart(void(READ2, READ, VECTOR), **HOT)
 def gradient(X, dual, out):
     """X'x / n for all features. Four rows at a time: `out` is then read and written a quarter as often."""
     n, p = X.shape
@@ -172,14 +61,14 @@ def gradient(X, dual, out):
         i += 1
 
 
-@njit(**INSIDE)
+@apart(void(READ2, READ, VECTOR))
 def column_gradient(X, dual, out):
     """The same where the columns are stored one after another, as the rows of X."""
     for j in range(out.size):
         out[j] = dot(X[j], dual) / dual.size
 
 
-@njit(**HOT)
+@apart(void(READ2, boolean, READ, LIST, int64, VECTOR), **HOT)
 def some_gradients(X, by_column, dual, features, count, out):
     """The same for the first `count` of these features alone."""
     n = dual.size
@@ -204,7 +93,7 @@ def some_gradients(X, by_column, dual, features, count, out):
         i += 1
 
 
-@njit(**INSIDE)
+@apart(void(READ2, boolean, int64, VECTOR))
 def take_column(X, by_column, j, out):
     """out = column j of the data; `by_column` says that it is a row of X."""
     if by_column:
@@ -216,7 +105,26 @@ def take_column(X, by_column, j, out):
             out[i] = X[i, j]
 
 
-@njit(**HOT)
+@apart(void(READ2, boolean, LIST, int64, int64, MATRIX), **HOT)
+def take_columns(X, by_column, which, first, end, out):
+    """out[k] = column which[k] of the data, for k from `first` to `end`; sixteen rows at a time, which stay in the
+    cache."""
+    if by_column:
+        for k in range(first, end):
+            row, own = X[which[k]], out[k]
+            for i in range(own.size):
+                own[i] = row[i]
+        return
+    n = out.shape[1]
+    for top in range(0, n, 16):
+        bottom = min(n, top + 16)
+        for k in range(first, end):
+            j, own = which[k], out[k]
+            for i in range(top, bottom):
+                own[i] = X[i, j]
+
+
+@njit(**{**INSIDE, **HOT})
 def dot(a, b):
     total = 0.0
     for i in range(a.size):
@@ -224,14 +132,14 @@ def dot(a, b):
     return total
 
 
-@njit(**HOT)
+@njit(**{**INSIDE, **HOT})
 def add(row, factor, out):
     """out += factor * row."""
     for j in range(out.size):
         out[j] += factor * row[j]
 
 
-@njit(**HOT)
+@apart(void(READ2, int64, READ, float64, VECTOR), **HOT)
 def combine(columns, size, value, shift, out):
     """shift + W v, for every row."""
     for i in range(out.size):
@@ -243,22 +151,30 @@ def combine(columns, size, value, shift, out):
                 out[i] += factor * column[i]
 
 
-@njit(**INSIDE)
+@njit(**{**INSIDE, **HOT})
+def _weigh(column, curvature, share, out, summed):
+    """out = share * curvature * column; the sum of it, if it is wanted."""
+    for i in range(out.size):
+        out[i] = share * curvature[i] * column[i]
+    total = 0.0
+    if summed:  # in a loop that writes nothing: otherwise its order depends on where in memory the arrays are
+        for i in range(out.size):
+            total += out[i]
+    return total
+
+
+@apart(void(READ2, READ, MATRIX, MATRIX, VECTOR, int64, int64, float64, READ_LIST))
 def append_gram(columns, curvature, tile, gram, mean_column, first, size, mean_curvature, blas):
     """The rows first to size of the Gram matrix, and their mirror image; a mean curvature of 0 says that there is no
     intercept."""
-    n, start = curvature.size, first
+    start, share = first, 1.0 / curvature.size
     while start < size:
         count = min(tile.shape[0], size - start)
         for a in range(count):
-            column, own, total = columns[start + a], tile[a], 0.0
-            for i in range(n):
-                own[i] = column[i] * curvature[i] / n
-                total += own[i]
-            mean_column[start + a] = total
+            mean_column[start + a] = _weigh(columns[start + a], curvature, share, tile[a], mean_curvature > 0.0)
             for l in range(size):
                 gram[start + a, l] = 0.0
-        add_products(blas[GEMM], tile, 0, count, columns, start + count, n, gram, start)
+        add_products(blas[GEMM], tile, 0, count, columns, start + count, curvature.size, gram, start)
         start += count
     for k in range(first, size):
         for l in range(k + 1):
@@ -268,7 +184,7 @@ def append_gram(columns, curvature, tile, gram, mean_column, first, size, mean_c
             gram[k, l] = gram[l, k] = entry
 
 
-@njit(**HOT)
+@apart(boolean(MATRIX, int64, float64, VECTOR, READ_LIST), **HOT)
 def cholesky_solve(matrix, size, jitter, right, blas):
     """right <- (matrix + jitter)^-1 right. The lower triangle is overwritten; False where a number is not finite."""
     if size > _SMALL:
@@ -310,7 +226,7 @@ VALUE, BEFORE, STEP, SLOPES, START_SLOPES, THRESHOLD, QUADRATIC, LOWER, UPPER, M
 DIRECTION, LANDING, SLOPE_CHANGE, MEMBER_ROWS = range(10, 14)
 
 
-@njit(**HOT)
+@apart(types.UniTuple(float64, 3)(READ2, int64, MATRIX, float64), **HOT)
 def descend(gram, size, member, unit):
     """One pass of coordinate descent: the largest move, as a share of its threshold, how many coordinates began or
     ceased to be zero or at a bound, and how many moved. `unit` stands in for thresholds of zero."""
@@ -348,7 +264,7 @@ def _piece(value, threshold, lower, upper):
     return lower, upper
 
 
-@njit(**HOT)
+@njit(**{**INSIDE, **HOT})
 def _try_step(gram, size, member, support, active, direction, length, landing, change):
     """Where a step of this length leads, stopped at the ends of every coordinate's piece, and by how much the model
     changes on the way; `change` becomes that of the slopes."""
@@ -373,7 +289,7 @@ def _try_step(gram, size, member, support, active, direction, length, landing, c
     return total
 
 
-@njit(**INSIDE)
+@apart(boolean(READ2, int64, MATRIX, MATRIX, LIST, READ_LIST))
 def newton(gram, size, member, matrix, support, blas):
     """One step of Newton's method on the coordinates that are neither zero nor at a bound; whether it moved.
 
@@ -421,7 +337,7 @@ def newton(gram, size, member, matrix, support, blas):
     return False
 
 
-@njit(**HOT)
+@apart(void(int64, MATRIX, MATRIX, READ_LIST), **HOT)
 def extrapolate(size, member, history, blas):
     """Go to where the last passes seem to lead, if the model is lower there (Anderson's extrapolation).
 
@@ -467,7 +383,7 @@ def extrapolate(size, member, history, blas):
             value[k], slopes[k] = ahead[k], ahead_slopes[k]
 
 
-@njit(**INSIDE)
+@apart(void(READ2, int64, MATRIX, MATRIX, LIST, float64, float64, READ_LIST))
 def minimise_model(gram, size, member, matrix, support, unit, accuracy, blas):
     """Coordinate descent and Newton's steps, in turns, until the largest move of a pass is at most `accuracy` of its
     threshold. Descent over many coordinates is extrapolated.

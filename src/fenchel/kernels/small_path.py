@@ -30,11 +30,10 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numba import boolean, float64, int64, njit, types
+from numba import boolean, float64, int64, types, void
 
-from .lapack import addresses
+from .apart import MATRIX, READ, VECTOR, apart, door, refer
 from .rooms import Room
-from .rows import LEAN
 from .small_certificate import (
     AT_ZERO,
     BEST,
@@ -42,17 +41,21 @@ from .small_certificate import (
     COEF,
     COUNTS,
     CURRENT,
+    DATA,
+    DATA_FIELDS,
     DUAL,
     DUAL_BOUND,
     FEATURE_ROWS,
     FREE,
     GRADIENT,
+    HIGH,
     INDEX,
     INTERCEPT,
     LAST_COEF,
     LAST_INTERCEPT,
     LEVEL,
     LOSS,
+    LOW,
     MODELLED,
     NO_BOUND,
     NUMBERS,
@@ -65,27 +68,16 @@ from .small_certificate import (
     SHARE,
     SIZE,
     TIGHT,
+    WORK,
+    WORK_VALUE,
     Answer,
     Data,
     Work,
     dual_bound,
     sweep,
 )  # fmt: skip
-from .small_model import (
-    BEFORE,
-    COVARIANCES,
-    INSIDE,
-    LOGISTIC,
-    LOWER,
-    MEMBER_ROWS,
-    SQUARED,
-    STEP,
-    TILE,
-    UPPER,
-    VALUE,
-    first_intercept,
-    smoothness,
-)  # fmt: skip
+from .small_losses import COVARIANCES, LOGISTIC, SQUARED, addresses, first_intercept, smoothness
+from .small_model import BEFORE, LOWER, MEMBER_ROWS, STEP, TILE, UPPER, VALUE
 from .small_set import (
     FIRST_SET,
     FLAT,
@@ -118,7 +110,7 @@ _TIGHTER = 0.03  # of the accuracy of models, after a round that did not halve t
 # -- one alpha ----------------------------------------------------------------------------------------
 
 
-@njit(inline="always")
+@apart(boolean(DATA, WORK, float64, float64, float64, int64))
 def _solve(data, work, alpha, last_alpha, tol, rounds):
     """Rounds of extending, fitting and certifying; whether the gap became small enough. row[BEST] is the x
     that proves the dual bound."""
@@ -166,7 +158,7 @@ def _solve(data, work, alpha, last_alpha, tol, rounds):
     return False
 
 
-@njit(**INSIDE)
+@apart(void(DATA, WORK, float64, float64))
 def _predict(data, work, alpha, reach):
     """Start the next alpha where the last two answers point to, `reach` times as far again, or on the way there if that
     is better. Coefficients that would cross zero stop short of it."""
@@ -190,7 +182,7 @@ def _predict(data, work, alpha, reach):
 # -- the whole path -----------------------------------------------------------------------------------
 
 
-@njit(**INSIDE)
+@apart(void(WORK))
 def _clear(work):
     for i in range(work.row.shape[1]):
         work.row[SCORE, i] = work.row[MODELLED, i] = 0.0
@@ -204,7 +196,7 @@ def _clear(work):
         work.number[k] = 0.0
 
 
-@njit(inline="always")
+@apart(boolean(DATA, WORK))
 def _begin(data, work):
     """Zero, its intercept and the slopes there; features without a threshold enter the set. False if they are too
     many."""
@@ -213,8 +205,10 @@ def _begin(data, work):
     at_zero = loss_at(data, work.row, work.row[SCORE])
     number[CARE] = FLAT * smoothness(data.kind, data.parameter)
     number[AT_ZERO] = 0.0 if data.kind == LOGISTIC else abs(at_zero)
-    if data.intercept:
-        number[INTERCEPT] = first_intercept(data.kind, data.target, data.weight)
+    if data.kind != COVARIANCES:
+        row = work.row
+        start = first_intercept(data.blas, data.parameter, data.target, data.weight, row[LOW], row[HIGH])
+        number[INTERCEPT] = start if data.intercept else 0.0
         for i in range(data.target.size):
             work.row[SCORE, i] = number[INTERCEPT]
     number[LOSS] = loss_at(data, work.row, work.row[SCORE])
@@ -228,27 +222,15 @@ def _begin(data, work):
     return True
 
 
-_READ, _READ2 = types.Array(float64, 1, "C", readonly=True), types.Array(float64, 2, "C", readonly=True)
-_PLACES = types.Array(int64, 1, "C", readonly=True)
-_VECTOR, _MATRIX, _INDEX = float64[::1], float64[:, ::1], int64[:, ::1]
-_ADDRESSES = types.Array(int64, 1, "C", readonly=True)
-# as the fields of Data
-_DATA = (_READ2, _READ, _READ, int64, float64, _READ, _READ, _READ, _READ, boolean, _ADDRESSES, boolean, _READ)
-_WORK = types.NamedTuple(
-    (_MATRIX, _MATRIX, _INDEX, _MATRIX, _MATRIX, _MATRIX, _MATRIX, _MATRIX, _INDEX, int64[::1], _VECTOR), Work
-)
-_ANSWER = types.NamedTuple((_MATRIX, _VECTOR, _VECTOR, _VECTOR, _MATRIX, _VECTOR, _MATRIX), Answer)
+_ANSWER = types.NamedTuple((MATRIX, VECTOR, VECTOR, VECTOR, MATRIX, VECTOR, MATRIX), Answer)
 
 
-# One compiled function has a signature. The others are compiled with it, and a process that finds it in the cache loads
-# nothing else.
-@njit(
-    int64(*_DATA, _WORK, _READ, int64, int64, float64, _ANSWER), nogil=True, cache=True, **{**LEAN, "fastmath": False}
-)
-def _run(X, target, weight, kind, parameter, l1, ridge, lower, upper, intercept, blas, by_column, length, work, alphas,
-         first, end, tol, answer):  # fmt: skip
+@door(int64(*DATA_FIELDS, WORK_VALUE, READ, int64, int64, float64, _ANSWER))
+def _run(X, target, weight, kind, parameter, l1, ridge, lower, upper, intercept, blas, by_column, length, rooms,
+         alphas, first, end, tol, answer):  # fmt: skip
     """The alphas from `first` to `end`, in rooms where those before it were solved; returns how many are now."""
-    data = Data(X, target, weight, kind, parameter, l1, ridge, lower, upper, intercept, blas, by_column, length)
+    data = refer(Data(X, target, weight, kind, parameter, l1, ridge, lower, upper, intercept, blas, by_column, length))
+    work = refer(rooms)
     n, p = work.row.shape[1], l1.size
     if first == 0 and not _begin(data, work):
         return 0
@@ -355,7 +337,7 @@ def follower(
         length = np.sqrt(np.square(X).mean(axis=0))
     X, by_column = lines_of(X)
     data = Data(
-        X, target, weight, kind, params[0], l1, ridge, lower, upper, fit_intercept, addresses(), by_column, length
+        X, target, weight, kind, params[0], l1, ridge, lower, upper, fit_intercept, addresses(kind), by_column, length
     )
 
     def follow_on(first: int, end: int, room: Room = room) -> int:

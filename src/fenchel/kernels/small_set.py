@@ -19,9 +19,11 @@ import math
 from typing import Any
 
 import numpy as np
-from numba import int64, njit
+from numba import boolean, float64, int64, njit, void
 
+from . import small_losses as losses
 from . import small_model as model
+from .apart import INSIDE, LIST, MATRIX, READ, VECTOR, apart
 from .small_certificate import (
     AHEAD,
     BEGAN,
@@ -30,6 +32,7 @@ from .small_certificate import (
     COEF,
     CURRENT,
     CURVATURE,
+    DATA,
     FORESEEN,
     FOUND,
     FREE,
@@ -49,19 +52,18 @@ from .small_certificate import (
     SLOPE,
     TIGHT,
     TRIAL,
+    WORK,
     foresee,
     hard_slope,
     least,
 )  # fmt: skip
+from .small_losses import COVARIANCES, SQUARED
 from .small_model import (
     BEFORE,
-    COVARIANCES,
-    INSIDE,
     LOWER,
     MEAN_COLUMN,
     QUADRATIC,
     SLOPES,
-    SQUARED,
     START_SLOPES,
     STEP,
     THRESHOLD,
@@ -113,7 +115,7 @@ def score(data, work, j):
     return abs(slope) / data.l1[j]
 
 
-@njit(**INSIDE)
+@apart(void(DATA, WORK, int64))
 def enter(data, work, j):
     k = work.count[SIZE]
     work.place[INDEX, k], work.place[POSITION, j] = j, k
@@ -122,7 +124,7 @@ def enter(data, work, j):
     work.count[SIZE] = k + 1
 
 
-@njit(**INSIDE)
+@apart(void(DATA, WORK, float64))
 def drop(data, work, level):
     """Take those out of the set that are zero and far from their thresholds; what has no threshold stays."""
     kept, size, in_gram = work.count[FREE], work.count[SIZE], work.count[IN_GRAM]
@@ -148,7 +150,7 @@ def drop(data, work, level):
     work.count[SIZE] = kept
 
 
-@njit(**INSIDE)
+@apart(boolean(DATA, WORK, float64, int64))
 def extend(data, work, level, most):
     """Add the features outside whose scores pass the level, at most so many, the largest first; False where the set is
     full."""
@@ -172,7 +174,7 @@ def extend(data, work, level, most):
     return True
 
 
-@njit(**INSIDE)
+@apart(int64(LIST, VECTOR, int64, float64, float64, int64))
 def _largest(found, scores, count, low, high, most):
     """Bring the largest scores to the front, at most so many, and count them: those above a threshold that is found by
     bisection, every step of which looks only at those that the steps before left open."""
@@ -196,15 +198,15 @@ def _largest(found, scores, count, low, high, most):
 # -- the fit of a working set -------------------------------------------------------------------------
 
 
-@njit(**INSIDE)
+@apart(float64(DATA, MATRIX, READ))
 def loss_at(data, row, score):
     """The mean loss at these scores, which may be a row of `row`; its slopes and curvatures are kept there."""
     if data.kind == COVARIANCES:
         return 0.5 * data.parameter  # it is only asked for at zero
-    return model.mean_loss(data.kind, data.parameter, data.target, data.weight, score, row[SLOPE], row[CURVATURE])
+    return losses.mean_loss(data.blas, data.parameter, data.target, data.weight, score, row[SLOPE], row[CURVATURE])
 
 
-@njit(**INSIDE)
+@apart(float64(MATRIX, int64, float64))
 def set_penalty(member, size, length):
     """The penalty of the set after a step of this length."""
     total = 0.0
@@ -214,7 +216,7 @@ def set_penalty(member, size, length):
     return total
 
 
-@njit(**INSIDE)
+@apart(void(DATA, WORK, float64))
 def load(data, work, alpha):
     """The coefficients and penalties of the set, for this alpha."""
     for k in range(work.count[SIZE]):
@@ -225,7 +227,7 @@ def load(data, work, alpha):
         work.member[QUADRATIC, k] = alpha * data.ridge[j]
 
 
-@njit(**INSIDE)
+@apart(float64(DATA, WORK, float64))
 def _error(data, work, intercept_slope):
     """An estimate of the gap on the working set, to first order, from the slopes there: what a certificate would find
     if no other feature mattered."""
@@ -250,12 +252,12 @@ def _error(data, work, intercept_slope):
     return max(abs(total) + (ratio - 1.0) * pen, max(100.0 * free, 0.1 * np.sqrt(free * abs(work.number[LOSS]))))
 
 
-@njit(**INSIDE)
+@apart(void(DATA, WORK, boolean))
 def _update_gram(data, work, fresh):
     """A Gram matrix of the whole set: its last rows are new, or all are, where the curvatures have changed."""
     row, n = work.row, data.target.size
     change, modelled = 0.0, 0.0
-    least_curvature = max(LEAST_CURVATURE * model.smoothness(data.kind, data.parameter), work.number[CARE])
+    least_curvature = max(LEAST_CURVATURE * losses.smoothness(data.kind, data.parameter), work.number[CARE])
     for i in range(n):
         row[SCRATCH, i] = max(row[CURVATURE, i], data.weight[i] * least_curvature)
         change += abs(row[SCRATCH, i] - row[MODELLED, i])
@@ -273,7 +275,7 @@ def _update_gram(data, work, fresh):
     work.count[IN_GRAM] = work.count[SIZE]
 
 
-@njit(**INSIDE)
+@apart(float64(DATA, WORK))
 def _slopes(data, work):
     """The slopes of the loss on the set, and of the intercept."""
     slope, n, total = work.row[SLOPE], data.target.size, 0.0
@@ -284,7 +286,7 @@ def _slopes(data, work):
     return total / n if data.intercept else 0.0
 
 
-@njit(**INSIDE)
+@apart(float64(DATA, WORK, float64, float64))
 def _solve_model(data, work, intercept_slope, accuracy):
     """Move the values to the model's minimum; returns the intercept's move."""
     member, size, unit, mean = work.member, work.count[SIZE], 0.0, work.number[MEAN_CURVATURE]
@@ -303,7 +305,7 @@ def _solve_model(data, work, intercept_slope, accuracy):
     return shift / mean if data.intercept else 0.0
 
 
-@njit(**INSIDE)
+@apart(void(WORK))
 def store(work):
     """The values of the set become coefficients; the slopes over all features are then those of another point."""
     for k in range(work.count[SIZE]):
@@ -311,7 +313,7 @@ def store(work):
     work.count[CURRENT] = 0
 
 
-@njit(**INSIDE)
+@apart(float64(DATA, WORK, float64, float64))
 def step(data, work, shift, promise):
     """Go along a step as far as the true objective falls by a part of what was promised for the whole of it; returns
     the share, 0 where it never does."""
@@ -348,12 +350,12 @@ def step(data, work, shift, promise):
     return 0.0
 
 
-@njit(**INSIDE)
+@apart(float64(DATA, WORK))
 def _foresee(data, work):
     """The gap on the set that the x of the last model proves, which is all of it if no feature outside matters;
     infinite where this x leaves the domain of the conjugate."""
     row, member, ratio, total = work.row, work.member, 1.0, 0.0
-    if not foresee(data.kind, data.parameter, data.target, data.weight, row):
+    if not foresee(data.weight, row):
         return np.inf
     for k in range(work.count[SIZE]):
         if member[THRESHOLD, k] > 0.0 and hard_slope(data, work.place[INDEX, k], member[SLOPES, k]):
@@ -362,11 +364,11 @@ def _foresee(data, work):
         slope, threshold, quadratic = member[SLOPES, k] / ratio, member[THRESHOLD, k], member[QUADRATIC, k]
         if threshold > 0.0 or not hard_slope(data, work.place[INDEX, k], slope):
             total += least(slope, threshold, quadratic, member[LOWER, k], member[UPPER, k])
-    total -= model.mean_conjugate(data.kind, data.parameter, data.target, data.weight, row[AHEAD], 1.0 / ratio)
+    total -= losses.mean_conjugate(data.blas, data.parameter, data.target, data.weight, row[AHEAD], 1.0 / ratio)
     return work.number[LOSS] + set_penalty(member, work.count[SIZE], 1.0) - total
 
 
-@njit(**INSIDE)
+@apart(void(DATA, WORK, float64))
 def _fit_covariances(data, work, wanted):
     """The fit of a set where the Gram matrix of all features is known: one model, which is exact."""
     member, gram, size, pen = work.member, work.gram, work.count[SIZE], 1e-300
@@ -387,7 +389,7 @@ def _fit_covariances(data, work, wanted):
     store(work)
 
 
-@njit(inline="always")
+@apart(void(DATA, WORK, float64, float64, float64))
 def fit_set(data, work, alpha, wanted, limit):
     """Fit the working set until its estimated gap is at most `limit`, for a gap of `wanted` in the end."""
     member, number, size = work.member, work.number, work.count[SIZE]
@@ -417,7 +419,7 @@ def fit_set(data, work, alpha, wanted, limit):
         length = step(data, work, shift, promise)
         fresh = length < 1.0
         if length <= 0.1:
-            top = model.smoothness(data.kind, data.parameter)
+            top = losses.smoothness(data.kind, data.parameter)
             number[CARE] = min(max(10.0 * number[CARE], CAREFUL * top), top)
         elif length == 1.0:
             number[CARE] *= 0.3

@@ -11,17 +11,19 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import boolean, float64, int64, njit, types
+from numba import boolean, float64, int64, types, void
 
+from . import small_losses as losses
 from . import small_model as model
-from .lapack import addresses
-from .rows import LEAN
+from .apart import LIST, MATRIX, READ, READ2, READ_LIST, VECTOR, apart, door, refer
 from .small_certificate import (
     AHEAD,
     BEGAN,
     CHANGE,
     CURVATURE,
     DUAL,
+    HIGH,
+    LOW,
     MODELLED,
     NO_BOUND,
     ROW_ROWS,
@@ -33,16 +35,14 @@ from .small_certificate import (
     best_bound,
     foresee,
 )  # fmt: skip
+from .small_losses import LOGISTIC, SQUARED, addresses
 from .small_model import (
     BEFORE,
-    INSIDE,
-    LOGISTIC,
     LOWER,
     MEAN_COLUMN,
     MEMBER_ROWS,
     QUADRATIC,
     SLOPES,
-    SQUARED,
     START_SLOPES,
     STEP,
     THRESHOLD,
@@ -61,12 +61,12 @@ FLOOR = 1e-10  # of the objective at zero: an objective below has no meaning, no
 B, PRIMAL, DUAL_BOUND, MODELS = range(4)  # entries of the vector `found`
 
 
-@njit(**INSIDE)
+@apart(types.Tuple((float64, boolean))(int64, float64, READ, MATRIX, float64, boolean))
 def _curvatures(kind, parameter, weight, row, care, fresh):
     """Take the present curvatures for the next Gram matrix where they differ much from the last ones; the mean of those
     in use, and whether they are new."""
     n, change, modelled = weight.size, 0.0, 0.0
-    floor = max(LEAST_CURVATURE * model.smoothness(kind, parameter), care)
+    floor = max(LEAST_CURVATURE * losses.smoothness(kind, parameter), care)
     for i in range(n):
         change += abs(max(row[CURVATURE, i], weight[i] * floor) - row[MODELLED, i])
         modelled += row[MODELLED, i]
@@ -79,7 +79,7 @@ def _curvatures(kind, parameter, weight, row, care, fresh):
     return max(modelled / n, 1e-300), True
 
 
-@njit(**INSIDE)
+@apart(void(READ2, MATRIX, MATRIX, LIST, float64, float64, READ_LIST))
 def _minimise(gram, member, factor, support, unit, accuracy, blas):
     """As `small_model.minimise_model`, without the extrapolation that large sets need: it would double the time that
     this takes to compile."""
@@ -93,55 +93,49 @@ def _minimise(gram, member, factor, support, unit, accuracy, blas):
         model.newton(gram, member.shape[1], member, factor, support, blas)
 
 
-@njit(**INSIDE)
-def _halve(rest, row, member, start, shift, promise):
+@apart(types.UniTuple(float64, 2)(READ_LIST, float64, READ, READ, MATRIX, MATRIX, float64, float64))
+def _halve(blas, parameter, target, weight, row, member, start, promise):
     """Go along the step as far as the true objective falls by a part of what was promised; its share, and the loss."""
-    n, size, length = rest.target.size, member.shape[1], 1.0
+    n, size, length = target.size, member.shape[1], 1.0
     for _ in range(MOST_HALVINGS):
         for i in range(n):
             row[TRIAL, i] = row[SCORE, i] + length * row[CHANGE, i]
-        loss = model.mean_loss(
-            rest.kind, rest.parameter, rest.target, rest.weight, row[TRIAL], row[SLOPE], row[CURVATURE]
-        )
+        loss = losses.mean_loss(blas, parameter, target, weight, row[TRIAL], row[SLOPE], row[CURVATURE])
         if loss + set_penalty(member, size, length) <= start + ARMIJO * length * promise + 1e-15 * abs(start):
             for i in range(n):
                 row[SCORE, i] = row[TRIAL, i]
             return length, loss
         length *= 0.5
-    loss = model.mean_loss(rest.kind, rest.parameter, rest.target, rest.weight, row[SCORE], row[SLOPE], row[CURVATURE])
+    loss = losses.mean_loss(blas, parameter, target, weight, row[SCORE], row[SLOPE], row[CURVATURE])
     return 0.0, loss
 
 
-_READ, _READ2 = types.Array(float64, 1, "C", readonly=True), types.Array(float64, 2, "C", readonly=True)
-_ADDRESSES, _MATRIX = types.Array(int64, 1, "C", readonly=True), float64[:, ::1]
-
-
-@njit(
-    boolean(_READ2, _READ, _READ, int64, float64, float64, _READ, _READ, _READ, _READ, boolean, _ADDRESSES, float64,
-            _MATRIX, _MATRIX, _MATRIX, _MATRIX, _MATRIX, int64[::1], float64[::1]),
-    nogil=True, cache=True, **{**LEAN, "fastmath": False},
+@door(
+    boolean(READ2, READ, READ, int64, float64, float64, READ, READ, READ, READ, boolean, READ_LIST, float64, MATRIX,
+            MATRIX, MATRIX, MATRIX, MATRIX, LIST, VECTOR),
 )  # fmt: skip
 def _fit(columns, target, weight, kind, parameter, alpha, l1, ridge, lower, upper, intercept, blas, tol, row, member,
          gram, factor, tile, support, found):  # fmt: skip
     """What `fit` does, in rooms that it was given."""
     p, n = columns.shape
-    rest = Rest(kind, parameter, target, weight, 0.0, 0.0)
+    rest = refer(Rest(kind, parameter, target, weight, 0.0, 0.0, blas))
     b, unit = 0.0, 0.0
     for i in range(n):
         row[SCORE, i] = row[MODELLED, i] = 0.0
-    loss = model.mean_loss(kind, parameter, target, weight, row[SCORE], row[SLOPE], row[CURVATURE])
+    loss = losses.mean_loss(blas, parameter, target, weight, row[SCORE], row[SLOPE], row[CURVATURE])
     at_zero = 0.0 if kind == LOGISTIC else abs(loss)
+    start = losses.first_intercept(blas, parameter, target, weight, row[LOW], row[HIGH])
     if intercept:
-        b = model.first_intercept(kind, target, weight)
+        b = start
         for i in range(n):
             row[SCORE, i] = b
-        loss = model.mean_loss(kind, parameter, target, weight, row[SCORE], row[SLOPE], row[CURVATURE])
+        loss = losses.mean_loss(blas, parameter, target, weight, row[SCORE], row[SLOPE], row[CURVATURE])
     for k in range(p):
         member[VALUE, k] = member[BEFORE, k] = member[STEP, k] = member[MEAN_COLUMN, k] = 0.0
         member[THRESHOLD, k], member[QUADRATIC, k] = alpha * l1[k], alpha * ridge[k]
         member[LOWER, k], member[UPPER, k] = lower[k], upper[k]
         unit = max(unit, member[THRESHOLD, k])
-    care = FLAT * model.smoothness(kind, parameter)
+    care = FLAT * losses.smoothness(kind, parameter)
     fresh, best, gap, halved, since, reached = True, NO_BOUND, np.inf, np.inf, 0, False
     for turn in range(_MOST_MODELS):
         before = loss + set_penalty(member, p, 1.0)
@@ -183,13 +177,13 @@ def _fit(columns, target, weight, kind, parameter, alpha, l1, ridge, lower, uppe
         for i in range(n):
             row[BEGAN, i] = row[SLOPE, i]
         model.combine(columns, p, member[STEP], shift, row[CHANGE])
-        length, loss = _halve(rest, row, member, before, shift, promise)
+        length, loss = _halve(blas, parameter, target, weight, row, member, before, promise)
         b += length * shift
         if length < 1.0:
             for k in range(p):
                 member[VALUE, k] = member[BEFORE, k] + length * member[STEP, k]
                 member[STEP, k] *= length
-        ahead = kind != SQUARED and length == 1.0 and foresee(kind, parameter, target, weight, row)
+        ahead = kind != SQUARED and length == 1.0 and foresee(weight, row)
         dual, source = row[DUAL], row[AHEAD if ahead else SLOPE]
         for i in range(n):
             dual[i] = source[i]
@@ -215,7 +209,7 @@ def _fit(columns, target, weight, kind, parameter, alpha, l1, ridge, lower, uppe
             return reached
         fresh = reached or length < 1.0 or gap > SLOW * last
         if length <= 0.1:
-            top = model.smoothness(kind, parameter)
+            top = losses.smoothness(kind, parameter)
             care = min(max(10.0 * care, CAREFUL * top), top)
         elif length == 1.0:
             care *= 0.3
@@ -235,8 +229,8 @@ def fit(
     p, n = columns.shape
     row, member, found = np.empty((ROW_ROWS, n)), np.empty((MEMBER_ROWS, p)), np.empty(4)
     done = _fit(
-        columns, target, weight, kind, parameter, alpha, l1, ridge, lower, upper, fit_intercept, addresses(), tol, row,
-        member, np.empty((p, p)), np.empty((p + 2, p + 2)), np.empty((min(TILE, p), n)), np.empty(p + 1, np.int64),
+        columns, target, weight, kind, parameter, alpha, l1, ridge, lower, upper, fit_intercept, addresses(kind), tol,
+        row, member, np.empty((p, p)), np.empty((p + 2, p + 2)), np.empty((min(TILE, p), n)), np.empty(p + 1, np.int64),
         found,
     )  # fmt: skip
     if not done:

@@ -9,9 +9,20 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numba import njit
+from numba import float64, njit
 
-from .rows import KERNEL
+from .apart import HOT, INSIDE, READ, READ_LIST, apart, load_called
+from .rows import KERNEL, LEAN
+
+
+@njit(**{**INSIDE, **HOT})
+def _beyond(slope, weight, lower, upper):
+    """What the weight of a coordinate and its bounds of zero leave of a slope."""
+    if slope > weight:
+        return slope - weight if upper == np.inf else 0.0
+    if slope < -weight:
+        return -slope - weight if lower == -np.inf else 0.0
+    return 0.0
 
 
 @njit(cache=True, **KERNEL)
@@ -28,8 +39,8 @@ def block_bounds(G, start, out):
         out[k] = min(math.sqrt(square), widest)
 
 
-@njit(cache=True, **KERNEL)
-def group_gap(G, m, q, v, l1, lower, upper, start, norm, bend):
+@apart(float64(READ, READ, READ, READ, READ, READ_LIST, READ, READ))
+def gap_of_groups(q, v, l1, lower, upper, start, norm, bend):
     """As :func:`fenchel.kernels.units.model_gap`, with groups."""
     scale, single = 1.0, 0.0
     for k in range(start.size - 1):
@@ -64,37 +75,42 @@ def group_gap(G, m, q, v, l1, lower, upper, start, norm, bend):
     return max(total, 0.0) + (1.0 - scale) * whole + single
 
 
+@njit(cache=True, **LEAN)
+def group_gap(q, v, l1, lower, upper, start, norm, bend):
+    """The same, for Python."""
+    return gap_of_groups(q, v, l1, lower, upper, start, norm, bend)
+
+
+load_called(group_gap.py_func)  # which may come from the cache
+
+
+@njit(**{**INSIDE, **HOT})
+def unit_share(size, l1, norm, first, last, share):
+    """The largest s up to a share with |(s size - l1)_+| <= norm for one unit, by bisection from above; never above
+    it."""
+    low, high, middle = 0.0, share, share
+    while high - low > 1e-15:
+        total = 0.0
+        for j in range(first, last):
+            over = max(middle * size[j] - l1[j], 0.0)
+            total += over * over
+        if math.sqrt(total) <= norm:
+            low = middle
+        else:
+            high = middle
+        if low == share:
+            break
+        middle = 0.5 * (low + high)
+    return low
+
+
 @njit(cache=True, **KERNEL)
 def largest_share(size, l1, norm, start):
-    """The largest s <= 1 with |(s size - l1)_+| <= norm for every unit, by bisection from above; never above it."""
+    """The largest share up to 1 that every unit can hold."""
     share = 1.0
     for k in range(norm.size):
-        low, high = 0.0, share
-        middle = share
-        while high - low > 1e-15:
-            total = 0.0
-            for j in range(start[k], start[k + 1]):
-                over = max(middle * size[j] - l1[j], 0.0)
-                total += over * over
-            if math.sqrt(total) <= norm[k]:
-                low = middle
-            else:
-                high = middle
-            if low == share:
-                break
-            middle = 0.5 * (low + high)
-        share = low
+        share = unit_share(size, l1, norm[k], start[k], start[k + 1], share)
     return share
-
-
-@njit(cache=True, **KERNEL)
-def _beyond(slope, weight, lower, upper):
-    """What the weight of a coordinate and its bounds of zero leave of a slope."""
-    if slope > weight:
-        return slope - weight if upper == np.inf else 0.0
-    if slope < -weight:
-        return -slope - weight if lower == -np.inf else 0.0
-    return 0.0
 
 
 @njit(cache=True, **KERNEL)
@@ -115,10 +131,10 @@ def movable(v, l1, lower, upper, start, norm, place):
 
 
 @njit(cache=True, **KERNEL)
-def newton_system(G, q, v, l1, start, norm, place, H, slope):
+def newton_system(G, q, v, l1, start, norm, place, H, slope, some):
     """The lower triangle of the curvature, that of the norms included, and the slope on the coordinates that can move;
-    returns the largest entry of G's diagonal there."""
-    largest, some, count = 0.0, np.empty(slope.size, dtype=np.int64), 0
+    returns the largest entry of G's diagonal there. `some` is room for as many whole numbers."""
+    largest, count = 0.0, 0
     for j in range(v.size):
         if place[j] >= 0:
             some[count] = j

@@ -132,6 +132,7 @@ class GroupModel:
         self.room = (
             layout.plain, layout.places, self.basis, self.ready, self.space,
             np.empty(layout.widest * (layout.widest + 3)), space[: DEPTH + 1], space[DEPTH + 1 : -1],
+            np.empty((DEPTH, DEPTH + 1)),
         )  # fmt: skip
 
     def is_stuck(self, gap: float, target: float) -> bool:
@@ -182,7 +183,7 @@ class GroupModel:
         return float(gap)
 
     def gap(self) -> float:
-        return float(self.kernels.group_gap(self.G, self.m, self.q, self.v, *self.limits))
+        return float(self.kernels.group_gap(self.q, self.v, *self.limits))
 
     def newton(self, narrow: bool = False) -> bool:
         """A step of Newton's method on the coefficients that can move, with the curvature of the norms, shortened until
@@ -219,8 +220,8 @@ class GroupModel:
         from scipy.linalg.lapack import dpotrs
 
         l1, _, _, start, norm, _ = self.limits
-        H, slope = np.empty((count, count)), np.empty(count)
-        largest = self.kernels.newton_system(self.G, self.q, self.v, l1, start, norm, place, H, slope)
+        H, slope, some = np.empty((count, count)), np.empty(count), np.empty(count, dtype=np.int64)
+        largest = self.kernels.newton_system(self.G, self.q, self.v, l1, start, norm, place, H, slope, some)
         factor = factor_of(H, JITTER[self.G.dtype.name] * largest)
         return None if factor is None else np.asarray(dpotrs(factor, -slope, lower=0)[0])
 

@@ -1,0 +1,276 @@
+"""The fit of a working set of groups: models by block descent and Newton's method, steps on the true objective.
+
+Symbols are those of ``small_set.py``; rows of `row` are those of ``small_certificate.py``.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numba import boolean, float64, int64, types, void
+
+from . import block_descent, unit_groups
+from . import small_losses as losses
+from . import small_model as model
+from .apart import HOT, LIST, MATRIX, READ, READ2, READ_LIST, VECTOR, apart
+from .group_set import (
+    BEFORE,
+    CARE,
+    DATA,
+    FORESEEN,
+    IN_GRAM,
+    INTERCEPT,
+    L1,
+    LOSS,
+    LOWER,
+    MEAN_COLUMN,
+    MEAN_CURVATURE,
+    MOVE,
+    SIZE,
+    SLOPES,
+    SPACE,
+    START_SLOPES,
+    STEP,
+    TIGHT,
+    UNITS,
+    UPPER,
+    VALUE,
+    WORK,
+    load,
+    set_penalty,
+    store,
+)  # fmt: skip
+from .lapack import POTRF, POTRS, factorise, solve_factored
+from .small_certificate import AHEAD, BEGAN, CHANGE, CURVATURE, MODELLED, SCORE, SLOPE, TRIAL, foresee
+from .small_losses import SQUARED
+from .small_set import ARMIJO, CAREFUL, KEEP_GRAM, LEAST_CURVATURE, MOST_HALVINGS, SLOW
+from .unit_groups import gap_of_groups, unit_share
+
+DEPTH = 5  # passes that an extrapolation looks back on; more cost memory and gain little
+_MOST_MODELS, _MOST_TURNS = 40, 200  # models of a set, turns of a model
+_STUCK = 6  # turns of a model in a row that gain nothing; then rounding is all that is left of it
+_JITTER = 1e-11  # of the largest diagonal entry of a Gram matrix: what makes a factor exist
+_FACTOR = 0.4  # of an entry that descent reads: what a multiply-add of a factor costs
+
+
+@apart(float64(DATA, MATRIX, READ))
+def loss_at(data, row, score):
+    """The mean loss at these scores, which may be a row of `row`; its slopes and curvatures are kept there."""
+    return losses.mean_loss(data.blas, data.parameter, data.target, data.weight, score, row[SLOPE], row[CURVATURE])
+
+
+# what Python calls too, for the arrays here
+_settle = apart(
+    types.UniTuple(float64, 2)(
+        READ2, int64, VECTOR, VECTOR, READ, READ, READ, READ_LIST, READ, VECTOR, boolean[::1], READ_LIST, VECTOR, LIST,
+        VECTOR, VECTOR, MATRIX, MATRIX, MATRIX, float64, int64,
+    ), **HOT
+)(block_descent.settle.py_func)  # fmt: skip
+_block_bounds = apart(void(READ2, READ_LIST, VECTOR))(unit_groups.block_bounds.py_func)
+_movable = apart(int64(READ, READ, READ, READ, READ_LIST, READ, LIST))(unit_groups.movable.py_func)
+_newton_system = apart(
+    float64(READ2, READ, READ, READ, READ_LIST, READ, READ_LIST, MATRIX, VECTOR, LIST)
+)(unit_groups.newton_system.py_func)  # fmt: skip
+_try_step = apart(
+    float64(READ2, int64, READ, READ, READ, READ, READ, READ_LIST, READ, READ_LIST, READ, float64, VECTOR, VECTOR)
+)(unit_groups.try_step.py_func)  # fmt: skip
+
+
+@apart(void(DATA, WORK, boolean))
+def _update_gram(data, work, fresh):
+    """The Gram matrix of the set: its last rows are new, or all are; and bounds of its blocks."""
+    row, n, change, modelled = work.row, data.target.size, 0.0, 0.0
+    floor = max(LEAST_CURVATURE * losses.smoothness(data.kind, data.parameter), work.number[CARE])
+    for i in range(n):
+        change += abs(max(row[CURVATURE, i], data.weight[i] * floor) - row[MODELLED, i])
+        modelled += row[MODELLED, i]
+    if fresh or change > KEEP_GRAM * modelled:
+        mean = 0.0
+        for i in range(n):
+            row[MODELLED, i] = max(row[CURVATURE, i], data.weight[i] * floor)
+            mean += row[MODELLED, i] / n
+        work.count[IN_GRAM], work.number[MEAN_CURVATURE] = 0, max(mean, 1e-300)
+    model.append_gram(
+        work.columns, row[MODELLED], work.tile, work.gram, work.member[MEAN_COLUMN], work.count[IN_GRAM],
+        work.count[SIZE], work.number[MEAN_CURVATURE] if data.intercept else 0.0, data.blas,
+    )  # fmt: skip
+    work.count[IN_GRAM] = work.count[SIZE]
+    units = work.count[UNITS]
+    _block_bounds(work.gram, work.first[: units + 1], work.bend)
+    for u in range(units):
+        work.ready[u] = 0
+
+
+@apart(float64(DATA, WORK, int64, int64))
+def _newton(data, work, m, units):
+    """A step of Newton's method on the coordinates that can move; by how much the model falls."""
+    member, first = work.member, work.first[: units + 1]
+    v, q, l1 = member[VALUE, :m], member[SLOPES, :m], member[L1]
+    count = _movable(v, l1, member[LOWER], member[UPPER], first, work.norm, work.place)
+    if count == 0:
+        return 0.0
+    slope, some = work.block[:count], work.place[work.gram.shape[0] :]
+    largest = _newton_system(work.gram, q, v, l1, first, work.norm, work.place, work.factor, slope, some)
+    for a in range(count):
+        work.factor[a, a] += _JITTER * largest
+        slope[a] = -slope[a]
+    if factorise(data.blas[POTRF], work.factor, count) != 0:
+        return 0.0
+    solve_factored(data.blas[POTRS], work.factor, count, slope)
+    share = 1.0
+    for _ in range(4):
+        gained = _try_step(
+            work.gram, m, q, v, l1, member[LOWER], member[UPPER], first, work.norm, work.place, slope, share,
+            member[SPACE], member[MOVE],
+        )  # fmt: skip
+        if gained > 0.0:
+            for k in range(m):
+                v[k] = member[SPACE, k]
+                q[k] += member[MOVE, k]
+            return gained
+        share *= 0.5
+    return 0.0
+
+
+@apart(void(DATA, WORK, float64))
+def _solve_model(data, work, target):
+    """Bring the values of the set so far that the gap of the model is at most `target`. Descent comes first, and
+    Newton's method whenever it has cost as much as a factor would."""
+    member, m, units = work.member, work.count[SIZE], work.count[UNITS]
+    v, q, first = member[VALUE, :m], member[SLOPES, :m], work.first[: units + 1]
+    gap, gained, still, least, budget = np.inf, 0.0, 0, np.inf, m
+    for turn in range(_MOST_TURNS):
+        gap, gained = _settle(
+            work.gram, m, q, v, member[L1], member[LOWER], member[UPPER], first, work.norm, work.bend, work.plain,
+            work.places, work.basis, work.ready, member[SPACE], work.block, work.past, work.slopes,
+            work.products, target, budget,
+        )  # fmt: skip
+        if gap <= target or not gap < np.inf:
+            return
+        active = 0
+        for k in range(m):
+            active += v[k] != 0.0
+        budget = int(_FACTOR / 6.0 * active * active * active) + 2 * active * m + m
+        if turn > 0:
+            gained += _newton(data, work, m, units)
+        still = still + 1 if gap > 0.9 * least and gained <= 0.1 * target else 0
+        least = min(least, gap)
+        if still > _STUCK:
+            return
+
+
+@apart(float64(DATA, WORK, float64, float64))
+def step(data, work, shift, promise):
+    """Go along a step as far as the true objective falls by a part of what was promised; returns the share."""
+    row, member, size = work.row, work.member, work.count[SIZE]
+    start, length = work.number[LOSS] + set_penalty(work, 0.0), 1.0
+    model.combine(work.columns, size, member[STEP], shift, row[CHANGE])
+    for _ in range(MOST_HALVINGS):
+        for i in range(data.target.size):
+            row[TRIAL, i] = row[SCORE, i] + length * row[CHANGE, i]
+        loss = loss_at(data, row, row[TRIAL])
+        if loss + set_penalty(work, length) <= start + ARMIJO * length * promise + 1e-15 * abs(start):
+            for i in range(data.target.size):
+                row[SCORE, i] = row[TRIAL, i]
+            if length < 1.0:
+                for k in range(size):
+                    member[VALUE, k] = member[BEFORE, k] + length * member[STEP, k]
+            work.number[LOSS] = loss
+            work.number[INTERCEPT] += length * shift
+            return length
+        length *= 0.5
+    for k in range(size):
+        member[VALUE, k] = member[BEFORE, k]
+    loss_at(data, row, row[SCORE])
+    return 0.0
+
+
+@apart(float64(DATA, WORK))
+def _foresee(data, work):
+    """The gap on the set that the x of the last model proves; infinite where it leaves the domain of the conjugate."""
+    row, units, m = work.row, work.count[UNITS], work.count[SIZE]
+    if not foresee(data.weight, row):
+        return np.inf
+    space = work.member[SPACE]
+    for k in range(m):
+        space[k] = abs(work.member[SLOPES, k])
+    share = held_share(space, work.member[L1], work.norm, work.first[: units + 1])
+    dual = -losses.mean_conjugate(data.blas, data.parameter, data.target, data.weight, row[AHEAD], share)
+    return work.number[LOSS] + set_penalty(work, 1.0) - dual
+
+
+@apart(float64(READ, READ, READ, READ_LIST))
+def held_share(size, l1, norm, start):
+    """The largest share of slopes of these sizes that the penalty can hold."""
+    share = 1.0
+    for g in range(start.size - 1):
+        total, weights = 0.0, 0.0
+        for a in range(start[g], start[g + 1]):
+            over = max(size[a] - l1[a], 0.0)
+            total += over * over
+            weights = max(weights, l1[a])
+        if math.sqrt(total) <= norm[g]:
+            continue
+        if weights == 0.0:
+            share = min(share, (1.0 - 1e-15) * norm[g] / math.sqrt(total))
+        elif norm[g] == 0.0:
+            share = min(share, (1.0 - 1e-15) * l1[start[g]] / size[start[g]])
+        else:
+            share = unit_share(size, l1, norm[g], start[g], start[g + 1], share)
+    return share
+
+
+@apart(void(DATA, WORK, float64, float64, float64))
+def fit_set(data, work, alpha, wanted, limit):
+    """Fit the working set until its estimated gap is at most `limit`, for a gap of `wanted` in the end."""
+    member, number, row, n = work.member, work.number, work.row, data.target.size
+    m, units = work.count[SIZE], work.count[UNITS]
+    load(data, work, alpha)
+    fresh, last = False, np.inf
+    for turn in range(_MOST_MODELS):
+        pull = 0.0
+        for k in range(m):
+            member[START_SLOPES, k] = model.dot(work.columns[k], row[SLOPE]) / n
+        if data.intercept:
+            for i in range(n):
+                pull += row[SLOPE, i] / n
+        _update_gram(data, work, fresh and data.kind != SQUARED)
+        mean = number[MEAN_CURVATURE]
+        for k in range(m):
+            member[BEFORE, k], member[STEP, k] = member[VALUE, k], 0.0
+            member[SLOPES, k] = member[START_SLOPES, k] - member[MEAN_COLUMN, k] * pull / mean
+        error = 0.5 * pull * pull / mean + gap_of_groups(
+            member[SLOPES], member[VALUE], member[L1], member[LOWER], member[UPPER], work.first[: units + 1], work.norm,
+            work.bend,
+        )  # fmt: skip
+        if turn > 0 and error <= limit:
+            break
+        fresh = turn > 0 and error > SLOW * last  # for the model after this one
+        last = error
+        # the model of the squared loss is exact, so that it is solved once and well
+        target = 0.3 * wanted if data.kind == SQUARED else max(0.3 * limit, 0.05 * error)
+        _solve_model(data, work, max(number[TIGHT] * target, 1e-15 * abs(number[LOSS])))
+        shift, promise = -pull, set_penalty(work, 0.0)
+        for k in range(m):
+            member[STEP, k] = member[VALUE, k] - member[BEFORE, k]
+            shift -= member[MEAN_COLUMN, k] * member[STEP, k]
+        shift = shift / mean if data.intercept else 0.0
+        promise = set_penalty(work, 1.0) - promise + pull * shift
+        for k in range(m):
+            promise += member[START_SLOPES, k] * member[STEP, k]
+        for i in range(n):
+            row[BEGAN, i] = row[SLOPE, i]
+        length = step(data, work, shift, promise)
+        fresh = fresh or length < 1.0
+        if length <= 0.1:
+            top = losses.smoothness(data.kind, data.parameter)
+            number[CARE] = min(max(10.0 * number[CARE], CAREFUL * top), top)
+        elif length == 1.0:
+            number[CARE] *= 0.3
+        if data.kind == SQUARED:
+            break
+        if length == 1.0 and _foresee(data, work) <= limit:
+            work.count[FORESEEN] = 1
+            break
+    store(data, work)
