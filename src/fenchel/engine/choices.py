@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 from .point import Point
 from .restrictions.columns import SINGLE_FROM
-from .restrictions.working_set import BUDGET, WorkingSet
+from .restrictions.working_set import BUDGET
+from .set_parts import Restriction
 
 if TYPE_CHECKING:
     from ..problem import Problem
@@ -102,7 +103,7 @@ class Choices:
         saved = EPOCHS - PRODUCTS
         return bool(grams > saved * self.prices.epoch_call and grams > saved * epoch())
 
-    def without_gram(self, working: WorkingSet, support: int, spent: float) -> bool:
+    def without_gram(self, working: Restriction, support: int, spent: float) -> bool:
         """Whether descent on sparse columns is cheaper than their Gram matrix and descent on that.
 
         Once descent has cost as much (`spent`) as the Gram matrix with a factor would, that is the better way: so both
@@ -119,7 +120,7 @@ class Choices:
         gram += TURNS * size * min(size, max(20, 2 * support)) * prices.descent
         return bool(TURNS * 1.3 * part.stored * prices.csc_pass + 5 * part.stored < gram)
 
-    def column_pass_price(self, working: WorkingSet) -> float:
+    def column_pass_price(self, working: Restriction) -> float:
         """A pass of descent over the set's columns."""
         return float(1.3 * working.columns[0].stored * self.prices.csc_pass)
 
@@ -131,7 +132,7 @@ class Choices:
         made = n * size * size / 2 * (prices.syrk32 if size >= SINGLE_FROM else prices.syrk64) + n * size * prices.cast
         return bool(made < n * (size - known) * size * prices.syrk64)
 
-    def spare(self, working: WorkingSet) -> float:
+    def spare(self, working: Restriction) -> float:
         """What may be spent on a better answer of an exact model, because it is little beside the round around it. (A
         model that is only near the loss is not worth it: what was gained is lost with the next one.)"""
         if self.curved:
@@ -139,14 +140,14 @@ class Choices:
         read = sum(part.stored for part in working.columns) if self.data.sparse else self.point.n * working.size
         return float(SPARE * (2 * read * self.entry + self.pass_price + CALLS * self.prices.call))
 
-    def _gram_price(self, working: WorkingSet) -> float:
+    def _gram_price(self, working: Restriction) -> float:
         """A new Gram matrix of the set."""
         size, prices = working.size, self.prices
         if self.data.sparse:
             return float(sum(part.pairs for part in working.columns) * prices.csr_gram + 2.0 * size * size)
         return float(self.point.n * size * size / 2 * prices.syrk32 + self.point.n * size * prices.cast)
 
-    def worth_a_gram(self, working: WorkingSet, gap: float, goal: float, rate: float, support: int) -> bool:
+    def worth_a_gram(self, working: Restriction, gap: float, goal: float, rate: float, support: int) -> bool:
         """Whether what is left, at the present rate of a step, costs more than a new Gram matrix."""
         size, prices, n = working.size, self.prices, self.point.n
         sparse = self.data.sparse

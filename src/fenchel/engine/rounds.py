@@ -27,6 +27,7 @@ from .inner.local import LocalPenalty
 from .point import CARELESS, Point
 from .restrictions.working_set import WorkingSet
 from .roles import Goal, Iterate, Proposal
+from .set_parts import Curvature, InnerSolver, Restriction, Step
 from .steps import halved
 from .units import Units, Vector, dual_variables, units_of
 
@@ -125,12 +126,13 @@ class _Fit:
     def __init__(self, problem: Problem, prices: Any, several: bool) -> None:
         self.point, self.several = Point(problem), several
         self.choices = Choices(self.point, prices)
-        self.inner = ModelDescent(prices, HASTE if several else 1.0)
+        self.inner: InnerSolver = ModelDescent(prices, HASTE if several else 1.0)
         self.loss, self.quadratic = problem.loss, problem.loss.quadratic
         self.rate = ROUGH_QUADRATIC if self.quadratic else ROUGH
         self.near = NEAR  # until the units are seen
         self.few = 0  # units that a set begins with, once they are known
-        self.working = WorkingSet(problem.data, self.point.outputs)
+        self.step: Step = halved
+        self.working: Restriction = WorkingSet(problem.data, self.point.outputs)
         self.gram = self._new_gram(np.float64)
         self.passes = 0.0  # over the data, since the last proposal
         self.spent = 0.0  # nanoseconds of descent on sparse columns, at this alpha
@@ -143,7 +145,7 @@ class _Fit:
         self.slope: Vector | None = None  # -X'x/n at the last look at all features
         self.looked: Vector | None = None  # that x
 
-    def _new_gram(self, dtype: type) -> LaggedGram:
+    def _new_gram(self, dtype: type) -> Curvature:
         return LaggedGram(self.point.n, self.point.intercept, self.quadratic, dtype)
 
     # -- one alpha ------------------------------------------------------------------------------------
@@ -472,7 +474,7 @@ class _Fit:
                 accuracy = self._accuracy(limit, gap, exact)
                 wishes = {} if local.alone else self._wishes(accuracy)
                 self.inner.solve(self.gram.matrix, slope, new, penalty, accuracy, **wishes)
-            taken = halved(point, working, local, v, new, g, push, centres, heights)
+            taken = self.step(point, working, local, v, new, g, push, centres, heights)
             refresh = taken < 1.0
             cuts += refresh
             still = gap >= before and np.array_equal(new, v)

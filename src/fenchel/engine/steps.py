@@ -7,14 +7,14 @@ import math
 import numpy as np
 
 from .point import Point
-from .restrictions.working_set import WorkingSet
+from .set_parts import Restriction
 from .units import Units, Vector
 
 PROMISE = 0.01  # of the decrease that the slopes promise: what a step must bring
 HALVINGS = 30  # at the most; what is left by then is rounding
 
 
-def halved(point: Point, working: WorkingSet, local: Units, old: Vector, new: Vector, slope: Vector, push: Vector,
+def halved(point: Point, working: Restriction, local: Units, old: Vector, new: Vector, slope: Vector, push: Vector,
            centres: Vector, heights: Vector) -> float:  # fmt: skip
     """Move the point from the coefficients `old` of the set towards `new`; the share of the way that was taken.
 

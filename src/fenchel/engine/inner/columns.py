@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from ..curvatures.gram import centred
+from ..set_parts import InnerSolver
 from ..units import Index, Vector
-from .descent import ModelDescent
 from .local import LocalPenalty
 
 _PASSES = 200  # at the most; what is left then is the next model's
@@ -28,7 +28,7 @@ class ColumnDescent:
     passes : over the columns, so far
     """
 
-    def __init__(self, columns: Any, weight: Vector, ridge: Vector, intercept: bool, inner: ModelDescent) -> None:
+    def __init__(self, columns: Any, weight: Vector, ridge: Vector, intercept: bool, inner: InnerSolver) -> None:
         from ...kernels import sparse_columns
 
         self.kernels, self.weight, self.ridge, self.inner = sparse_columns, weight, ridge, inner
