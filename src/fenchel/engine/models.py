@@ -1,15 +1,26 @@
-r"""Proximal Newton rounds for any map: all coefficients in one quadratic model of the loss, a proof in every round."""
+r"""Quadratic models of all coefficients: proximal Newton rounds for any map, smooth losses, single fits and paths.
+
+A round makes or keeps a curvature H of the loss, minimises the model with the penalty (ADMM with one factor), goes as
+far as the true objective falls, and foresees what gap a repair through the curvature would prove. Where that suffices
+it is proven, over all rows, by ``Problem.certificate``.
+
+A curvature is dear. Before the first one accelerated proximal steps are made on the data, which need none, until they
+have cost about as much; they go on where the rest of the way seems cheaper than that. So the whole costs little more
+than twice the better of the two.
+"""
 
 from __future__ import annotations
 
+import dataclasses
 import math
 import time
 from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from ..problem import Certificate, Problem
+from ..problem import Problem
 from ..solver.prices import Prices
+from .curvatures.step_length import PREPARE, StepLength
 from .curvatures.whole_gram import WholeGram
 from .inner.admm import Admm
 from .parts import Answer, Model, Vector
@@ -17,15 +28,23 @@ from .repair import Repair
 from .roles import Goal, Iterate, Proposal
 from .whole import WholePoint
 
-ROUNDS = 60
-STALE = 0.35  # share of the gradient's change that H may miss before it is made anew
-PROMISE = 1e-4  # of the decrease that the model promises: what a step must bring
-SHRINK, SHORTEST = 0.3, 1e-2  # of a step that brings less, again and again; shorter ones are refused
-ACCURACY, FINE = 1e-2, 1e-3
-MOST = 1100  # features
 NAME = "quadratic models"
-
-DEBUG = False
+MOST = 1024  # features; more: factors take too long
+ROUNDS = 60  # models for one alpha, at the most; more mean that something else should be tried
+IDLE = 10  # rounds in a row that foresee no smaller gap (by a third), after which the engine gives up
+STALE = 0.35  # share of the gradient's change that H may miss before it is made anew; larger: fewer and worse models
+ACCURACY, FINE, FINEST = 1e-2, 1e-3, 1e-5  # of a model's answer: far from the goal, near it, and if nothing is gained
+NEAR = 1e-3  # relative gap from which models are solved better
+PROMISE = 1e-4  # of the decrease that a model promises: what a step must bring
+SHRINK, SHORTEST = 0.3, 1e-2  # of a step that brings less, again and again; shorter ones are refused
+ROUNDING = 1e-14  # of the objective: smaller gains say nothing
+LOOK = 6  # accelerated steps before the first proof
+SHORTER, LONGER = 1.2, 1.6  # times as many before the next one, at least and at most
+SURELY = 0.8  # of the steps that seem to be left: when to look
+TALL = 1.5  # rows for each feature from which a repair by conjugate gradients is worth its reads
+REPAIR = 8.0  # passes that such a repair takes, about
+OVERHEAD = 2e6  # nanoseconds of some rounds beside their arithmetic
+FEW = 15.0  # accelerated steps that must be affordable, or none is made
 
 
 class QuadraticModels:
@@ -49,67 +68,205 @@ class QuadraticModels:
 
     def rounds(self, problem: Problem, start: Iterate | None, goal: Goal) -> Iterator[Proposal]:
         """Proposals with their certificates, until somebody stops asking or nothing is gained."""
-        if self._fit is None:
+        if Admm.unfit(problem) is not None:
+            return  # alpha = 0 has no penalty
+        if self._fit is None or self._fit.problem.d != problem.d:
             self._fit = _Fit(problem, self.prices)
         yield from self._fit.rounds(problem, start, goal)
 
 
+@dataclasses.dataclass
+class _Known:
+    """The answer at an alpha."""
+
+    alpha: float
+    w: Vector
+    y: Vector
+
+
+class _Pace:
+    """How many steps are left, by the gaps that were proven on the way: at the slower of two paces, that since the
+    start and that since the last proof."""
+
+    def __init__(self) -> None:
+        self.steps, self.gap = 0, 1.0
+
+    def left(self, steps: int, gap: float, wanted: float) -> float:
+        """After so many steps, at this relative gap."""
+        gap = min(max(gap, 1e-300), 1.0)
+        whole = math.log(1 / gap) / steps
+        recent = math.log(max(self.gap / gap, 1.0)) / max(steps - self.steps, 1)
+        self.steps, self.gap = steps, gap
+        return math.log(max(gap / max(wanted, 1e-300), 1.0)) / max(min(whole, recent), 1e-4)
+
+
 class _Fit:
+    """The memory of an engine: the curvature, the inner solver's pace, the last answers along a path."""
+
     def __init__(self, problem: Problem, prices: Prices) -> None:
-        self.gram = WholeGram(problem, prices)
-        self.inner = Admm(problem, prices)
-        self.problem = problem
+        self.problem, self.prices = problem, prices
+        self.gram, self.inner = WholeGram(problem, prices), Admm(problem, prices)
+        self.known: list[_Known] = []
+        self.passes = self.read = 0.0  # over the data: since the last proposal, and at this alpha
 
     def rounds(self, problem: Problem, start: Iterate | None, goal: Goal) -> Iterator[Proposal]:
-        gram, inner = self.gram, self.inner
-        repair = Repair(problem, gram)
-        point = WholePoint(problem, np.zeros(problem.size) if start is None else start.w)
-        gram.begin(point.h)
-        y = np.zeros(problem.d) if start is None else start.y / problem.n
-        answer = Answer(point.w, point.at.copy(), y)
-        passes, accuracy = point.passes, ACCURACY
+        if self.problem is not problem:
+            self.problem = problem
+            self.inner.move_to(problem)
+        self.repair, self.read = Repair(problem), 0.0
+        point, answer = self._begin(start)
+        if self.gram.matrix is None:
+            self.gram.begin(point.h)
+            buy = self._price()
+            if buy - OVERHEAD > PREPARE + FEW * StepLength.price(problem, self.prices):
+                steps = StepLength(problem, self.prices)
+                yield from self._rent(steps, point, answer, goal, buy)
+                if not steps.failed:
+                    u, y = steps.structure()
+                    point = WholePoint(problem, problem.snap(steps.w, u), None)
+                    answer = Answer(point.w, u, y)
+        yield from self._models(point, answer, goal)
+
+    def _price(self) -> float:
+        """Nanoseconds of an answer by models: a curvature, and another one where it changes, with their factors."""
+        grams = 1.0 if self.problem.loss.quadratic else 2.0
+        return grams * (self.gram.price() + self.inner.price()) + OVERHEAD
+
+    def _begin(self, start: Iterate | None) -> tuple[WholePoint, Answer]:
+        """The point to start at: given, foreseen from the answers before, or zero."""
+        problem = self.problem
+        if start is not None:
+            w, y = start.w, start.y / problem.n
+        elif self.known:
+            w, y = self._predicted()
+        else:
+            w, y = np.zeros(problem.size), np.zeros(problem.d)
+        point = WholePoint(problem, problem.within(w.copy()))
+        return point, Answer(point.w, point.at.copy(), y.copy())
+
+    def _predicted(self) -> tuple[Vector, Vector]:
+        """On the line through the last two answers: between kinks they are nearly linear in alpha."""
+        first, last = self.known[0], self.known[-1]
+        if first is last or first.alpha == last.alpha:
+            return last.w, last.y
+        ahead = (self.problem.alpha - last.alpha) / (last.alpha - first.alpha)
+        ahead = min(max(ahead, 0.0), 1.0)
+        return last.w + ahead * (last.w - first.w), last.y + ahead * (last.y - first.y)
+
+    def _remember(self, point: WholePoint, y: Vector) -> None:
+        known = [one for one in self.known if one.alpha != self.problem.alpha]
+        self.known = [*known[-1:], _Known(self.problem.alpha, point.w, y.copy())]
+
+    def _count(self, passes: float) -> None:
+        self.passes += passes
+        self.read += passes
+
+    def _offered(self, proposal: Proposal) -> Proposal:
+        proposal.passes, self.passes = self.passes, 0.0
+        return proposal
+
+    def _over(self, goal: Goal) -> bool:
+        """Whether a limit is reached."""
+        return self.read >= goal.passes or time.perf_counter() > goal.deadline
+
+    # -- accelerated steps -----------------------------------------------------------------------------
+
+    def _rent(
+        self, steps: StepLength, point: WholePoint, answer: Answer, goal: Goal, buy: float
+    ) -> Iterator[Proposal]:
+        """Accelerated steps until they have cost what models would, unless little seems to be left."""
+        problem, n = self.problem, self.problem.n
+        steps.begin(point.w, point.scores, answer.y)
+        one, spent, due = steps.step_nanoseconds, PREPARE, LOOK
+        tall, pace = n >= TALL * problem.p, _Pace()
+        look = REPAIR * StepLength.price(problem, self.prices) if tall else 0.0
+        while not steps.failed:
+            steps.step()
+            spent += one
+            last = self._over(goal) or steps.moved == 0
+            if not (steps.count >= due or last):
+                continue
+            u, y = steps.structure()
+            primal = steps.loss + problem.penalty_value(problem.penalised(steps.w))
+            allowed = goal.allowed(primal)
+            at = Iterate(steps.w, steps.x, n * y, n * steps.gradient, u, steps.scores)
+            if tall:
+                at, made = self.repair.prove(at, steps.gradient, steps.h, primal, allowed)
+                spent += look
+            else:
+                made = problem.certificate(at, fresh=False, primal=primal, enough=primal - allowed)
+            self._count(steps.passes + self.repair.passes)
+            steps.passes = self.repair.passes = 0.0
+            yield self._offered(Proposal(at, primal, 0.0, NAME, made))
+            if last:
+                return
+            left = pace.left(steps.count, made.relative_gap, allowed / max(abs(primal), 1e-300))
+            if spent + one > buy and left * one + look > buy:
+                return
+            wait = min(max(SURELY * left, (SHORTER - 1) * steps.count), (LONGER - 1) * steps.count + 1)
+            if spent < buy:
+                wait = min(wait, (buy - spent) / one)
+            due = steps.count + max(math.ceil(wait), 1)
+
+    # -- models ----------------------------------------------------------------------------------------
+
+    def _models(self, point: WholePoint, answer: Answer, goal: Goal) -> Iterator[Proposal]:
+        """Rounds until a limit is reached or nothing is gained."""
+        problem, gram, inner, repair = self.problem, self.gram, self.inner, self.repair
+        quadratic, accuracy = problem.loss.quadratic, FINE if problem.loss.quadratic else ACCURACY
+        least, idle, kept, distrust = math.inf, 0, self.gram.matrix is not None, 1.0
         for number in range(ROUNDS):
             if gram.matrix is None:
                 gram.make(point.h)
-                passes += 1.0
-            assert gram.matrix is not None
+                self._count(1.0)
+                kept = False
+            assert gram.matrix is not None and gram.exact is not None
             answer = inner.solve(Model(point.w, point.g, gram.matrix), answer, accuracy)
-            d = answer.v - point.w
-            foreseen = gram.times(d)
-            new = WholePoint(problem, answer.v)
-            promised = -(float(point.g @ d) + 0.5 * float(d @ foreseen) + new.penalty - point.penalty)
-            share = 1.0
-            while not new.primal <= point.primal - PROMISE * share * max(promised, 0.0) + 1e-13 * abs(point.primal):
-                share *= SHRINK
-                if share < SHORTEST:
-                    break
-                scores = point.scores + share * (new.scores - point.scores) if share == SHRINK else point.scores + SHRINK * (new.scores - point.scores)
-                new = WholePoint(problem, point.w + share * d, scores)
-            passes += 0.5
-            if share < SHORTEST:
-                gram.refuse()
-                gram.matrix = None
-                if DEBUG: print("  refused", promised)
+            taken = self._step(point, answer)
+            if taken is None:
+                if kept or not quadratic:
+                    if not kept:
+                        gram.refuse()
+                    gram.matrix = None
+                elif gram.single:
+                    gram.precise, gram.matrix = True, None
+                else:
+                    accuracy *= 0.1
+                idle += 1
+                if idle > IDLE or self._over(goal):
+                    return
                 continue
-            if share < 1.0:
-                d, foreseen = share * d, share * foreseen
-            change = new.g - point.g
-            passes += 0.5
-            miss = math.sqrt(float(np.sum((change - foreseen) ** 2)) / max(float(foreseen @ foreseen), 1e-300))
-            if not d.any(): miss = 0.0
-            gained = point.primal - new.primal
-            point = new
-            promise = repair.foresee(point.g, answer.y, point.at, point.penalty)
-            allowed = goal.allowed(point.primal)
-            if DEBUG: print(f"  {number} F {point.primal:.9g} gained {gained:.1e} promised {promised:.1e} share {share:.2g} miss {miss:.2f} est {promise.gap/abs(point.primal) if promise else -1:.1e} its {inner.rounds} facs {inner.factors} solved {answer.solved} floor {gram.floor:.2g}")
-            if promise is not None and promise.gap <= 1.0 * allowed:
-                iterate, made = repair.prove(point, answer.u, promise, point.primal - allowed)
-                if DEBUG: print("     proven", made.relative_gap)
-                yield Proposal(iterate, point.primal, passes + repair.passes, NAME, made)
-                passes = repair.passes = 0.0
-            accuracy = ACCURACY if promise is None or promise.gap > 1e-3 * abs(point.primal) else FINE
-            if gained <= 1e-14 * abs(point.primal): accuracy = 1e-5
-            if problem.loss.quadratic: accuracy = 1e-4; continue
+            new, share, foreseen = taken
+            d, change = new.w - point.w, new.g - point.g
+            self._count(point.passes + new.passes)
+            point.passes = new.passes = 0.0
+            gained, point = point.primal - new.primal, new
+            miss = 0.0
+            if d.any():
+                miss = float(np.linalg.norm(change - foreseen)) / max(float(np.linalg.norm(foreseen)), 1e-300)
+            promise = repair.foresee(point.g, answer.y, point.at, point.penalty) if repair.use(gram.exact) else None
+            allowed, gap = goal.allowed(point.primal), math.inf if promise is None else promise.gap
+            over = self._over(goal)
+            idle = 0 if gap < 0.7 * least else idle + 1
+            least = min(least, gap)
+            if distrust * gap <= allowed or over or idle > IDLE or number in (7, 15, 31):
+                at = Iterate(point.w, point.x, problem.n * answer.y, problem.n * point.g, answer.u, point.scores)
+                at, made = repair.prove(at, point.g, point.h, point.primal, allowed, promise is not None)
+                self._count(repair.passes)
+                repair.passes = 0.0
+                self._remember(point, at.y / problem.n)
+                yield self._offered(Proposal(at, point.primal, 0.0, NAME, made))
+                if distrust * gap <= allowed:
+                    distrust = max(distrust, min(0.3 * made.gap / max(gap, 1e-300), 1e3 * distrust))
+            if over or idle > IDLE:
+                return
+            accuracy = FINE if gap <= NEAR * abs(point.primal) or quadratic else ACCURACY
+            if gained <= ROUNDING * abs(point.primal) or (quadratic and number):
+                accuracy = FINEST
+            if quadratic:
+                if miss > STALE and gram.single:
+                    gram.precise, gram.matrix = True, None
+                continue
             if gram.floor and share == 1.0 and miss < 1.0:
                 gram.trust()
             if miss > STALE:
@@ -118,3 +275,21 @@ class _Fit:
                 learnt = gram.learn(d, change, foreseen)
                 if learnt is not None:
                     inner.learn(gram.matrix, *learnt)
+
+    def _step(self, point: WholePoint, answer: Answer) -> tuple[WholePoint, float, Vector] | None:
+        """The way towards a model's answer, as far as the objective falls enough: the new point, the share of the way,
+        and the change of the gradient that the model foresees. None where that is too little."""
+        d = answer.v - point.w
+        foreseen = self.gram.times(d)
+        end = new = WholePoint(self.problem, answer.v)
+        self._count(new.passes)
+        new.passes = 0.0
+        promised = -(float(point.g @ d) + 0.5 * float(d @ foreseen) + end.penalty - point.penalty)
+        share, start = 1.0, point.primal
+        while not new.primal <= start - PROMISE * share * max(promised, 0.0) + 10 * ROUNDING * abs(start):
+            share *= SHRINK
+            if share < SHORTEST:
+                return None
+            scores = point.scores + share * (end.scores - point.scores)
+            new = WholePoint(self.problem, point.w + share * d, scores)
+        return new, share, share * foreseen

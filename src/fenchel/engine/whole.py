@@ -11,6 +11,34 @@ from ..problem import Problem
 from .parts import Vector
 
 
+class Products:
+    """Products with the data of one output: by the library of linear algebra where it can."""
+
+    def __init__(self, problem: Problem) -> None:
+        self.problem, self.data = problem, problem.data
+        self.dense = not problem.data.sparse and problem.data.dtype == np.float64
+
+    def scores(self, w: Vector) -> Vector:
+        """Z'w."""
+        if not self.dense:
+            return self.problem.scores(w)
+        found: Vector = self.data.times(w[:-1])
+        if w[-1] != 0.0:
+            found += w[-1]
+        return found
+
+    def sums(self, x: Vector) -> Vector:
+        """Zx / n, zero in the slot of an intercept that is switched off."""
+        problem, n = self.problem, self.problem.n
+        if not self.dense:
+            return np.asarray(problem.gradient_sum(x) / n)
+        out = np.empty(problem.size)
+        out[:-1] = self.data.transposed_times(x)
+        out[-1] = x.sum() if problem.fit_intercept else 0.0
+        out /= n
+        return out
+
+
 class WholePoint:
     """A point of the primal side. Its gradient is made when it is first asked for.
 
@@ -21,7 +49,7 @@ class WholePoint:
         self.problem, self.w, self.passes = problem, w, 0.0
         if scores is None:
             if w.any():
-                scores = problem.scores(w)
+                scores = Products(problem).scores(w)
                 self.passes += 0.5
             else:
                 scores = np.zeros(problem.visits)
@@ -40,6 +68,6 @@ class WholePoint:
     def g(self) -> Vector:
         """The gradient of the mean loss."""
         if self._g is None:
-            self._g = self.problem.gradient_sum(self.x) / self.problem.n
+            self._g = Products(self.problem).sums(self.x)
             self.passes += 0.5
         return self._g

@@ -23,7 +23,6 @@ from .prox import apply_adjoint, apply_map, block_prox
 from .rows import KERNEL, LEAN
 
 _AHEAD = 1.6  # over-relaxation
-_LOOK = 5  # rounds between two looks at the length of the step
 
 
 @njit(cache=True, nogil=True, **KERNEL)
@@ -105,3 +104,12 @@ def add_secant(matrix, a, b):
         line, x, y = matrix[i], a[i], b[i]
         for j in range(a.size):
             line[j] += x * a[j] - y * b[j]
+
+
+@njit(cache=True, nogil=True, **LEAN)
+def add_outer(matrix, a, share):
+    """matrix += share a a'."""
+    for i in range(a.size):
+        line, x = matrix[i], share * a[i]
+        for j in range(a.size):
+            line[j] += x * a[j]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 from scipy.linalg import lapack
@@ -15,6 +16,7 @@ from ..parts import Answer, Matrix, Model, Vector
 TURNS, ROUNDS = 16, 25  # on one model, and rounds in a turn; more rounds: paces that are mended late
 FLAT = 0.1  # of the mean curvature of a feature: none has less where the steps are chosen
 BET = 100.0  # factor on the step for units that are zero, and its inverse for the others
+WIDE = 256  # coefficients from which the inverse is in single precision
 EVEN = 5.0  # ratio of the residuals up to which the pace is left alone; smaller: more factors
 
 
@@ -24,9 +26,9 @@ class Admm:
     def __init__(self, problem: Problem, prices: Prices) -> None:
         self.prices = prices
         self.pace = 1.0
-        self.inverse: Matrix | None = None
+        self.inverse: Any = None  # in single or double precision
         self.H: Matrix | None = None
-        self.rounds = self.factors = 0
+        self.single = problem.size >= WIDE
         self.move_to(problem)
         labels, count = problem.units
         self.labels, self.sizes = labels, np.maximum(np.bincount(labels, minlength=count), 1)
@@ -55,15 +57,22 @@ class Admm:
         self.step = (self.pace * self.bet / np.maximum(unit, 1e-300))[self.labels]
         matrix = np.empty_like(H)
         coupled(H, self.penalty.map, self.step, matrix)
-        factor, failed = lapack.dpotrf(matrix.T, lower=1, overwrite_a=1, clean=0)
-        if failed:
-            self.inverse = np.linalg.inv(matrix)
-        else:
-            made = lapack.dpotri(factor, lower=1, overwrite_c=1)[0]
-            self.inverse = np.empty_like(H)
-            mirrored(made, self.inverse)
-        self.H = H
-        self.factors += 1
+        self.inverse, self.H = None, H
+        if self.single:
+            factor, failed = lapack.spotrf(matrix.T.astype(np.float32), lower=1, overwrite_a=1, clean=0)
+            self.single = not failed
+            if not failed:
+                made = lapack.spotri(factor, lower=1, overwrite_c=1)[0]
+                self.inverse = np.empty(H.shape, dtype=np.float32)
+                mirrored(made, self.inverse)
+        if self.inverse is None:
+            factor, failed = lapack.dpotrf(matrix.T, lower=1, overwrite_a=1, clean=0)
+            if failed:
+                self.inverse = np.linalg.inv(matrix)
+            else:
+                made = lapack.dpotri(factor, lower=1, overwrite_c=1)[0]
+                self.inverse = np.empty_like(H)
+                mirrored(made, self.inverse)
 
     def solve(self, model: Model, start: Answer, accuracy: float) -> Answer:
         from ...kernels.models import admm_steps
@@ -80,7 +89,6 @@ class Admm:
             admm_steps(self.inverse, model.g, model.w, at, v, u, y, self.step, penalty.scale, penalty.ridge,
                        penalty.map, penalty.blocks, accuracy, ROUNDS, info)  # fmt: skip
             penalty.check()
-            self.rounds += int(info[2])
             forces = float(np.sum(y * y / self.step))
             if max(info[0], info[1]) <= accuracy * accuracy * info[3] + 1e-22 * forces:
                 solved = True
@@ -89,6 +97,8 @@ class Admm:
                 self._place_bets(u)
             else:
                 self._set_pace(info[0] / max(info[1], 1e-100), forces / max(float(np.sum(self.step * u * u)), 1e-100))
+        if not solved and self.single:
+            self.single, self.inverse = False, None
         return Answer(problem.within(problem.snap(v, u)), u, y, solved)
 
     def _set_pace(self, residuals: float, sizes: float) -> None:
@@ -107,13 +117,15 @@ class Admm:
 
     def learn(self, H: Matrix, a: Vector, b: Vector) -> None:
         """H has changed by a a' - b b'."""
+        from ...kernels.models import add_outer
+
         if self.inverse is None:
             return
         for q, sign in ((a, 1.0), (b, -1.0)):
-            image = self.inverse @ q
+            image = self.inverse @ q.astype(self.inverse.dtype)
             below = 1.0 + sign * float(q @ image)
             if below < 1e-3:
                 self.inverse = None
                 return
-            self.inverse -= np.outer(image, (sign / below) * image)
+            add_outer(self.inverse, image, -sign / below)
         self.H = H
