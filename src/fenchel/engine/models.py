@@ -26,10 +26,10 @@ from .inner.admm import Admm
 from .parts import Answer, Model, Vector
 from .repair import Repair
 from .roles import Goal, Iterate, Proposal
-from .whole import WholePoint
+from .whole import Maps, WholePoint
 
 NAME = "quadratic models"
-MOST = 1024  # features; more: factors take too long
+MOST, MOST_PAIRS = 1024, 400  # features; more: factors take too long; the latter where other ways are fast
 ROUNDS = 60  # models for one alpha, at the most; more mean that something else should be tried
 IDLE = 10  # rounds in a row that foresee no smaller gap (by a third), after which the engine gives up
 STALE = 0.35  # share of the gradient's change that H may miss before it is made anew; larger: fewer and worse models
@@ -43,8 +43,10 @@ SHORTER, LONGER = 1.2, 1.6  # times as many before the next one, at least and at
 SURELY = 0.8  # of the steps that seem to be left: when to look
 TALL = 1.5  # rows for each feature from which a repair by conjugate gradients is worth its reads
 REPAIR = 8.0  # passes that such a repair takes, about
+CHANGED = 0.02  # of the curvatures of the rows: a smaller change does not slow a repair down
 OVERHEAD = 2e6  # nanoseconds of some rounds beside their arithmetic
-FEW = 15.0  # accelerated steps that must be affordable, or none is made
+HOPELESS = 4.0  # times the price of models: steps that seem to be left, at which none more is made
+FEW = 6.0  # accelerated steps that must be affordable, or none is made
 
 
 class QuadraticModels:
@@ -58,8 +60,11 @@ class QuadraticModels:
 
     def unfit(self, problem: Problem) -> str | None:
         """Why it does not suit the problem; None where it does."""
-        if problem.p > MOST:
+        joined = int(np.diff(problem.map.indptr).max(initial=0))
+        if problem.p > (MOST if joined > 2 else MOST_PAIRS):
             return f"{problem.p} features are too many for a model of all of them"
+        if problem.n < problem.p and joined <= 1:
+            return "with few rows Newton's method on faces is faster where groups overlap"
         return WholeGram.unfit(problem) or Admm.unfit(problem)
 
     def begin(self, problem: Problem, alphas: Sequence[float], tol: float) -> None:
@@ -187,7 +192,7 @@ class _Fit:
             if not (steps.count >= due or last):
                 continue
             u, y = steps.structure()
-            primal = steps.loss + problem.penalty_value(problem.penalised(steps.w))
+            primal = steps.loss + problem.penalty_value(Maps.of(problem).down(steps.w))
             allowed = goal.allowed(primal)
             at = Iterate(steps.w, steps.x, n * y, n * steps.gradient, u, steps.scores)
             if tall:
@@ -200,8 +205,12 @@ class _Fit:
             yield self._offered(Proposal(at, primal, 0.0, NAME, made))
             if last:
                 return
-            left = pace.left(steps.count, made.relative_gap, allowed / max(abs(primal), 1e-300))
+            size = max(abs(primal), 1e-300)
+            expected = self.repair.expected if tall else made.gap
+            left = pace.left(steps.count, expected / size, allowed / size)
             if spent + one > buy and left * one + look > buy:
+                return
+            if steps.count > LOOK and left * one > HOPELESS * buy:
                 return
             wait = min(max(SURELY * left, (SHORTER - 1) * steps.count), (LONGER - 1) * steps.count + 1)
             if spent < buy:
@@ -217,8 +226,8 @@ class _Fit:
         least, idle, kept, distrust = math.inf, 0, self.gram.matrix is not None, 1.0
         for number in range(ROUNDS):
             if gram.matrix is None:
-                gram.make(point.h)
-                self._count(1.0)
+                gram.make(point.h, rough=least > NEAR * abs(point.primal))
+                self._count(0.0 if gram.rough else 1.0)
                 kept = False
             assert gram.matrix is not None and gram.exact is not None
             answer = inner.solve(Model(point.w, point.g, gram.matrix), answer, accuracy)
@@ -247,8 +256,15 @@ class _Fit:
             promise = repair.foresee(point.g, answer.y, point.at, point.penalty) if repair.use(gram.exact) else None
             allowed, gap = goal.allowed(point.primal), math.inf if promise is None else promise.gap
             over = self._over(goal)
-            idle = 0 if gap < 0.7 * least else idle + 1
+            idle, slow = (0 if gap < 0.7 * least else idle + 1), gap > 0.3 * least
             least = min(least, gap)
+            if distrust * gap <= allowed and not quadratic and self._outdated(point):
+                gram.floor = 0.0
+                gram.make(point.h)
+                self._count(1.0)
+                kept = False
+                promise = repair.foresee(point.g, answer.y, point.at, point.penalty) if repair.use(gram.exact) else None
+                gap = math.inf if promise is None else promise.gap
             if distrust * gap <= allowed or over or idle > IDLE or number in (7, 15, 31):
                 at = Iterate(point.w, point.x, problem.n * answer.y, problem.n * point.g, answer.u, point.scores)
                 at, made = repair.prove(at, point.g, point.h, point.primal, allowed, promise is not None)
@@ -269,12 +285,17 @@ class _Fit:
                 continue
             if gram.floor and share == 1.0 and miss < 1.0:
                 gram.trust()
-            if miss > STALE:
+            if miss > STALE or (gram.rough and (slow or gap <= NEAR * abs(point.primal))):
                 gram.matrix = None
             elif d.any():
                 learnt = gram.learn(d, change, foreseen)
                 if learnt is not None:
                     inner.learn(gram.matrix, *learnt)
+
+    def _outdated(self, point: WholePoint) -> bool:
+        """Whether a curvature made here would save a proof more reads of the data than it costs."""
+        change = float(np.abs(point.h - self.gram.h).sum()) / max(float(point.h.sum()), 1e-300)
+        return change > CHANGED and self.gram.price() < REPAIR * StepLength.price(self.problem, self.prices)
 
     def _step(self, point: WholePoint, answer: Answer) -> tuple[WholePoint, float, Vector] | None:
         """The way towards a model's answer, as far as the objective falls enough: the new point, the share of the way,

@@ -27,15 +27,16 @@ from scipy.linalg import lapack
 from ..problem import Certificate, Problem
 from .parts import Matrix, Vector
 from .roles import Iterate
-from .whole import Products
+from .whole import Maps, Products
 
 KAPPA, KAPPA_WIDE = 1e-6, 1e-4  # share of the work that y does; the latter where features are more than rows
 FLAT = 0.1  # of the mean curvature of a feature: none has less where R is chosen
 CLIPPED = 1e-3  # of the length of x's move: what the domain may cut off before the others are solved for again
 AGAIN = 3  # times that rows are put on the boundary
-ENOUGH = 0.02  # of e, in the metric of a factor: what conjugate gradients may leave
+ENOUGH = 3e-4  # of e, in the metric of a factor: what conjugate gradients may leave
 LEFT, FINEST = 0.3, 1e-4  # the same without a factor: of the share that is allowed of the gap, and at the least
-MOST, MOST_FACTORED = 30, 4  # of their steps
+MOST, MOST_FACTORED = 24, 8  # of their steps
+TRIED = 4  # of them, after which their pace is known
 
 
 @dataclasses.dataclass
@@ -52,6 +53,8 @@ class Repair:
 
     def __init__(self, problem: Problem) -> None:
         self.problem, self.products, self.passes = problem, Products(problem), 0.0
+        self.expected = math.inf  # what a repair of the last point would prove, about
+        self.maps = Maps.of(problem)
         self.made: Matrix | None = None
         self.factor: Matrix | None = None
         self.kappa = KAPPA if problem.n > problem.p else KAPPA_WIDE
@@ -72,10 +75,9 @@ class Repair:
         from ..kernels.models import coupled
 
         if self.made is not H:
-            problem = self.problem
             self.step = self._steps(np.diag(H))
-            matrix, B = np.empty_like(H), problem.map_slots
-            coupled(H, (B.indptr.astype(np.int64), B.indices.astype(np.uint64), B.data), self.step, matrix)
+            matrix = np.empty_like(H)
+            coupled(H, self.maps.arrays, self.step, matrix)
             factor, failed = lapack.dpotrf(matrix.T, lower=1, overwrite_a=1, clean=0)
             self.factor, self.made = (None if failed else factor), H
         return self.factor is not None
@@ -97,18 +99,19 @@ class Repair:
         """q with (H + kappa B R B') q = -e, about, with Z'q and the gap e'q / 2 that it leaves at the least.
 
         `enough` is the share of e that may be left, in the metric of the preconditioner. Where the gap exceeds what is
-        `allowed` the search ends at once.
+        `allowed`, or at the pace of the first steps `most` of them would not suffice, the search ends at once, and the
+        gap is more than that.
         """
         problem = self.problem
         q, along, left, gap = np.zeros_like(e), np.zeros(problem.visits), -e, 0.0
         z = precondition(left)
         size = first = float(left @ z)
         p = z
-        for _ in range(most):
+        for number in range(most):
             if not size > 0:
                 break
             scores = self.products.scores(p)
-            image = self.products.sums(h * scores) + problem.spread(self.step * problem.penalised(p))
+            image = self.products.sums(h * scores) + self.maps.up(self.step * self.maps.down(p))
             self.passes += 1.0
             bend = float(p @ image)
             if not bend > 0:
@@ -120,7 +123,11 @@ class Repair:
             left = left - share * image
             z = precondition(left)
             before, size = size, float(left @ z)
-            if size <= enough * enough * first or gap > allowed:
+            if size <= enough * enough * first or (gap > allowed and number > 0):
+                break
+            # what is left seems to take too long
+            if number == TRIED and (size / first) ** (most / (TRIED + 1)) > enough * enough:
+                gap = max(gap, 2 * allowed)
                 break
             p = z + (size / before) * p
         return q, along, gap
@@ -132,9 +139,9 @@ class Repair:
         if self.factor is None:
             return None
         problem = self.problem
-        e = g + problem.spread(y)
+        e = g + self.maps.up(y)
         q = -self._by_factor(e)
-        moved = y + self.step * problem.penalised(q)
+        moved = y + self.step * self.maps.down(q)
         size = problem.gauge(moved)
         share = 1.0 if size <= 1 else (1 - 1e-15) / size
         held = penalty + problem.penalty_conjugate(share * moved) - share * float(moved @ at)
@@ -152,6 +159,7 @@ class Repair:
         enough = ENOUGH
         if not factored:
             plain = problem.certificate(at, fresh=False, primal=primal, enough=bound)
+            self.expected = plain.gap
             if plain.gap <= allowed:
                 return at, plain
             enough = max(LEFT * allowed / plain.gap, FINEST)
@@ -159,15 +167,16 @@ class Repair:
         x, y, zx = at.x, at.y / n, n * g
         precondition = self._by_factor if factored else self._by_diagonal(h)
         for _ in range(AGAIN):
-            e = zx / n + problem.spread(y)
+            e = zx / n + self.maps.up(y)
             most = MOST_FACTORED if factored else MOST
             q, along, gap = self._solve(h, e, precondition, most, enough, math.inf if factored else allowed)
             if plain is not None and gap > allowed:
+                self.expected = min(gap, plain.gap)
                 return at, plain
             wanted = x + h * along
             inside = np.minimum(np.maximum(wanted, low), high)
             cut = inside != wanted
-            y = y + self.step * problem.penalised(q)
+            y = y + self.step * self.maps.down(q)
             far = float(np.linalg.norm(inside - wanted)) > CLIPPED * float(np.linalg.norm(wanted - x))
             x, zx = inside, n * self.products.sums(inside)
             self.passes += 0.5
@@ -176,4 +185,5 @@ class Repair:
             h = np.where(cut, 0.0, h)
         iterate = Iterate(at.w, x, n * y, zx, at.u, at.scores)
         made = problem.certificate(iterate, fresh=False, primal=primal, enough=bound)
+        self.expected = made.gap
         return (at, plain) if plain is not None and plain.dual >= made.dual else (iterate, made)

@@ -7,8 +7,44 @@ from __future__ import annotations
 
 import numpy as np
 
+from ..maps import row_width
 from ..problem import Problem
 from .parts import Vector
+
+
+class Maps:
+    """B' and B in compiled form: on small problems scipy's products cost more than the arithmetic."""
+
+    def __init__(self, problem: Problem) -> None:
+        matrix = problem.map_slots
+        self.size, self.d = problem.size, problem.d
+        self.arrays = matrix.indptr.astype(np.int64), matrix.indices.astype(np.uint64), matrix.data.astype(float)
+        widths = [row_width(block.matrix) for block in problem.blocks]
+        none = np.zeros(len(widths), dtype=np.int64)
+        self.rows = (problem.bounds[:-1].copy(), problem.bounds[1:].copy(), np.array(widths, dtype=np.int64))
+        self.rows = (*self.rows, none, none, none, none)
+
+    @classmethod
+    def of(cls, problem: Problem) -> Maps:
+        """Made once for all problems on one map."""
+        made: Maps = problem.shared("engine maps", lambda: cls(problem))
+        return made
+
+    def down(self, w: Vector) -> Vector:
+        """B'w."""
+        from ..kernels.prox import apply_map
+
+        out = np.empty(self.d)
+        apply_map(self.arrays, self.rows, w, out)
+        return out
+
+    def up(self, y: Vector) -> Vector:
+        """B y."""
+        from ..kernels.prox import apply_adjoint
+
+        out = np.empty(self.size)
+        apply_adjoint(self.arrays, self.rows, y, out)
+        return out
 
 
 class Products:
@@ -56,7 +92,7 @@ class WholePoint:
         self.scores = scores
         total, self.x, self.h = problem.loss.sums(scores, problem.target, problem.weight)
         self.loss = total / problem.n
-        self.at = problem.penalised(w) if u is None else u  # B'w
+        self.at = Maps.of(problem).down(w) if u is None else u  # B'w
         self.penalty = problem.penalty_value(self.at)
         self._g: Vector | None = None
 

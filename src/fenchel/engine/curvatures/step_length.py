@@ -20,10 +20,11 @@ from ...problem import Problem
 from ...proximal import StructuredProx
 from ...solver.prices import Prices
 from ..parts import Vector
-from ..whole import Products
+from ..whole import Maps, Products
 
 GROW, JUMP, SHRINK = 1.5, 20.0, 0.98  # of L: where a step was too long (at least and at most), and after every step
 CALLS = 120  # of the interpreter's, in a step
+SLOW = 4.0  # times the price of a logistic loss, which is compiled: those that are not
 TRIES = 60  # of one step, each shorter than the one before
 ROUNDS, SWIFT = 30, 100  # of a prox that has no closed form: general maps, and grids, whose rounds are cheap
 ROUNDING = 1e-15  # of the loss
@@ -64,9 +65,10 @@ class StepLength:
         """Nanoseconds of one step without its prox, which must be prepared before its price is known."""
         data = problem.data
         entry = prices.csr_pass if data.sparse else prices.gemv
-        if data.nbytes <= CACHED:
+        if data.nbytes <= CACHED and not data.sparse:
             entry *= NEARBY
-        return 2 * entry * data.stored + 2 * prices.loss * problem.n + CALLS * prices.call
+        row = prices.loss if problem.loss.quadratic or problem.loss.kernel == "logistic" else SLOW * prices.loss
+        return 2 * entry * data.stored + 2 * row * problem.n + CALLS * prices.call
 
     @property
     def step_nanoseconds(self) -> float:
@@ -80,7 +82,7 @@ class StepLength:
         self.swift = self.steps.lattice is not None
         self.w = self.ahead = w
         self.scores = self.ahead_scores = scores
-        self.slope = y - self.steps.prox.folded * problem.penalised(w)
+        self.slope = y - self.steps.prox.folded * Maps.of(problem).down(w)
         self.before, self.theta, self.share = self.slope, 1.0, 0.0
         self.moved: float | None = None
         self.info = np.zeros(4)

@@ -21,6 +21,8 @@ LEAST = 1e-3  # of the mean curvature of a row: what every row counts for; large
 FLAT = 0.25  # of the largest curvature: the same at first where the loss has flat parts
 CAREFUL = 0.03  # of it: the same after a refused step, and ten times as much after every further one
 LIFT, LIFT_SINGLE = 1e-9, 1e-6  # of the diagonal: makes H definite in spite of rounding
+SAMPLE = 8  # rows for each feature, in a rough curvature; twice as many there must be; fewer: models that miss more
+ALIKE = 10.0  # times the mean of what the rows count for: if none counts for more, some will do
 WORTH = 1e6  # nanoseconds that single precision must save
 ROOM = 1e30  # squares of columns beyond which, or below whose inverse, single precision will not do
 
@@ -40,7 +42,8 @@ class WholeGram:
         self.matrix: Matrix | None = None
         self.exact: Matrix | None = None
         self.h: Vector = np.zeros(0)
-        self.floor, self.precise = 0.0, False
+        self.squares: Vector | None = None  # of the rows' lengths
+        self.floor, self.precise, self.rough, self.single = 0.0, False, False, False
 
     @classmethod
     def unfit(cls, problem: Problem) -> str | None:
@@ -49,9 +52,10 @@ class WholeGram:
         return f"{type(problem.loss).__name__} has kinks" if problem.loss.kinked else None
 
     def price(self) -> float:
+        """Nanoseconds of an exact one."""
         data, prices = self.problem.data, self.prices
         if data.sparse:
-            return 2 * prices.csr_gram * data.pairs + prices.copy * 0.1 * data.p**2
+            return prices.csr_gram * data.pairs + prices.cast * data.p**2
         work = 0.5 * data.n * data.p**2
         pair = prices.syrk32 if self._single() else prices.syrk64
         return work * pair + data.stored * prices.cast
@@ -71,8 +75,24 @@ class WholeGram:
         flat = not self.problem.loss.quadratic and bool((h <= 0).any()) and self.problem.loss.smoothness is not None
         self.floor = FLAT if flat else 0.0
 
-    def make(self, curvature: Vector) -> None:
+    @property
+    def samples(self) -> bool:
+        """Whether some of the rows tell enough of the curvature, far from the answer."""
+        problem = self.problem
+        return not (problem.data.sparse or problem.loss.quadratic) and problem.n >= 2 * SAMPLE * problem.p
+
+    def _alike(self, curvature: Vector) -> bool:
+        """Whether no row counts for much more than the others."""
+        if self.squares is None:
+            X = self.problem.data.dense
+            self.squares = np.einsum("ij,ij->i", X, X, dtype=float)
+        size = self.squares * curvature
+        return bool(size.max() <= ALIKE * size.mean())
+
+    def make(self, curvature: Vector, rough: bool = False) -> None:
+        """H from the curvatures of the rows; a rough one from every so many of them, if these are many."""
         problem, n, p = self.problem, self.problem.n, self.problem.p
+        self.rough = rough and self.samples and self._alike(curvature)
         least = max(LEAST * float(curvature.mean()), self.floor * self._largest(curvature))
         weight = problem.weight if problem.weight.size else 1.0
         h = np.maximum(curvature, np.maximum(least * weight, 1e-300))
@@ -101,8 +121,16 @@ class WholeGram:
 
         p = self.problem.p
         out = np.zeros((p, p), dtype=np.float32 if single else np.float64, order="F")
-        mirrored(lower_gram(self.problem.data.dense, h, out), H)
-        H[p, :p] = H[:p, p] = self.problem.data.transposed_times(h)
+        data = self.problem.data
+        if self.rough:
+            every = data.n // (SAMPLE * p)
+            rows = data.dense[::every].astype(float)
+            h = h[::every] * (data.n / len(rows))
+            H[p, :p] = H[:p, p] = h @ rows
+        else:
+            rows = data.dense
+            H[p, :p] = H[:p, p] = data.transposed_times(h)
+        mirrored(lower_gram(rows, h, out), H[:p, :p])
         H[p, p] = h.sum()
 
     def _make_sparse(self, h: Vector, H: Matrix) -> None:

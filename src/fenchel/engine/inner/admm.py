@@ -12,6 +12,7 @@ from ...problem import Problem
 from ...proximal import CompiledPenalty
 from ...solver.prices import Prices
 from ..parts import Answer, Matrix, Model, Vector
+from ..whole import Maps
 
 TURNS, ROUNDS = 16, 25  # on one model, and rounds in a turn; more rounds: paces that are mended late
 FLAT = 0.1  # of the mean curvature of a feature: none has less where the steps are chosen
@@ -36,7 +37,7 @@ class Admm:
 
     def move_to(self, problem: Problem) -> None:
         """Go on with another alpha."""
-        self.problem, self.penalty = problem, CompiledPenalty(problem)
+        self.problem, self.penalty, self.maps = problem, CompiledPenalty(problem), Maps.of(problem)
 
     @classmethod
     def unfit(cls, problem: Problem) -> str | None:
@@ -79,7 +80,7 @@ class Admm:
 
         problem, penalty, info = self.problem, self.penalty, np.zeros(4)
         u, y = start.u, start.y
-        v, at = np.empty_like(model.w), problem.penalised(model.w)
+        v, at = np.empty_like(model.w), self.maps.down(model.w)
         if self.H is not model.H:
             self.inverse = None
         solved = False
