@@ -57,27 +57,34 @@ class QuadraticModels:
     def __init__(self, prices: Prices) -> None:
         self.prices = prices
         self._fit: _Fit | None = None
+        self._declined = False
 
     def unfit(self, problem: Problem) -> str | None:
         """Why it does not suit the problem; None where it does."""
-        joined = int(np.diff(problem.map.indptr).max(initial=0))
-        if problem.p > (MOST if joined > 2 else MOST_PAIRS):
+        if problem.p > MOST:
             return f"{problem.p} features are too many for a model of all of them"
+        joined = _joined(problem)
         if problem.n < problem.p and joined <= 1:
             return "with few rows Newton's method on faces is faster where groups overlap"
         return WholeGram.unfit(problem) or Admm.unfit(problem)
 
     def begin(self, problem: Problem, alphas: Sequence[float], tol: float) -> None:
         """A falling sequence of alphas on the same data begins."""
-        self._fit = None
+        # along a path the curvature is kept, which pays for it
+        self._fit, self._declined = None, len(alphas) == 1 and problem.p > MOST_PAIRS and _joined(problem) <= 2
 
     def rounds(self, problem: Problem, start: Iterate | None, goal: Goal) -> Iterator[Proposal]:
         """Proposals with their certificates, until somebody stops asking or nothing is gained."""
-        if Admm.unfit(problem) is not None:
+        if self._declined or Admm.unfit(problem) is not None:
             return  # alpha = 0 has no penalty
         if self._fit is None or self._fit.problem.d != problem.d:
             self._fit = _Fit(problem, self.prices)
         yield from self._fit.rounds(problem, start, goal)
+
+
+def _joined(problem: Problem) -> int:
+    """Features that a row of B' joins, at the most."""
+    return int(np.diff(problem.map.indptr).max(initial=0))
 
 
 @dataclasses.dataclass
@@ -233,14 +240,11 @@ class _Fit:
             answer = inner.solve(Model(point.w, point.g, gram.matrix), answer, accuracy)
             taken = self._step(point, answer)
             if taken is None:
-                if kept or not quadratic:
-                    if not kept:
-                        gram.refuse()
-                    gram.matrix = None
-                elif gram.single:
-                    gram.precise, gram.matrix = True, None
-                else:
-                    accuracy *= 0.1
+                if not quadratic and not kept:
+                    gram.refuse()
+                if not quadratic or gram.single:
+                    gram.precise, gram.matrix = quadratic, None
+                accuracy = max(0.1 * accuracy, FINEST)
                 idle += 1
                 if idle > IDLE or self._over(goal):
                     return

@@ -23,6 +23,7 @@ from .prox import apply_adjoint, apply_map, block_prox
 from .rows import KERNEL, LEAN
 
 _AHEAD = 1.6  # over-relaxation
+_LEAST = 1e-6  # of the square length of a step with r: below it rounding decides
 
 
 @njit(cache=True, nogil=True, **KERNEL)
@@ -30,8 +31,8 @@ def admm_steps(inverse, g, w, Bw, v, u, y, r, scale, ridge, B, psi, accuracy, mo
     """Rounds of ADMM from (u, y); v, u and y are overwritten.
 
     They end when both residuals, measured in r, are at most `accuracy` times the length of the step in the metric of
-    H + B diag(r) B', which a solve knows for free. info receives the squares of both residuals (of B'v - u, and of the
-    last move of u), the number of rounds, and that square length.
+    H, which a solve knows for free. info receives the squares of both residuals (of B'v - u, and of the last move of
+    u), the number of rounds, and that square length.
     """
     d, size = u.size, v.size
     pull, at, new, step = np.empty(d), np.empty(d), np.empty(d), np.empty(d)
@@ -55,6 +56,10 @@ def admm_steps(inverse, g, w, Bw, v, u, y, r, scale, ridge, B, psi, accuracy, mo
             pull[e] = _AHEAD * at[e] + (1.0 - _AHEAD) * u[e] + y[e] / r[e]
             new[e] = pull[e] * r[e] / (r[e] + ridge[e])
         block_prox(psi, new, step)
+        own = 0.0
+        for e in range(d):
+            own += r[e] * (at[e] - Bw[e]) ** 2
+        square = max(square - own, _LEAST * square)
         apart, moved = _settle(r, pull, new, at, u, y)
         if apart <= accuracy * accuracy * square and moved <= accuracy * accuracy * square:
             break
