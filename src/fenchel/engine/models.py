@@ -45,7 +45,8 @@ TALL = 1.5  # rows for each feature from which a repair by conjugate gradients i
 REPAIR = 8.0  # passes that such a repair takes, about
 CHANGED = 0.02  # of the curvatures of the rows: a smaller change does not slow a repair down
 OVERHEAD = 2e6  # nanoseconds of some rounds beside their arithmetic
-HOPELESS = 4.0  # times the price of models: steps that seem to be left, at which none more is made
+HOPELESS, FIRST = 4.0, 2.5  # times the price of models: if the rest seems to cost more, no step is made; times that at first
+SEVERAL = 4  # alphas that share a curvature and are worth it
 FEW = 6.0  # accelerated steps that must be affordable, or none is made
 
 
@@ -57,13 +58,15 @@ class QuadraticModels:
     def __init__(self, prices: Prices) -> None:
         self.prices = prices
         self._fit: _Fit | None = None
-        self._declined = False
+        self._declined = self._several = False
 
     def unfit(self, problem: Problem) -> str | None:
         """Why it does not suit the problem; None where it does."""
         if problem.p > MOST:
             return f"{problem.p} features are too many for a model of all of them"
         joined = _joined(problem)
+        if problem.data.sparse and _has_flat_parts(problem):
+            return "rows without curvature change their minds, and sparse data is read fast enough for epochs"
         if problem.n < problem.p and joined <= 1:
             return "with few rows Newton's method on faces is faster where groups overlap"
         return WholeGram.unfit(problem) or Admm.unfit(problem)
@@ -71,20 +74,29 @@ class QuadraticModels:
     def begin(self, problem: Problem, alphas: Sequence[float], tol: float) -> None:
         """A falling sequence of alphas on the same data begins."""
         # along a path the curvature is kept, which pays for it
-        self._fit, self._declined = None, len(alphas) == 1 and problem.p > MOST_PAIRS and _joined(problem) <= 2
+        self._fit, self._several = None, len(alphas) >= SEVERAL
+        self._declined = len(alphas) == 1 and problem.p > MOST_PAIRS and _joined(problem) <= 2
 
     def rounds(self, problem: Problem, start: Iterate | None, goal: Goal) -> Iterator[Proposal]:
         """Proposals with their certificates, until somebody stops asking or nothing is gained."""
         if self._declined or Admm.unfit(problem) is not None:
             return  # alpha = 0 has no penalty
         if self._fit is None or self._fit.problem.d != problem.d:
-            self._fit = _Fit(problem, self.prices)
+            self._fit = _Fit(problem, self.prices, self._several)
         yield from self._fit.rounds(problem, start, goal)
 
 
 def _joined(problem: Problem) -> int:
     """Features that a row of B' joins, at the most."""
     return int(np.diff(problem.map.indptr).max(initial=0))
+
+
+def _has_flat_parts(problem: Problem) -> bool:
+    """Whether the loss has no curvature in places, as far as three looks tell."""
+    target = problem.target[:1]
+    return not problem.loss.quadratic and any(
+        float(problem.loss.curvature(np.full(1, score), target)[0]) == 0.0 for score in (-10.0, 0.0, 10.0)
+    )
 
 
 @dataclasses.dataclass
@@ -94,6 +106,7 @@ class _Known:
     alpha: float
     w: Vector
     y: Vector
+    scores: Vector
 
 
 class _Pace:
@@ -115,8 +128,8 @@ class _Pace:
 class _Fit:
     """The memory of an engine: the curvature, the inner solver's pace, the last answers along a path."""
 
-    def __init__(self, problem: Problem, prices: Prices) -> None:
-        self.problem, self.prices = problem, prices
+    def __init__(self, problem: Problem, prices: Prices, several: bool) -> None:
+        self.problem, self.prices, self.several = problem, prices, several
         self.gram, self.inner = WholeGram(problem, prices), Admm(problem, prices)
         self.known: list[_Known] = []
         self.passes = self.read = 0.0  # over the data: since the last proposal, and at this alpha
@@ -129,6 +142,7 @@ class _Fit:
         point, answer = self._begin(start)
         if self.gram.matrix is None:
             self.gram.begin(point.h)
+        if self.gram.matrix is None and not self.several:
             buy = self._price()
             if buy - OVERHEAD > PREPARE + FEW * StepLength.price(problem, self.prices):
                 steps = StepLength(problem, self.prices)
@@ -147,27 +161,31 @@ class _Fit:
     def _begin(self, start: Iterate | None) -> tuple[WholePoint, Answer]:
         """The point to start at: given, foreseen from the answers before, or zero."""
         problem = self.problem
+        scores: Vector | None = None
         if start is not None:
             w, y = start.w, start.y / problem.n
         elif self.known:
-            w, y = self._predicted()
+            w, y, scores = self._predicted()
         else:
             w, y = np.zeros(problem.size), np.zeros(problem.d)
-        point = WholePoint(problem, problem.within(w.copy()))
+        inside = problem.within(w.copy())
+        point = WholePoint(problem, inside, scores if np.array_equal(inside, w) else None)
         return point, Answer(point.w, point.at.copy(), y.copy())
 
-    def _predicted(self) -> tuple[Vector, Vector]:
+    def _predicted(self) -> tuple[Vector, Vector, Vector]:
         """On the line through the last two answers: between kinks they are nearly linear in alpha."""
         first, last = self.known[0], self.known[-1]
         if first is last or first.alpha == last.alpha:
-            return last.w, last.y
+            return last.w, last.y, last.scores
         ahead = (self.problem.alpha - last.alpha) / (last.alpha - first.alpha)
         ahead = min(max(ahead, 0.0), 1.0)
-        return last.w + ahead * (last.w - first.w), last.y + ahead * (last.y - first.y)
+        w, y = last.w + ahead * (last.w - first.w), last.y + ahead * (last.y - first.y)
+        return w, y, last.scores + ahead * (last.scores - first.scores)
 
-    def _remember(self, point: WholePoint, y: Vector) -> None:
+    def _remember(self, point: WholePoint | Iterate, y: Vector) -> None:
         known = [one for one in self.known if one.alpha != self.problem.alpha]
-        self.known = [*known[-1:], _Known(self.problem.alpha, point.w, y.copy())]
+        assert point.scores is not None
+        self.known = [*known[-1:], _Known(self.problem.alpha, point.w, y.copy(), point.scores)]
 
     def _count(self, passes: float) -> None:
         self.passes += passes
@@ -209,6 +227,8 @@ class _Fit:
                 made = problem.certificate(at, fresh=False, primal=primal, enough=primal - allowed)
             self._count(steps.passes + self.repair.passes)
             steps.passes = self.repair.passes = 0.0
+            if goal.reached(made):
+                self._remember(at, at.y / n)
             yield self._offered(Proposal(at, primal, 0.0, NAME, made))
             if last:
                 return
@@ -217,7 +237,7 @@ class _Fit:
             left = pace.left(steps.count, expected / size, allowed / size)
             if spent + one > buy and left * one + look > buy:
                 return
-            if steps.count > LOOK and left * one > HOPELESS * buy:
+            if left * one > (HOPELESS if steps.count > LOOK else FIRST * HOPELESS) * buy:
                 return
             wait = min(max(SURELY * left, (SHORTER - 1) * steps.count), (LONGER - 1) * steps.count + 1)
             if spent < buy:
@@ -250,7 +270,14 @@ class _Fit:
                     return
                 continue
             new, share, foreseen = taken
-            d, change = new.w - point.w, new.g - point.g
+            d, allowed = new.w - point.w, goal.allowed(new.primal)
+            slopes = gram.along(d, new.scores - point.scores)
+            if share == 1.0 and not gram.rough:
+                proposal = self._ahead(point, new, answer, foreseen, slopes, allowed)
+                if proposal is not None:
+                    yield proposal
+            change = new.g - point.g
+            moved = new.x - point.x
             self._count(point.passes + new.passes)
             point.passes = new.passes = 0.0
             gained, point = point.primal - new.primal, new
@@ -258,7 +285,7 @@ class _Fit:
             if d.any():
                 miss = float(np.linalg.norm(change - foreseen)) / max(float(np.linalg.norm(foreseen)), 1e-300)
             promise = repair.foresee(point.g, answer.y, point.at, point.penalty) if repair.use(gram.exact) else None
-            allowed, gap = goal.allowed(point.primal), math.inf if promise is None else promise.gap
+            gap = math.inf if promise is None else promise.gap
             over = self._over(goal)
             idle, slow = (0 if gap < 0.7 * least else idle + 1), gap > 0.3 * least
             least = min(least, gap)
@@ -292,9 +319,31 @@ class _Fit:
             if miss > STALE or (gram.rough and (slow or gap <= NEAR * abs(point.primal))):
                 gram.matrix = None
             elif d.any():
-                learnt = gram.learn(d, change, foreseen)
+                learnt = gram.learn(d, change, foreseen, moved, slopes)
                 if learnt is not None:
                     inner.learn(gram.matrix, *learnt)
+
+    def _ahead(
+        self, point: WholePoint, new: WholePoint, answer: Answer, foreseen: Vector, slopes: Vector, allowed: float
+    ) -> Proposal | None:
+        """A proof of the new point by the slopes that the model foresaw there, which takes no gradient: they differ
+        from the true ones by the square of the step. None where it seems not to suffice."""
+        problem, repair = self.problem, self.repair
+        assert self.gram.exact is not None
+        if not repair.use(self.gram.exact):
+            return None
+        promise = repair.foresee(point.g + foreseen, answer.y, new.at, new.penalty)
+        if promise is None or promise.gap > allowed:
+            return None
+        x = point.x + slopes
+        if promise.gap + repair.model_gap(x, slopes, new.scores, new.loss) > allowed:
+            return None
+        at = Iterate(new.w, x, problem.n * answer.y, np.zeros(0), answer.u, new.scores)
+        at, made = repair.prove_ahead(at, promise, self.gram.along, new.primal, allowed)
+        self._count(point.passes + new.passes + repair.passes)
+        point.passes = new.passes = repair.passes = 0.0
+        self._remember(new, at.y / problem.n)
+        return self._offered(Proposal(at, new.primal, 0.0, NAME, made))
 
     def _outdated(self, point: WholePoint) -> bool:
         """Whether a curvature made here would save a proof more reads of the data than it costs."""

@@ -59,6 +59,7 @@ class Repair:
         self.factor: Matrix | None = None
         self.kappa = KAPPA if problem.n > problem.p else KAPPA_WIDE
         self.step = np.zeros(problem.d)
+        self.low, self.high = problem._domain()
 
     # -- the system --------------------------------------------------------------------------------
 
@@ -147,6 +148,25 @@ class Repair:
         held = penalty + problem.penalty_conjugate(share * moved) - share * float(moved @ at)
         return Foreseen(max(-0.5 * float(q @ e), 0.0) + max(held, 0.0), q, moved)
 
+    def prove_ahead(
+        self, at: Iterate, foreseen: Foreseen, along: Callable[[Vector, Vector], Vector], primal: float, allowed: float
+    ) -> tuple[Iterate, Certificate]:
+        """The point `at`, where a step of a model led, with the slopes `at.x` that the model foresees there, repaired
+        as :meth:`foresee` says; `along` tells what slopes a move of w brings."""
+        problem, n = self.problem, self.problem.n
+        x = at.x + along(foreseen.q, self.products.scores(foreseen.q))
+        x = np.minimum(np.maximum(x, self.low), self.high)
+        self.passes += 1.0
+        iterate = Iterate(at.w, x, n * foreseen.y, n * self.products.sums(x), at.u, at.scores)
+        return iterate, problem.certificate(iterate, fresh=False, primal=primal, enough=primal - allowed)
+
+    def model_gap(self, x: Vector, move: Vector, scores: Vector, loss: float) -> float:
+        """What slopes x, brought into their domain after a move, cost where the scores have the mean loss given."""
+        inside = np.minimum(np.maximum(x, self.low), self.high)
+        cost = loss + self.problem.mean_conjugate(inside) - float(inside @ scores) / self.problem.n
+        far = float(np.abs(inside - x).sum()) > CLIPPED * float(np.abs(move).sum())
+        return math.inf if far else max(cost, 0.0)
+
     def prove(
         self, at: Iterate, g: Vector, h: Vector, primal: float, allowed: float, factored: bool = False
     ) -> tuple[Iterate, Certificate]:
@@ -163,7 +183,7 @@ class Repair:
             if plain.gap <= allowed:
                 return at, plain
             enough = max(LEFT * allowed / plain.gap, FINEST)
-        low, high = problem._domain()
+        low, high = self.low, self.high
         x, y, zx = at.x, at.y / n, n * g
         precondition = self._by_factor if factored else self._by_diagonal(h)
         for _ in range(AGAIN):

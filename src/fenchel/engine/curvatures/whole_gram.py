@@ -42,6 +42,7 @@ class WholeGram:
         self.matrix: Matrix | None = None
         self.exact: Matrix | None = None
         self.h: Vector = np.zeros(0)
+        self.pairs: list[tuple[Vector, Vector, Vector, Vector]] = []  # secants, with the slopes that belong to them
         self.squares: Vector | None = None  # of the rows' lengths
         self.floor, self.precise, self.rough, self.single = 0.0, False, False, False
 
@@ -110,7 +111,7 @@ class WholeGram:
             H[p, p] = mean if mean > 0 else 1.0
         places = np.arange(p + 1)
         H[places, places] += (LIFT_SINGLE if single else LIFT) * (diagonal + 1e-3 * mean) + 1e-300
-        self.matrix, self.exact, self.h, self.single = H, H, h, single
+        self.matrix, self.exact, self.h, self.single, self.pairs = H, H, h, single, []
 
     def _largest(self, curvature: Vector) -> float:
         smoothness = self.problem.loss.smoothness
@@ -145,16 +146,28 @@ class WholeGram:
         assert self.matrix is not None
         return np.asarray(self.matrix @ d)
 
-    def learn(self, d: Vector, change: Vector, foreseen: Vector) -> tuple[Vector, Vector] | None:
-        """A secant: the gradient changed by `change` along d, and H foresaw `foreseen`. Returns what was added to H as
-        a a' - b b'; None where nothing was."""
+    def along(self, d: Vector, scores: Vector) -> Vector:
+        """The change of the rows' slopes along d (whose scores are given) that belongs to H d = Z(it)/n."""
+        found = self.h * scores
+        for a, of_a, b, of_b in self.pairs:
+            found += float(a @ d) * of_a
+            found -= float(b @ d) * of_b
+        return found
+
+    def learn(
+        self, d: Vector, change: Vector, foreseen: Vector, slopes: Vector, slopes_foreseen: Vector
+    ) -> tuple[Vector, Vector] | None:
+        """A secant: the gradient changed by `change` along d, and H foresaw `foreseen`; the slopes of the rows are
+        theirs. Returns what was added to H as a a' - b b'; None where nothing was."""
         from ...kernels.models import add_secant
 
         assert self.matrix is not None
         curved, expected = float(d @ change), float(d @ foreseen)
         if not (curved > 1e-12 * float(np.linalg.norm(d) * np.linalg.norm(change)) and expected > 0):
             return None
-        a, b = change / math.sqrt(curved), foreseen / math.sqrt(expected)
+        root, other = math.sqrt(curved), math.sqrt(expected)
+        a, b = change / root, foreseen / other
+        self.pairs.append((a, slopes / root, b, slopes_foreseen / other))
         if self.matrix is self.exact:
             self.matrix = self.matrix.copy()
         add_secant(self.matrix, a, b)
