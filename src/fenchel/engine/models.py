@@ -15,6 +15,7 @@ import dataclasses
 import math
 import time
 from collections.abc import Iterator, Sequence
+from typing import Any, cast
 
 import numpy as np
 
@@ -45,7 +46,10 @@ TALL = 1.5  # rows for each feature from which a repair by conjugate gradients i
 REPAIR = 8.0  # passes that such a repair takes, about
 CHANGED = 0.02  # of the curvatures of the rows: a smaller change does not slow a repair down
 OVERHEAD = 2e6  # nanoseconds of some rounds beside their arithmetic
-HOPELESS, FIRST = 4.0, 2.5  # times the price of models: if the rest seems to cost more, no step is made; times that at first
+HOPELESS, FIRST = (
+    4.0,
+    2.5,
+)  # times the price of models: if the rest seems to cost more, no step is made; times that at first
 SEVERAL = 4  # alphas that share a curvature and are worth it
 FEW = 6.0  # accelerated steps that must be affordable, or none is made
 
@@ -93,9 +97,9 @@ def _joined(problem: Problem) -> int:
 
 def _has_flat_parts(problem: Problem) -> bool:
     """Whether the loss has no curvature in places, as far as three looks tell."""
-    target = problem.target[:1]
-    return not problem.loss.quadratic and any(
-        float(problem.loss.curvature(np.full(1, score), target)[0]) == 0.0 for score in (-10.0, 0.0, 10.0)
+    target, loss = problem.target[:1], cast(Any, problem.loss)
+    return not loss.quadratic and any(
+        float(loss.curvature(np.full(1, score), target)[0]) == 0.0 for score in (-10.0, 0.0, 10.0)
     )
 
 
@@ -201,9 +205,7 @@ class _Fit:
 
     # -- accelerated steps -----------------------------------------------------------------------------
 
-    def _rent(
-        self, steps: StepLength, point: WholePoint, answer: Answer, goal: Goal, buy: float
-    ) -> Iterator[Proposal]:
+    def _rent(self, steps: StepLength, point: WholePoint, answer: Answer, goal: Goal, buy: float) -> Iterator[Proposal]:
         """Accelerated steps until they have cost what models would, unless little seems to be left."""
         problem, n = self.problem, self.problem.n
         steps.begin(point.w, point.scores, answer.y)
@@ -249,8 +251,10 @@ class _Fit:
     def _models(self, point: WholePoint, answer: Answer, goal: Goal) -> Iterator[Proposal]:
         """Rounds until a limit is reached or nothing is gained."""
         problem, gram, inner, repair = self.problem, self.gram, self.inner, self.repair
-        quadratic, accuracy = problem.loss.quadratic, FINE if problem.loss.quadratic else ACCURACY
-        least, idle, kept, distrust = math.inf, 0, self.gram.matrix is not None, 1.0
+        quadratic = problem.loss.quadratic
+        # from a prediction one model may do
+        accuracy = FINE if quadratic or self.known else ACCURACY
+        least, idle, kept, distrust, near = math.inf, 0, self.gram.matrix is not None, 1.0, False
         for number in range(ROUNDS):
             if gram.matrix is None:
                 gram.make(point.h, rough=least > NEAR * abs(point.primal))
@@ -289,14 +293,17 @@ class _Fit:
             over = self._over(goal)
             idle, slow = (0 if gap < 0.7 * least else idle + 1), gap > 0.3 * least
             least = min(least, gap)
-            if distrust * gap <= allowed and not quadratic and self._outdated(point):
+            # the next step is so short that the slopes which its model foresees are likely a proof, for fewer reads
+            ready = distrust * gap <= allowed and (near or gram.rough or gram.floor > 0.0)
+            near = distrust * gap <= allowed
+            if ready and not quadratic and self._outdated(point):
                 gram.floor = 0.0
                 gram.make(point.h)
                 self._count(1.0)
                 kept = False
                 promise = repair.foresee(point.g, answer.y, point.at, point.penalty) if repair.use(gram.exact) else None
                 gap = math.inf if promise is None else promise.gap
-            if distrust * gap <= allowed or over or idle > IDLE or number in (7, 15, 31):
+            if (ready and distrust * gap <= allowed) or over or idle > IDLE or number in (7, 15, 31):
                 at = Iterate(point.w, point.x, problem.n * answer.y, problem.n * point.g, answer.u, point.scores)
                 at, made = repair.prove(at, point.g, point.h, point.primal, allowed, promise is not None)
                 self._count(repair.passes)

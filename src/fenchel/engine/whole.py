@@ -21,8 +21,9 @@ class Maps:
         self.arrays = matrix.indptr.astype(np.int64), matrix.indices.astype(np.uint64), matrix.data.astype(float)
         widths = [row_width(block.matrix) for block in problem.blocks]
         none = np.zeros(len(widths), dtype=np.int64)
-        self.rows = (problem.bounds[:-1].copy(), problem.bounds[1:].copy(), np.array(widths, dtype=np.int64))
-        self.rows = (*self.rows, none, none, none, none)
+        # what the kernels ask of blocks; these functions never call one
+        first, last = problem.bounds[:-1].copy(), problem.bounds[1:].copy()
+        self.rows = first, last, np.array(widths, dtype=np.int64), none, none, none, none
 
     @classmethod
     def of(cls, problem: Problem) -> Maps:

@@ -39,7 +39,8 @@ def admm_steps(inverse, g, w, Bw, v, u, y, r, scale, ridge, B, psi, accuracy, mo
     back, right = np.empty(size), np.empty(size, inverse.dtype)
     for e in range(d):
         step[e] = scale[e] / (r[e] + ridge[e])
-    for k in range(most):
+    apart = moved = square = count = 0.0
+    for _ in range(most):
         for e in range(d):
             pull[e] = r[e] * (u[e] - Bw[e]) - y[e]
         apply_adjoint(B, psi, pull, back)
@@ -61,9 +62,10 @@ def admm_steps(inverse, g, w, Bw, v, u, y, r, scale, ridge, B, psi, accuracy, mo
             own += r[e] * (at[e] - Bw[e]) ** 2
         square = max(square - own, _LEAST * square)
         apart, moved = _settle(r, pull, new, at, u, y)
+        count += 1.0
         if apart <= accuracy * accuracy * square and moved <= accuracy * accuracy * square:
             break
-    info[0], info[1], info[2], info[3] = apart, moved, k + 1.0, square
+    info[0], info[1], info[2], info[3] = apart, moved, count, square
 
 
 @njit(cache=True, **LEAN)

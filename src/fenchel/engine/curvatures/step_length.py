@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import functools
 import math
+from typing import Any
 
 import numpy as np
 
@@ -56,7 +57,8 @@ class StepLength:
     """The steps; one object goes on from step to step."""
 
     def __init__(self, problem: Problem, prices: Prices) -> None:
-        self.problem, self.prices, self.steps = problem, prices, Steps(problem)
+        self.problem, self.prices = problem, prices
+        self.steps: Any = Steps(problem)
         self.products = Products(problem)
         self.count, self.passes, self.failed = 0, 0.0, False
 
@@ -73,7 +75,7 @@ class StepLength:
     @property
     def step_nanoseconds(self) -> float:
         """What a step costs with some twenty rounds of its prox."""
-        prox = self.steps.step_nanoseconds - self.steps._bare_step
+        prox: float = self.steps.step_nanoseconds - self.steps._bare_step
         return self.price(self.problem, self.prices) + prox
 
     def begin(self, w: Vector, scores: Vector, y: Vector) -> None:

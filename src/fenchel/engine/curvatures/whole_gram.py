@@ -1,4 +1,4 @@
-r"""The curvature of all coefficients as a matrix: exact when it is made, corrected by secants, made anew when it misses.
+r"""The curvature of all coefficients as a matrix: exact when made, corrected by secants, made anew when it misses.
 
 .. math:: H = Z \operatorname{diag}(h) Z^\top / n
 

@@ -37,7 +37,8 @@ class Admm:
 
     def move_to(self, problem: Problem) -> None:
         """Go on with another alpha."""
-        self.problem, self.penalty, self.maps = problem, CompiledPenalty(problem), Maps.of(problem)
+        self.problem, self.maps = problem, Maps.of(problem)
+        self.penalty: Any = CompiledPenalty(problem)
 
     @classmethod
     def unfit(cls, problem: Problem) -> str | None:
