@@ -346,7 +346,7 @@ class _Fit:
         if promise.gap + repair.model_gap(x, slopes, new.scores, new.loss) > allowed:
             return None
         at = Iterate(new.w, x, problem.n * answer.y, np.zeros(0), answer.u, new.scores)
-        at, made = repair.prove_ahead(at, promise, self.gram.along, new.primal, allowed)
+        at, made = repair.prove_ahead(at, promise, self.gram.h, new.primal, allowed)
         self._count(point.passes + new.passes + repair.passes)
         point.passes = new.passes = repair.passes = 0.0
         self._remember(new, at.y / problem.n)

@@ -149,12 +149,12 @@ class Repair:
         return Foreseen(max(-0.5 * float(q @ e), 0.0) + max(held, 0.0), q, moved)
 
     def prove_ahead(
-        self, at: Iterate, foreseen: Foreseen, along: Callable[[Vector, Vector], Vector], primal: float, allowed: float
+        self, at: Iterate, foreseen: Foreseen, h: Vector, primal: float, allowed: float
     ) -> tuple[Iterate, Certificate]:
         """The point `at`, where a step of a model led, with the slopes `at.x` that the model foresees there, repaired
-        as :meth:`foresee` says; `along` tells what slopes a move of w brings."""
+        as :meth:`foresee` says; the curvature that it was given was made with the rows' h."""
         problem, n = self.problem, self.problem.n
-        x = at.x + along(foreseen.q, self.products.scores(foreseen.q))
+        x = at.x + h * self.products.scores(foreseen.q)
         x = np.minimum(np.maximum(x, self.low), self.high)
         self.passes += 1.0
         iterate = Iterate(at.w, x, n * foreseen.y, n * self.products.sums(x), at.u, at.scores)
