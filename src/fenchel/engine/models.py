@@ -215,7 +215,7 @@ class _Fit:
         while not steps.failed:
             steps.step()
             spent += one
-            last = self._over(goal) or steps.moved == 0
+            last = self._over(goal) or steps.still
             if not (steps.count >= due or last):
                 continue
             u, y = steps.structure()

@@ -28,7 +28,7 @@ CALLS = 120  # of the interpreter's, in a step
 SLOW = 4.0  # times the price of a logistic loss, which is compiled: those that are not
 TRIES = 60  # of one step, each shorter than the one before
 ROUNDS, SWIFT = 30, 100  # of a prox that has no closed form: general maps, and grids, whose rounds are cheap
-ROUNDING = 1e-15  # of the loss
+ROUNDING = 1e-14  # of the loss: what its change may be wrong by
 CACHED, NEARBY = 1 << 24, 0.3  # bytes of data that stay in a cache, and what an entry costs there as a share
 PREPARE = 1.2e6  # nanoseconds that the prox takes to prepare, about
 
@@ -60,7 +60,7 @@ class StepLength:
         self.problem, self.prices = problem, prices
         self.steps: Any = Steps(problem)
         self.products = Products(problem)
-        self.count, self.passes, self.failed = 0, 0.0, False
+        self.count, self.passes, self.failed, self.still = 0, 0.0, False, False
 
     @staticmethod
     def price(problem: Problem, prices: Prices) -> float:
@@ -114,7 +114,8 @@ class StepLength:
             self.passes += 0.5
             reached, square = sums(scores, target, weight)[0] / n, float(move @ move)
             rise = reached - value - float(self.gradient @ move)
-            if rise <= 0.5 * self.L * square * (1 + 1e-9) + ROUNDING * abs(value):
+            self.still = self.L * square <= 100 * ROUNDING * abs(value)  # then the rise says nothing
+            if self.still or rise <= 0.5 * self.L * square * (1 + 1e-9) + ROUNDING * abs(value):
                 break
             grown = 2 * rise / (self.L * square) if square > 0 else JUMP
             self.L *= min(max(GROW, grown if grown == grown else JUMP), JUMP)
