@@ -45,11 +45,12 @@ SURELY = 0.8  # of the steps that seem to be left: when to look
 TALL = 1.5  # rows for each feature from which a repair by conjugate gradients is worth its reads
 REPAIR = 8.0  # passes that such a repair takes, about
 CHANGED = 0.02  # of the curvatures of the rows: a smaller change does not slow a repair down
-OVERHEAD = 2e6  # nanoseconds of some rounds beside their arithmetic
+OVERHEAD = 1e6  # nanoseconds of some rounds beside their arithmetic
 HOPELESS, FIRST = (
     4.0,
     2.5,
 )  # times the price of models: if the rest seems to cost more, no step is made; times that at first
+CLOSE, LONGEST = 0.5, 1.5  # of the price of models: accelerated steps that may come beyond it, and all of them
 SEVERAL = 4  # alphas that share a curvature and are worth it
 FEW = 6.0  # accelerated steps that must be affordable, or none is made
 
@@ -159,7 +160,7 @@ class _Fit:
 
     def _price(self) -> float:
         """Nanoseconds of an answer by models: a curvature, and another one where it changes, with their factors."""
-        grams = 1.0 if self.problem.loss.quadratic else 2.0
+        grams = 1.0 if self.problem.loss.quadratic else 1.5
         return grams * (self.gram.price() + self.inner.price()) + OVERHEAD
 
     def _begin(self, start: Iterate | None) -> tuple[WholePoint, Answer]:
@@ -237,7 +238,8 @@ class _Fit:
             size = max(abs(primal), 1e-300)
             expected = self.repair.expected if tall else made.gap
             left = pace.left(steps.count, expected / size, allowed / size)
-            if spent + one > buy and left * one + look > buy:
+            rest = left * one + look
+            if spent + one > buy and (rest > CLOSE * buy or spent + rest > LONGEST * buy):
                 return
             if left * one > (HOPELESS if steps.count > LOOK else FIRST * HOPELESS) * buy:
                 return
