@@ -32,12 +32,13 @@ from .whole import Maps, WholePoint
 NAME = "quadratic models"
 MOST, MOST_PAIRS = 1024, 400  # features; more: factors take too long; the latter where other ways are fast
 ROUNDS = 60  # models for one alpha, at the most; more mean that something else should be tried
-IDLE = 10  # rounds in a row that foresee no smaller gap (by a third), after which the engine gives up
+IDLE = 14  # rounds in a row that foresee no smaller gap (by a third), after which the engine gives up
 STALE = 0.35  # share of the gradient's change that H may miss before it is made anew; larger: fewer and worse models
 ACCURACY, FINE, FINEST = 1e-2, 1e-3, 1e-5  # of a model's answer: far from the goal, near it, and if nothing is gained
 NEAR = 1e-3  # relative gap from which models are solved better
 PROMISE = 1e-4  # of the decrease that a model promises: what a step must bring
 SHRINK, SHORTEST = 0.3, 1e-2  # of a step that brings less, again and again; shorter ones are refused
+HOPE = 1e4  # times the gap that is allowed: from there a step may be the last one
 ROUNDING = 1e-14  # of the objective: smaller gains say nothing
 LOOK = 6  # accelerated steps before the first proof
 SHORTER, LONGER = 1.2, 1.6  # times as many before the next one, at least and at most
@@ -52,7 +53,7 @@ HOPELESS, FIRST = (
 )  # times the price of models: if the rest seems to cost more, no step is made; times that at first
 CLOSE, LONGEST = 0.5, 1.5  # of the price of models: accelerated steps that may come beyond it, and all of them
 SEVERAL = 4  # alphas that share a curvature and are worth it
-FEW = 6.0  # accelerated steps that must be affordable, or none is made
+FEW = 10.0  # accelerated steps that must be affordable, or none is made
 
 
 class QuadraticModels:
@@ -278,7 +279,7 @@ class _Fit:
             new, share, foreseen = taken
             d, allowed = new.w - point.w, goal.allowed(new.primal)
             slopes = gram.along(d, new.scores - point.scores)
-            if share == 1.0 and not gram.rough:
+            if share == 1.0 and not gram.rough and (least <= HOPE * allowed or quadratic or self.known):
                 proposal = self._ahead(point, new, answer, foreseen, slopes, allowed)
                 if proposal is not None:
                     yield proposal
@@ -296,7 +297,7 @@ class _Fit:
             idle, slow = (0 if gap < 0.7 * least else idle + 1), gap > 0.3 * least
             least = min(least, gap)
             # the next step is so short that the slopes which its model foresees are likely a proof, for fewer reads
-            ready = distrust * gap <= allowed and (near or gram.rough or gram.floor > 0.0)
+            ready = distrust * gap <= allowed and not gram.rough and (near or gram.floor > 0.0)
             near = distrust * gap <= allowed
             if ready and not quadratic and self._outdated(point):
                 gram.floor = 0.0

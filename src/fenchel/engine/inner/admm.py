@@ -26,7 +26,7 @@ class Admm:
 
     def __init__(self, problem: Problem, prices: Prices) -> None:
         self.prices = prices
-        self.pace = 1.0
+        self.pace, self.fresh = 1.0, True
         self.inverse: Any = None  # in single or double precision
         self.H: Matrix | None = None
         self.single = problem.size >= WIDE
@@ -48,7 +48,7 @@ class Admm:
         size, prices = self.problem.size, self.prices
         return prices.potrf * size**3 / 2 + 2 * ROUNDS * prices.gemv * size**2
 
-    def _factor(self, H: Matrix) -> None:
+    def _factor(self, H: Matrix, start: Answer) -> None:
         """The step of every coordinate from the curvature that it sees, and the inverse that goes with it."""
         from ...kernels.models import coupled, mirrored
 
@@ -56,6 +56,8 @@ class Admm:
         diagonal = np.diag(H)
         seen = self.problem.map_squares @ (1.0 / np.maximum(diagonal, FLAT * diagonal.mean()))
         unit = np.bincount(self.labels, seen, self.sizes.size) / self.sizes
+        if self.fresh:
+            self._begin_pace((1.0 / np.maximum(unit, 1e-300))[self.labels], start)
         self.step = (self.pace * self.bet / np.maximum(unit, 1e-300))[self.labels]
         matrix = np.empty_like(H)
         coupled(H, self.penalty.map, self.step, matrix)
@@ -87,7 +89,7 @@ class Admm:
         solved = False
         for turn in range(TURNS):
             if self.inverse is None:
-                self._factor(model.H)
+                self._factor(model.H, start)
             admm_steps(self.inverse, model.g, model.w, at, v, u, y, self.step, penalty.scale, penalty.ridge,
                        penalty.map, penalty.blocks, accuracy, ROUNDS, info)  # fmt: skip
             penalty.check()
@@ -102,6 +104,13 @@ class Admm:
         if not solved and self.single:
             self.single, self.inverse = False, None
         return Answer(problem.within(problem.snap(v, u)), u, y, solved)
+
+    def _begin_pace(self, step: Vector, start: Answer) -> None:
+        """Both sides of a start that knows them are to count alike."""
+        forces, sizes = float(np.sum(start.y**2 / step)), float(np.sum(step * start.u**2))
+        if forces > 0 and sizes > 0:
+            self.pace = min(max(math.sqrt(forces / sizes), 1e-4), 1e4)
+        self.fresh = False
 
     def _set_pace(self, residuals: float, sizes: float) -> None:
         """Balance the two residuals, each relative to what it is the residual of (Stellato et al., 2020)."""
