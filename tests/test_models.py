@@ -14,7 +14,7 @@ from fenchel.engine.curvatures.step_length import StepLength
 from fenchel.engine.curvatures.whole_gram import WholeGram
 from fenchel.engine.inner.admm import Admm
 from fenchel.engine.models import QuadraticModels
-from fenchel.engine.parts import Answer, Model
+from fenchel.engine.parts import Answer, Curvature, InnerSolver, Model
 from fenchel.engine.registry import fitting
 from fenchel.engine.repair import Repair
 from fenchel.engine.roles import Goal, Iterate
@@ -87,6 +87,13 @@ def test_agrees_with_a_conic_solver(loss, name):
     assert made.primal == pytest.approx(optimum, rel=2e-6)
 
 
+def test_bounds_of_single_features_are_met():
+    problem = make("logistic", fl.L1() @ fl.Difference(cases.P) + fl.Box(-0.2, 0.3), 0.01)
+    found = answer_of(problem)
+    assert found.certificate.relative_gap <= 1e-7
+    assert -0.2 <= found.w[:-1].min() <= found.w[:-1].max() <= 0.3
+
+
 @pytest.mark.parametrize("kind", ["csr", "csc", "fortran", "single"])
 def test_any_layout_of_the_data(kind):
     X, y, _ = cases.data(fl.Logistic(), n=80)
@@ -132,6 +139,7 @@ def test_separable_penalties_stay_with_working_sets():
         (lambda: make("smoothed-hinge", fl.L1() @ fl.Difference(cases.P), sparse=True), "without curvature"),
         (lambda: make("logistic", fl.GroupL2(cases.OVERLAP), n=8), "few rows"),
         (lambda: make("logistic", fl.L1() @ fl.Difference(cases.P), 0.0), "no penalty"),
+        (lambda: make("logistic", fl.NonNegative() @ fl.Difference(cases.P) + 0.1 * fl.Ridge()), "bounds on sums"),
     ],
 )
 def test_declines_with_a_reason(problem, why):
@@ -271,6 +279,16 @@ def test_a_rough_curvature_is_near_the_exact_one_and_not_made_of_heavy_rows():
     h[0] *= 1e4
     rough.make(h, rough=True)
     assert not rough.rough
+
+
+def test_the_parts_are_what_they_are_declared_to_be():
+    problem = make("logistic", fl.L1() @ fl.Difference(cases.P))
+    for kind, declared in ((WholeGram, Curvature), (Admm, InnerSolver)):
+        made = kind(problem, PRICES)
+        verbs = [name for name in vars(declared) if not name.startswith("_")]
+        assert verbs
+        assert all(callable(getattr(made, name)) for name in verbs)
+        assert made.price() > 0
 
 
 # -- inner solver, steps, proofs --------------------------------------------------------------------------------------

@@ -19,12 +19,15 @@ from typing import Any, cast
 
 import numpy as np
 
+from ..penalties import Separable
+from ..penalty_blocks import Block
 from ..problem import Problem
 from ..solver.prices import Prices
 from .curvatures.step_length import PREPARE, StepLength
 from .curvatures.whole_gram import WholeGram
 from .inner.admm import Admm
-from .parts import Answer, Model, Vector
+from .line_search import shortened
+from .parts import Answer, InnerSolver, Model, Step, Vector
 from .repair import Repair
 from .roles import Goal, Iterate, Proposal
 from .whole import Maps, WholePoint
@@ -36,8 +39,6 @@ IDLE = 14  # rounds in a row that foresee no smaller gap (by a third), after whi
 STALE = 0.35  # share of the gradient's change that H may miss before it is made anew; larger: fewer and worse models
 ACCURACY, FINE, FINEST = 1e-2, 1e-3, 1e-5  # of a model's answer: far from the goal, near it, and if nothing is gained
 NEAR = 1e-3  # relative gap from which models are solved better
-PROMISE = 1e-4  # of the decrease that a model promises: what a step must bring
-SHRINK, SHORTEST = 0.3, 1e-2  # of a step that brings less, again and again; shorter ones are refused
 HOPE = 1e4  # times the gap that is allowed: from there a step may be the last one
 ROUNDING = 1e-14  # of the objective: smaller gains say nothing
 LOOK = 6  # accelerated steps before the first proof
@@ -71,6 +72,8 @@ class QuadraticModels:
         if problem.p > MOST:
             return f"{problem.p} features are too many for a model of all of them"
         joined = _joined(problem)
+        if any(_bounds_several(block) for block in problem.blocks):
+            return "bounds on sums or differences of features are not met by what a model leads to"
         if problem.data.sparse and _has_flat_parts(problem):
             return "rows without curvature change their minds, and sparse data is read fast enough for epochs"
         if problem.n < problem.p and joined <= 1:
@@ -95,6 +98,14 @@ class QuadraticModels:
 def _joined(problem: Problem) -> int:
     """Features that a row of B' joins, at the most."""
     return int(np.diff(problem.map.indptr).max(initial=0))
+
+
+def _bounds_several(block: Block) -> bool:
+    """Whether a block sets bounds to more than single features."""
+    function = block.function
+    if not isinstance(function, Separable) or not (np.isfinite(function.lower) | np.isfinite(function.upper)).any():
+        return False
+    return bool(np.any(np.diff(block.matrix.indptr) > 1))
 
 
 def _has_flat_parts(problem: Problem) -> bool:
@@ -136,7 +147,9 @@ class _Fit:
 
     def __init__(self, problem: Problem, prices: Prices, several: bool) -> None:
         self.problem, self.prices, self.several = problem, prices, several
-        self.gram, self.inner = WholeGram(problem, prices), Admm(problem, prices)
+        self.gram = WholeGram(problem, prices)
+        self.inner: InnerSolver = Admm(problem, prices)
+        self.step: Step = shortened
         self.known: list[_Known] = []
         self.passes = self.read = 0.0  # over the data: since the last proposal, and at this alpha
 
@@ -265,8 +278,10 @@ class _Fit:
                 kept = False
             assert gram.matrix is not None and gram.exact is not None
             answer = inner.solve(Model(point.w, point.g, gram.matrix), answer, accuracy)
-            taken = self._step(point, answer)
-            if taken is None:
+            foreseen = gram.times(answer.v - point.w)
+            taken = self.step(point, answer, foreseen)
+            self._count(taken.passes)
+            if taken.point is None:
                 if not quadratic and not kept:
                     gram.refuse()
                 if not quadratic or gram.single:
@@ -276,7 +291,8 @@ class _Fit:
                 if idle > IDLE or self._over(goal):
                     return
                 continue
-            new, share, foreseen = taken
+            new, share = taken.point, taken.share
+            foreseen = share * foreseen
             d, allowed = new.w - point.w, goal.allowed(new.primal)
             slopes = gram.along(d, new.scores - point.scores)
             if share == 1.0 and not gram.rough and (least <= HOPE * allowed or quadratic or self.known):
@@ -359,21 +375,3 @@ class _Fit:
         """Whether a curvature made here would save a proof more reads of the data than it costs."""
         change = float(np.abs(point.h - self.gram.h).sum()) / max(float(point.h.sum()), 1e-300)
         return change > CHANGED and self.gram.price() < REPAIR * StepLength.price(self.problem, self.prices)
-
-    def _step(self, point: WholePoint, answer: Answer) -> tuple[WholePoint, float, Vector] | None:
-        """The way towards a model's answer, as far as the objective falls enough: the new point, the share of the way,
-        and the change of the gradient that the model foresees. None where that is too little."""
-        d = answer.v - point.w
-        foreseen = self.gram.times(d)
-        end = new = WholePoint(self.problem, answer.v)
-        self._count(new.passes)
-        new.passes = 0.0
-        promised = -(float(point.g @ d) + 0.5 * float(d @ foreseen) + end.penalty - point.penalty)
-        share, start = 1.0, point.primal
-        while not new.primal <= start - PROMISE * share * max(promised, 0.0) + 10 * ROUNDING * abs(start):
-            share *= SHRINK
-            if share < SHORTEST:
-                return None
-            scores = point.scores + share * (end.scores - point.scores)
-            new = WholePoint(self.problem, point.w + share * d, scores)
-        return new, share, share * foreseen
