@@ -137,6 +137,7 @@ def test_separable_penalties_stay_with_working_sets():
     [
         (lambda: make("hinge", fl.L1() @ fl.Difference(cases.P)), "kinks"),
         (lambda: make("smoothed-hinge", fl.L1() @ fl.Difference(cases.P), sparse=True), "without curvature"),
+        (lambda: make("smoothed-hinge", fl.L1() @ fl.Difference(cases.P), n=20), "without curvature"),
         (lambda: make("logistic", fl.GroupL2(cases.OVERLAP), n=8), "few rows"),
         (lambda: make("logistic", fl.L1() @ fl.Difference(cases.P), 0.0), "no penalty"),
         (lambda: make("logistic", fl.NonNegative() @ fl.Difference(cases.P) + 0.1 * fl.Ridge()), "bounds on sums"),

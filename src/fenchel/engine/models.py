@@ -33,7 +33,11 @@ from .roles import Goal, Iterate, Proposal
 from .whole import Maps, WholePoint
 
 NAME = "quadratic models"
-MOST, MOST_PAIRS = 1024, 400  # features; more: factors take too long; the latter where other ways are fast
+MOST = 1024  # features; more: factors take too long
+MOST_PAIRS, MOST_WIDE = (
+    400,
+    200,
+)  # the same for a single fit where others are fast: pairs, and with fewer rows than that
 ROUNDS = 60  # models for one alpha, at the most; more mean that something else should be tried
 IDLE = 14  # rounds in a row that foresee no smaller gap (by a third), after which the engine gives up
 STALE = 0.35  # share of the gradient's change that H may miss before it is made anew; larger: fewer and worse models
@@ -53,6 +57,7 @@ HOPELESS, FIRST = (
     2.5,
 )  # times the price of models: if the rest seems to cost more, no step is made; times that at first
 CLOSE, LONGEST = 0.5, 1.5  # of the price of models: accelerated steps that may come beyond it, and all of them
+FIRM = 2.0  # rows for each feature from which losses with flat parts have models that last
 SEVERAL = 4  # alphas that share a curvature and are worth it
 FEW = 10.0  # accelerated steps that must be affordable, or none is made
 
@@ -74,8 +79,12 @@ class QuadraticModels:
         joined = _joined(problem)
         if any(_bounds_several(block) for block in problem.blocks):
             return "bounds on sums or differences of features are not met by what a model leads to"
-        if problem.data.sparse and _has_flat_parts(problem):
+        flat = _has_flat_parts(problem)
+        if flat and problem.data.sparse:
             return "rows without curvature change their minds, and sparse data is read fast enough for epochs"
+        few = problem.n < FIRM * problem.p and (joined <= 2 or problem.p <= MOST_WIDE)
+        if flat and problem.loss.classification and few:
+            return "few rows, most of them without curvature in the end, make models that change too much"
         if problem.n < problem.p and joined <= 1:
             return "with few rows Newton's method on faces is faster where groups overlap"
         return WholeGram.unfit(problem) or Admm.unfit(problem)
@@ -84,7 +93,8 @@ class QuadraticModels:
         """A falling sequence of alphas on the same data begins."""
         # along a path the curvature is kept, which pays for it
         self._fit, self._several = None, len(alphas) >= SEVERAL
-        self._declined = len(alphas) == 1 and problem.p > MOST_PAIRS and _joined(problem) <= 2
+        most = MOST_WIDE if problem.n < problem.p else MOST_PAIRS
+        self._declined = len(alphas) == 1 and problem.p > most and _joined(problem) <= 2
 
     def rounds(self, problem: Problem, start: Iterate | None, goal: Goal) -> Iterator[Proposal]:
         """Proposals with their certificates, until somebody stops asking or nothing is gained."""
@@ -334,6 +344,8 @@ class _Fit:
             if over or idle > IDLE:
                 return
             accuracy = FINE if gap <= NEAR * abs(point.primal) or quadratic else ACCURACY
+            if idle > 1:  # the model's own error may be what is left
+                accuracy = max(accuracy * 0.1 ** (idle - 1), FINEST)
             if gained <= ROUNDING * abs(point.primal) or (quadratic and number):
                 accuracy = FINEST
             if quadratic:
