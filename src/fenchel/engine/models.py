@@ -93,8 +93,9 @@ class QuadraticModels:
         """A falling sequence of alphas on the same data begins."""
         # along a path the curvature is kept, which pays for it
         self._fit, self._several = None, len(alphas) >= SEVERAL
-        most = MOST_WIDE if problem.n < problem.p else MOST_PAIRS
-        self._declined = len(alphas) == 1 and problem.p > most and _joined(problem) <= 2
+        wide, pairs = problem.n < problem.p, _joined(problem) <= 2
+        most = (MOST_WIDE if wide else MOST_PAIRS) if pairs else (MOST_FEW_ROWS if wide else MOST)
+        self._declined = len(alphas) == 1 and problem.p > most
 
     def rounds(self, problem: Problem, start: Iterate | None, goal: Goal) -> Iterator[Proposal]:
         """Proposals with their certificates, until somebody stops asking or nothing is gained."""
