@@ -164,6 +164,13 @@ def test_a_single_fit_with_many_pairs_is_left_to_others_and_a_path_is_not(monkey
     assert next(engine.rounds(problem, None, goal_of(problem, 1e-6))).certificate.certified
 
 
+def test_a_single_fit_with_many_features_and_few_rows_is_left_to_others(monkeypatch):
+    problem = make("logistic", fl.L1() @ fl.Difference(cases.P, order=2), n=10)
+    assert answer_of(problem) is not None
+    monkeypatch.setattr(models, "MOST_FEW_ROWS", 5)
+    assert answer_of(problem) is None
+
+
 def test_epochs_take_over_where_it_gives_up(monkeypatch):
     monkeypatch.setattr(models, "ROUNDS", 1)
     monkeypatch.setattr(models, "FEW", np.inf)

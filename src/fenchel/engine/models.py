@@ -34,6 +34,7 @@ from .whole import Maps, WholePoint
 
 NAME = "quadratic models"
 MOST = 1024  # features; more: factors take too long
+MOST_FEW_ROWS = 600  # the same for a single fit with fewer rows than features, whatever the map
 MOST_PAIRS, MOST_WIDE = (
     400,
     200,
