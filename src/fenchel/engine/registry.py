@@ -6,10 +6,11 @@ from collections.abc import Callable
 
 from ..problem import Problem
 from ..solver.prices import PRICES, Prices
+from .models import QuadraticModels
 from .roles import Engine
 from .rounds import WorkingSets
 
-ENGINES: list[Callable[[Prices], Engine]] = [WorkingSets]
+ENGINES: list[Callable[[Prices], Engine]] = [WorkingSets, QuadraticModels]
 
 
 def fitting(problem: Problem) -> Engine | None:

@@ -181,7 +181,8 @@ class SDCAADMM:
             raise ValueError(f"rest is {rest!r}; it must be True or False")
         plain = preset == "default"
         self.newton = plain if newton is None else newton
-        self.attempts, self.engines = bool(self.newton), bool(plain and self.newton)
+        # a step of one's own is tested against the map when the method starts, so that it must start
+        self.attempts, self.engines = bool(self.newton), bool(plain and self.newton and eta_b is None)
         self.rest = plain if rest is None else rest
         self.n_jobs = _threads(n_jobs)
         self.snaps = plain

@@ -1,0 +1,391 @@
+r"""Quadratic models of all coefficients: proximal Newton rounds for any map, smooth losses, single fits and paths.
+
+A round makes or keeps a curvature H of the loss, minimises the model with the penalty (ADMM with one factor), goes as
+far as the true objective falls, and foresees what gap a repair through the curvature would prove. Where that suffices
+it is proven, over all rows, by ``Problem.certificate``.
+
+A curvature is dear. Before the first one accelerated proximal steps are made on the data, which need none, until they
+have cost about as much; they go on where the rest of the way seems cheaper than that. So the whole costs little more
+than twice the better of the two.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import time
+from collections.abc import Iterator, Sequence
+from typing import Any, cast
+
+import numpy as np
+
+from ..penalties import Separable
+from ..penalty_blocks import Block
+from ..problem import Problem
+from ..solver.prices import Prices
+from .curvatures.step_length import PREPARE, StepLength
+from .curvatures.whole_gram import WholeGram
+from .inner.admm import Admm
+from .line_search import shortened
+from .parts import Answer, InnerSolver, Model, Step, Vector
+from .repair import Repair
+from .roles import Goal, Iterate, Proposal
+from .whole import Maps, WholePoint
+
+NAME = "quadratic models"
+MOST = 1024  # features; more: factors take too long
+MOST_FEW_ROWS = 600  # the same for a single fit with fewer rows than features, whatever the map
+MOST_PAIRS, MOST_WIDE = (
+    400,
+    200,
+)  # the same for a single fit where others are fast: pairs, and with fewer rows than that
+ROUNDS = 60  # models for one alpha, at the most; more mean that something else should be tried
+IDLE = 14  # rounds in a row that foresee no smaller gap (by a third), after which the engine gives up
+STALE = 0.35  # share of the gradient's change that H may miss before it is made anew; larger: fewer and worse models
+ACCURACY, FINE, FINEST = 1e-2, 1e-3, 1e-5  # of a model's answer: far from the goal, near it, and if nothing is gained
+NEAR = 1e-3  # relative gap from which models are solved better
+HOPE = 1e4  # times the gap that is allowed: from there a step may be the last one
+ROUNDING = 1e-14  # of the objective: smaller gains say nothing
+LOOK = 6  # accelerated steps before the first proof
+SHORTER, LONGER = 1.2, 1.6  # times as many before the next one, at least and at most
+SURELY = 0.8  # of the steps that seem to be left: when to look
+TALL = 1.5  # rows for each feature from which a repair by conjugate gradients is worth its reads
+REPAIR = 8.0  # passes that such a repair takes, about
+CHANGED = 0.02  # of the curvatures of the rows: a smaller change does not slow a repair down
+OVERHEAD = 1e6  # nanoseconds of some rounds beside their arithmetic
+HOPELESS, FIRST = (
+    4.0,
+    2.5,
+)  # times the price of models: if the rest seems to cost more, no step is made; times that at first
+CLOSE, LONGEST = 0.5, 1.5  # of the price of models: accelerated steps that may come beyond it, and all of them
+FIRM = 2.0  # rows for each feature from which losses with flat parts have models that last
+SEVERAL = 4  # alphas that share a curvature and are worth it
+FEW = 10.0  # accelerated steps that must be affordable, or none is made
+
+
+class QuadraticModels:
+    """The engine for any penalty and smooth losses, where models with all coefficients are affordable."""
+
+    name = NAME
+
+    def __init__(self, prices: Prices) -> None:
+        self.prices = prices
+        self._fit: _Fit | None = None
+        self._declined = self._several = False
+
+    def unfit(self, problem: Problem) -> str | None:
+        """Why it does not suit the problem; None where it does."""
+        if problem.p > MOST:
+            return f"{problem.p} features are too many for a model of all of them"
+        joined = _joined(problem)
+        if any(_bounds_several(block) for block in problem.blocks):
+            return "bounds on sums or differences of features are not met by what a model leads to"
+        flat = _has_flat_parts(problem)
+        if flat and problem.data.sparse:
+            return "rows without curvature change their minds, and sparse data is read fast enough for epochs"
+        few = problem.n < FIRM * problem.p and (joined <= 2 or problem.p <= MOST_WIDE)
+        if flat and problem.loss.classification and few:
+            return "few rows, most of them without curvature in the end, make models that change too much"
+        if problem.n < problem.p and joined <= 1:
+            return "with few rows Newton's method on faces is faster where groups overlap"
+        return WholeGram.unfit(problem) or Admm.unfit(problem)
+
+    def begin(self, problem: Problem, alphas: Sequence[float], tol: float) -> None:
+        """A falling sequence of alphas on the same data begins."""
+        # along a path the curvature is kept, which pays for it
+        self._fit, self._several = None, len(alphas) >= SEVERAL
+        wide, pairs = problem.n < problem.p, _joined(problem) <= 2
+        most = (MOST_WIDE if wide else MOST_PAIRS) if pairs else (MOST_FEW_ROWS if wide else MOST)
+        self._declined = len(alphas) == 1 and problem.p > most
+
+    def rounds(self, problem: Problem, start: Iterate | None, goal: Goal) -> Iterator[Proposal]:
+        """Proposals with their certificates, until somebody stops asking or nothing is gained."""
+        if self._declined or Admm.unfit(problem) is not None:
+            return  # alpha = 0 has no penalty
+        if self._fit is None or self._fit.problem.d != problem.d:
+            self._fit = _Fit(problem, self.prices, self._several)
+        yield from self._fit.rounds(problem, start, goal)
+
+
+def _joined(problem: Problem) -> int:
+    """Features that a row of B' joins, at the most."""
+    return int(np.diff(problem.map.indptr).max(initial=0))
+
+
+def _bounds_several(block: Block) -> bool:
+    """Whether a block sets bounds to more than single features."""
+    function = block.function
+    if not isinstance(function, Separable) or not (np.isfinite(function.lower) | np.isfinite(function.upper)).any():
+        return False
+    return bool(np.any(np.diff(block.matrix.indptr) > 1))
+
+
+def _has_flat_parts(problem: Problem) -> bool:
+    """Whether the loss has no curvature in places, as far as three looks tell."""
+    target, loss = problem.target[:1], cast(Any, problem.loss)
+    return not loss.quadratic and any(
+        float(loss.curvature(np.full(1, score), target)[0]) == 0.0 for score in (-10.0, 0.0, 10.0)
+    )
+
+
+@dataclasses.dataclass
+class _Known:
+    """The answer at an alpha."""
+
+    alpha: float
+    w: Vector
+    y: Vector
+    scores: Vector
+
+
+class _Pace:
+    """How many steps are left, by the gaps that were proven on the way: at the slower of two paces, that since the
+    start and that since the last proof."""
+
+    def __init__(self) -> None:
+        self.steps, self.gap = 0, 1.0
+
+    def left(self, steps: int, gap: float, wanted: float) -> float:
+        """After so many steps, at this relative gap."""
+        gap = min(max(gap, 1e-300), 1.0)
+        whole = math.log(1 / gap) / steps
+        recent = math.log(max(self.gap / gap, 1.0)) / max(steps - self.steps, 1)
+        self.steps, self.gap = steps, gap
+        return math.log(max(gap / max(wanted, 1e-300), 1.0)) / max(min(whole, recent), 1e-4)
+
+
+class _Fit:
+    """The memory of an engine: the curvature, the inner solver's pace, the last answers along a path."""
+
+    def __init__(self, problem: Problem, prices: Prices, several: bool) -> None:
+        self.problem, self.prices, self.several = problem, prices, several
+        self.gram = WholeGram(problem, prices)
+        self.inner: InnerSolver = Admm(problem, prices)
+        self.step: Step = shortened
+        self.known: list[_Known] = []
+        self.passes = self.read = 0.0  # over the data: since the last proposal, and at this alpha
+
+    def rounds(self, problem: Problem, start: Iterate | None, goal: Goal) -> Iterator[Proposal]:
+        if self.problem is not problem:
+            self.problem = problem
+            self.inner.move_to(problem)
+        self.repair, self.read = Repair(problem), 0.0
+        point, answer = self._begin(start)
+        if self.gram.matrix is None:
+            self.gram.begin(point.h)
+        if self.gram.matrix is None and not self.several:
+            buy = self._price()
+            if buy - OVERHEAD > PREPARE + FEW * StepLength.price(problem, self.prices):
+                steps = StepLength(problem, self.prices)
+                yield from self._rent(steps, point, answer, goal, buy)
+                if not steps.failed:
+                    u, y = steps.structure()
+                    point = WholePoint(problem, problem.snap(steps.w, u), None)
+                    answer = Answer(point.w, u, y)
+        yield from self._models(point, answer, goal)
+
+    def _price(self) -> float:
+        """Nanoseconds of an answer by models: a curvature, and another one where it changes, with their factors."""
+        grams = 1.0 if self.problem.loss.quadratic else 1.5
+        return grams * (self.gram.price() + self.inner.price()) + OVERHEAD
+
+    def _begin(self, start: Iterate | None) -> tuple[WholePoint, Answer]:
+        """The point to start at: given, foreseen from the answers before, or zero."""
+        problem = self.problem
+        scores: Vector | None = None
+        if start is not None:
+            w, y = start.w, start.y / problem.n
+        elif self.known:
+            w, y, scores = self._predicted()
+        else:
+            w, y = np.zeros(problem.size), np.zeros(problem.d)
+        inside = problem.within(w.copy())
+        point = WholePoint(problem, inside, scores if np.array_equal(inside, w) else None)
+        return point, Answer(point.w, point.at.copy(), y.copy())
+
+    def _predicted(self) -> tuple[Vector, Vector, Vector]:
+        """On the line through the last two answers: between kinks they are nearly linear in alpha."""
+        first, last = self.known[0], self.known[-1]
+        if first is last or first.alpha == last.alpha:
+            return last.w, last.y, last.scores
+        ahead = (self.problem.alpha - last.alpha) / (last.alpha - first.alpha)
+        ahead = min(max(ahead, 0.0), 1.0)
+        w, y = last.w + ahead * (last.w - first.w), last.y + ahead * (last.y - first.y)
+        return w, y, last.scores + ahead * (last.scores - first.scores)
+
+    def _remember(self, point: WholePoint | Iterate, y: Vector) -> None:
+        known = [one for one in self.known if one.alpha != self.problem.alpha]
+        assert point.scores is not None
+        self.known = [*known[-1:], _Known(self.problem.alpha, point.w, y.copy(), point.scores)]
+
+    def _count(self, passes: float) -> None:
+        self.passes += passes
+        self.read += passes
+
+    def _offered(self, proposal: Proposal) -> Proposal:
+        proposal.passes, self.passes = self.passes, 0.0
+        return proposal
+
+    def _over(self, goal: Goal) -> bool:
+        """Whether a limit is reached."""
+        return self.read >= goal.passes or time.perf_counter() > goal.deadline
+
+    # -- accelerated steps -----------------------------------------------------------------------------
+
+    def _rent(self, steps: StepLength, point: WholePoint, answer: Answer, goal: Goal, buy: float) -> Iterator[Proposal]:
+        """Accelerated steps until they have cost what models would, unless little seems to be left."""
+        problem, n = self.problem, self.problem.n
+        steps.begin(point.w, point.scores, answer.y)
+        one, spent, due = steps.step_nanoseconds, PREPARE, LOOK
+        tall, pace = n >= TALL * problem.p, _Pace()
+        look = REPAIR * StepLength.price(problem, self.prices) if tall else 0.0
+        while not steps.failed:
+            steps.step()
+            spent += one
+            last = self._over(goal) or steps.still
+            if not (steps.count >= due or last):
+                continue
+            u, y = steps.structure()
+            primal = steps.loss + problem.penalty_value(Maps.of(problem).down(steps.w))
+            allowed = goal.allowed(primal)
+            at = Iterate(steps.w, steps.x, n * y, n * steps.gradient, u, steps.scores)
+            if tall:
+                at, made = self.repair.prove(at, steps.gradient, steps.h, primal, allowed)
+                spent += look
+            else:
+                made = problem.certificate(at, fresh=False, primal=primal, enough=primal - allowed)
+            self._count(steps.passes + self.repair.passes)
+            steps.passes = self.repair.passes = 0.0
+            if goal.reached(made):
+                self._remember(at, at.y / n)
+            yield self._offered(Proposal(at, primal, 0.0, NAME, made))
+            if last:
+                return
+            size = max(abs(primal), 1e-300)
+            expected = self.repair.expected if tall else made.gap
+            left = pace.left(steps.count, expected / size, allowed / size)
+            rest = left * one + look
+            if spent + one > buy and (rest > CLOSE * buy or spent + rest > LONGEST * buy):
+                return
+            if left * one > (HOPELESS if steps.count > LOOK else FIRST * HOPELESS) * buy:
+                return
+            wait = min(max(SURELY * left, (SHORTER - 1) * steps.count), (LONGER - 1) * steps.count + 1)
+            if spent < buy:
+                wait = min(wait, (buy - spent) / one)
+            due = steps.count + max(math.ceil(wait), 1)
+
+    # -- models ----------------------------------------------------------------------------------------
+
+    def _models(self, point: WholePoint, answer: Answer, goal: Goal) -> Iterator[Proposal]:
+        """Rounds until a limit is reached or nothing is gained."""
+        problem, gram, inner, repair = self.problem, self.gram, self.inner, self.repair
+        quadratic = problem.loss.quadratic
+        # from a prediction one model may do
+        accuracy = FINE if quadratic or self.known else ACCURACY
+        least, idle, kept, distrust, near = math.inf, 0, self.gram.matrix is not None, 1.0, False
+        for number in range(ROUNDS):
+            if gram.matrix is None:
+                gram.make(point.h, rough=least > NEAR * abs(point.primal))
+                self._count(0.0 if gram.rough else 1.0)
+                kept = False
+            assert gram.matrix is not None and gram.exact is not None
+            answer = inner.solve(Model(point.w, point.g, gram.matrix), answer, accuracy)
+            foreseen = gram.times(answer.v - point.w)
+            taken = self.step(point, answer, foreseen)
+            self._count(taken.passes)
+            if taken.point is None:
+                if not quadratic and not kept:
+                    gram.refuse()
+                if not quadratic or gram.single:
+                    gram.precise, gram.matrix = quadratic, None
+                accuracy = max(0.1 * accuracy, FINEST)
+                idle += 1
+                if idle > IDLE or self._over(goal):
+                    return
+                continue
+            new, share = taken.point, taken.share
+            foreseen = share * foreseen
+            d, allowed = new.w - point.w, goal.allowed(new.primal)
+            slopes = gram.along(d, new.scores - point.scores)
+            if share == 1.0 and not gram.rough and (least <= HOPE * allowed or quadratic or self.known):
+                proposal = self._ahead(point, new, answer, foreseen, slopes, allowed)
+                if proposal is not None:
+                    yield proposal
+            change = new.g - point.g
+            moved = new.x - point.x
+            self._count(point.passes + new.passes)
+            point.passes = new.passes = 0.0
+            gained, point = point.primal - new.primal, new
+            miss = 0.0
+            if d.any():
+                miss = float(np.linalg.norm(change - foreseen)) / max(float(np.linalg.norm(foreseen)), 1e-300)
+            promise = repair.foresee(point.g, answer.y, point.at, point.penalty) if repair.use(gram.exact) else None
+            gap = math.inf if promise is None else promise.gap
+            over = self._over(goal)
+            idle, slow = (0 if gap < 0.7 * least else idle + 1), gap > 0.3 * least
+            least = min(least, gap)
+            # the next step is so short that the slopes which its model foresees are likely a proof, for fewer reads
+            ready = distrust * gap <= allowed and not gram.rough and (near or gram.floor > 0.0)
+            near = distrust * gap <= allowed
+            if ready and not quadratic and self._outdated(point):
+                gram.floor = 0.0
+                gram.make(point.h)
+                self._count(1.0)
+                kept = False
+                promise = repair.foresee(point.g, answer.y, point.at, point.penalty) if repair.use(gram.exact) else None
+                gap = math.inf if promise is None else promise.gap
+            if (ready and distrust * gap <= allowed) or over or idle > IDLE or number in (7, 15, 31):
+                at = Iterate(point.w, point.x, problem.n * answer.y, problem.n * point.g, answer.u, point.scores)
+                at, made = repair.prove(at, point.g, point.h, point.primal, allowed, promise is not None)
+                self._count(repair.passes)
+                repair.passes = 0.0
+                self._remember(point, at.y / problem.n)
+                yield self._offered(Proposal(at, point.primal, 0.0, NAME, made))
+                if distrust * gap <= allowed:
+                    distrust = max(distrust, min(0.3 * made.gap / max(gap, 1e-300), 1e3 * distrust))
+            if over or idle > IDLE:
+                return
+            accuracy = FINE if gap <= NEAR * abs(point.primal) or quadratic else ACCURACY
+            if idle > 1:  # the model's own error may be what is left
+                accuracy = max(accuracy * 0.1 ** (idle - 1), FINEST)
+            if gained <= ROUNDING * abs(point.primal) or (quadratic and number):
+                accuracy = FINEST
+            if quadratic:
+                if miss > STALE and gram.single:
+                    gram.precise, gram.matrix = True, None
+                continue
+            if gram.floor and share == 1.0 and miss < 1.0:
+                gram.trust()
+            if miss > STALE or (gram.rough and (slow or gap <= NEAR * abs(point.primal))):
+                gram.matrix = None
+            elif d.any():
+                learnt = gram.learn(d, change, foreseen, moved, slopes)
+                if learnt is not None:
+                    inner.learn(gram.matrix, *learnt)
+
+    def _ahead(
+        self, point: WholePoint, new: WholePoint, answer: Answer, foreseen: Vector, slopes: Vector, allowed: float
+    ) -> Proposal | None:
+        """A proof of the new point by the slopes that the model foresaw there, which takes no gradient: they differ
+        from the true ones by the square of the step. None where it seems not to suffice."""
+        problem, repair = self.problem, self.repair
+        assert self.gram.exact is not None
+        if not repair.use(self.gram.exact):
+            return None
+        promise = repair.foresee(point.g + foreseen, answer.y, new.at, new.penalty)
+        if promise is None or promise.gap > allowed:
+            return None
+        x = point.x + slopes
+        if promise.gap + repair.model_gap(x, slopes, new.scores, new.loss) > allowed:
+            return None
+        at = Iterate(new.w, x, problem.n * answer.y, np.zeros(0), answer.u, new.scores)
+        at, made = repair.prove_ahead(at, promise, self.gram.h, new.primal, allowed)
+        self._count(point.passes + new.passes + repair.passes)
+        point.passes = new.passes = repair.passes = 0.0
+        self._remember(new, at.y / problem.n)
+        return self._offered(Proposal(at, new.primal, 0.0, NAME, made))
+
+    def _outdated(self, point: WholePoint) -> bool:
+        """Whether a curvature made here would save a proof more reads of the data than it costs."""
+        change = float(np.abs(point.h - self.gram.h).sum()) / max(float(point.h.sum()), 1e-300)
+        return change > CHANGED and self.gram.price() < REPAIR * StepLength.price(self.problem, self.prices)

@@ -1,0 +1,110 @@
+"""A point with all its coefficients, and what the loss looks like there.
+
+Symbols: w primal, with its intercept slot; x slopes and h curvatures of the rows, both times their weights; g = Zx/n.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..maps import row_width
+from ..problem import Problem
+from .parts import Vector
+
+
+class Maps:
+    """B' and B in compiled form: on small problems scipy's products cost more than the arithmetic."""
+
+    def __init__(self, problem: Problem) -> None:
+        matrix = problem.map_slots
+        self.size, self.d = problem.size, problem.d
+        self.arrays = matrix.indptr.astype(np.int64), matrix.indices.astype(np.uint64), matrix.data.astype(float)
+        widths = [row_width(block.matrix) for block in problem.blocks]
+        none = np.zeros(len(widths), dtype=np.int64)
+        # what the kernels ask of blocks; these functions never call one
+        first, last = problem.bounds[:-1].copy(), problem.bounds[1:].copy()
+        self.rows = first, last, np.array(widths, dtype=np.int64), none, none, none, none
+
+    @classmethod
+    def of(cls, problem: Problem) -> Maps:
+        """Made once for all problems on one map."""
+        made: Maps = problem.shared("engine maps", lambda: cls(problem))
+        return made
+
+    def down(self, w: Vector) -> Vector:
+        """B'w."""
+        from ..kernels.prox import apply_map
+
+        out = np.empty(self.d)
+        apply_map(self.arrays, self.rows, w, out)
+        return out
+
+    def up(self, y: Vector) -> Vector:
+        """B y."""
+        from ..kernels.prox import apply_adjoint
+
+        out = np.empty(self.size)
+        apply_adjoint(self.arrays, self.rows, y, out)
+        return out
+
+
+class Products:
+    """Products with the data of one output: by the library of linear algebra where it can."""
+
+    def __init__(self, problem: Problem) -> None:
+        self.problem, self.data = problem, problem.data
+        self.dense = not problem.data.sparse and problem.data.dtype == np.float64
+
+    def scores(self, w: Vector) -> Vector:
+        """Z'w."""
+        if not self.dense:
+            return self.problem.scores(w)
+        found: Vector = self.data.times(w[:-1])
+        if w[-1] != 0.0:
+            found += w[-1]
+        return found
+
+    def sums(self, x: Vector) -> Vector:
+        """Zx / n, zero in the slot of an intercept that is switched off."""
+        problem, n = self.problem, self.problem.n
+        if not self.dense:
+            return np.asarray(problem.gradient_sum(x) / n)
+        out = np.empty(problem.size)
+        out[:-1] = self.data.transposed_times(x)
+        out[-1] = x.sum() if problem.fit_intercept else 0.0
+        out /= n
+        return out
+
+
+class WholePoint:
+    """A point of the primal side. Its gradient is made when it is first asked for.
+
+    `passes` counts reads of the data, a product each counts as half of one.
+    """
+
+    def __init__(self, problem: Problem, w: Vector, scores: Vector | None = None, u: Vector | None = None) -> None:
+        self.problem, self.w, self.passes = problem, w, 0.0
+        if scores is None:
+            if w.any():
+                scores = Products(problem).scores(w)
+                self.passes += 0.5
+            else:
+                scores = np.zeros(problem.visits)
+        self.scores = scores
+        total, self.x, self.h = problem.loss.sums(scores, problem.target, problem.weight)
+        self.loss = total / problem.n
+        self.at = Maps.of(problem).down(w) if u is None else u  # B'w
+        self.penalty = problem.penalty_value(self.at)
+        self._g: Vector | None = None
+
+    @property
+    def primal(self) -> float:
+        return self.loss + self.penalty
+
+    @property
+    def g(self) -> Vector:
+        """The gradient of the mean loss."""
+        if self._g is None:
+            self._g = Products(self.problem).sums(self.x)
+            self.passes += 0.5
+        return self._g
