@@ -11,7 +11,13 @@ from fenchel.engine.inner.descent import ModelDescent
 from fenchel.engine.inner.groups import GroupModel
 from fenchel.engine.inner.local import LocalPenalty
 from fenchel.kernels import block_descent
+from fenchel.kernels.apart import opened
 from fenchel.solver.prices import PRICES
+
+reduce_block, largest_eigenvalue, least_of_block = (
+    opened(kernel)
+    for kernel in (block_descent.reduce_block, block_descent.largest_eigenvalue, block_descent.least_of_block)
+)
 
 seeds = st.integers(0, 10_000)
 sizes = st.integers(1, 12)
@@ -27,7 +33,8 @@ def block(seed, size, rank=None):
 def reduced(G):
     size = len(G)
     basis, work = np.empty(size * (size + 2)), np.empty(size * (size + 3))
-    block_descent.reduce_block(G, 0, size, basis, 0, work)
+    work[: size * size] = G[:size, :size].ravel()
+    reduce_block(size, basis, 0, work)
     square = size * size
     T = np.diag(basis[square : square + size])
     beside = basis[square + size : square + 2 * size - 1]
@@ -73,7 +80,7 @@ def test_blocks_without_much_in_them(H):
 def test_the_largest_eigenvalue_is_bounded_tightly(seed, size):
     H, _ = block(seed, size)
     basis, _, _ = reduced(H)
-    found, true = block_descent.largest_eigenvalue(basis, size * size, size), np.linalg.norm(H, 2)
+    found, true = largest_eigenvalue(basis, size * size, size), np.linalg.norm(H, 2)
     assert true * (1 - 1e-12) <= found <= true * 1.002
 
 
@@ -96,7 +103,7 @@ def test_the_least_along_a_block(seed, size, share, start, poor):
     for _ in range(12):
         before = value(v)
         space[:] = b
-        block_descent.least_of_block(0, size, weight, basis, 0, np.linalg.norm(v), space, work)
+        least_of_block(0, size, weight, basis, 0, np.linalg.norm(v), space, work)
         v = space.copy()
         assert value(v) <= before + 1e-12 * (abs(before) + abs(value(best))) + rounding
     assert value(v) <= value(best) + 1e-10 * abs(value(best)) + rounding

@@ -37,7 +37,7 @@ class Loss:
     attained = True  # whether some score has the least value
 
     def small_form(self) -> tuple[str, float] | None:
-        """Its name among the losses of the compiled path (``kernels/small_model.py``), and its parameter there."""
+        """Its name among the losses of the compiled path (``kernels/small_losses.py``), and its parameter there."""
         return None
 
     @property

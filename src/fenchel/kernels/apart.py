@@ -112,6 +112,13 @@ def address_of(stub: Any) -> int:
     return _aparts[stub].load()
 
 
+def opened(stub: Any) -> Any:
+    """A kernel that was marked `apart` as one that Python can call: for tests."""
+    kernel = _aparts[stub]
+    load_called(kernel.function)
+    return njit(**{**PLAIN, **kernel.options})(kernel.function)
+
+
 def door(signature: Any, **options: Any) -> Callable[[Callable[..., Any]], Any]:
     """A kernel that Python calls, for one signature, compiled or loaded at once."""
 

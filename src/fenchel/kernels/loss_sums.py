@@ -32,7 +32,7 @@ _ROOT_BITS = 0x3FE6A09E667F3BCD  # the bits of sqrt(1/2)
 _WHOLE_BITS = 0x4330000000000000  # the bits of 2^52, in whose last bits a whole number may be put
 _WHOLE = 4503599627370496.0 + _BIAS  # 2^52, and the bias of the exponent that was put there
 
-# Only other kernels call most of these, which allocate nothing: see INSIDE in small_model.py.
+# Only other kernels call most of these, which allocate nothing: see INSIDE in apart.py.
 _INSIDE = {**LEAN, "cache": True, "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
 # Sums over rows may be reordered, but what undoes a rounding on purpose must stay as it is written.
 _EXACT = {**_INSIDE, "fastmath": {"contract", "nsz"}, "forceinline": True}

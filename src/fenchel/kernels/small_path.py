@@ -303,7 +303,7 @@ def follower(
     target, weight : vectors of n numbers
         Weights have mean 1; rows of weight 0 play no part.
     kind : int
-        Of :data:`fenchel.kernels.small_model.KINDS`.
+        Of :data:`fenchel.kernels.small_losses.KINDS`.
     params : vector
         Its first entry is the smoothing of the smoothed hinge or the delta of Huber's loss; others take no notice.
     alphas : vector of positive numbers
