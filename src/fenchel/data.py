@@ -175,6 +175,19 @@ class Rows:
         return turned
 
     @functools.cached_property
+    def columns(self) -> tuple:
+        """Sparse data as the arrays of CSC, with the numbers that compiled loops take: float64, int32 and int64. A copy
+        where rows are stored."""
+        if self.by_column:
+            data, indices, indptr = self._stored
+            return data.astype(float, copy=False), indices.astype(np.int32, copy=False), indptr.astype(np.int64)
+        from .kernels import sparse_columns
+
+        turned = np.empty(self.stored), np.empty(self.stored, np.int32), np.empty(self.p + 1, np.int64)
+        sparse_columns.turn(*self._stored, *turned)
+        return turned
+
+    @functools.cached_property
     def pairs(self) -> float:
         """Multiply-adds of the Gram matrix of all columns of sparse data."""
         if self.by_column:

@@ -42,6 +42,9 @@ ALWAYS = 100  # features that nothing holds at zero, beyond which the plain loop
 # Losses with flat parts: where features are more than rows their models are so ill-conditioned that descent wants the
 # extrapolation of ``inner/descent.py`` (on eight random problems the compiled loops took .8 to 3.5 times as long).
 FLAT = ("huber", "smoothed-hinge", "squared-hinge")
+STORED = 1 << 22  # entries of sparse data up to which the loops take its columns: with rows, a copy of 48 MiB
+LONGEST = 1e9  # nanoseconds by the prices for one alpha on sparse columns, about a second that nobody can interrupt
+MOVED = 3.0  # nanoseconds of an entry that is moved from its column to its row
 LOOKS = 6  # products with all of the data that a fit takes besides one for every alpha
 
 
@@ -53,6 +56,7 @@ class CompiledPath:
     Attributes
     ----------
     answers : what was found, by alpha
+    left : the alpha that was given up, if one was, and the best w there
     """
 
     def __init__(self, problem: Problem, alphas: Sequence[float], tol: float, prices: Any) -> None:
@@ -66,6 +70,8 @@ class CompiledPath:
         known = covariances(problem) if some else None
         if known is not None:
             self._on_covariances(problem, known, units, tol)
+        elif on_columns(problem, units):
+            self._on_columns(problem, units, tol, prices)
         elif _may_be_filled(problem, alphas):
             self._on_rows(problem, units, tol)
 
@@ -76,6 +82,8 @@ class CompiledPath:
         self._done, self._chunk = 0, CHUNK
         self._advance: Callable[[int, int], int] | None = None
         self._collect: Callable[[int], _Found] | None = None
+        self._so_far: Callable[[int], Vector] | None = None
+        self.left: tuple[float, Vector] | None = None
 
     def has(self, alpha: float) -> bool:
         """Whether there is an answer for this alpha, once the loops have come so far."""
@@ -84,8 +92,10 @@ class CompiledPath:
             now = self._advance(self._done, end)
             for k in range(self._done, now):
                 self.answers[self.alphas[k]] = self._collect(k)
+            if now < end and self._so_far is not None:
+                self.left = self.alphas[now], self._so_far(now)
             if now < end or now == len(self.alphas):
-                self._advance = self._collect = None  # with all the memory that they hold
+                self._advance = self._collect = self._so_far = None  # with all the memory that they hold
             elif time.perf_counter() - began < SHORT:
                 self._chunk *= 2
             self._done = now
@@ -153,6 +163,40 @@ class CompiledPath:
             return _Found(np.append(out.W[k], out.b[k]), x, 0.5 * float(out.passes[k]), proven, sums)
 
         self._collect = collect
+
+    def _on_columns(self, problem: Problem, units: Units, tol: float, prices: Any) -> None:
+        from ..kernels.small_model import KINDS
+        from ..kernels.sparse_path import follower
+
+        form = problem.loss.small_form()
+        assert form is not None
+        count = len(self.alphas)
+        out = _Answers.room(count, problem.p, problem.n if count == 1 else 0)
+        price = np.array(
+            [prices.csc_pass, MOVED, prices.csr_gram, prices.descent, prices.potrf, prices.loss], dtype=float
+        )
+        self._advance = follower(
+            problem.data.columns, problem.data.pairs, problem.target,
+            problem.weight if problem.weight.size else np.ones(problem.n), KINDS[form[0]], form[1],
+            np.array(self.alphas), units.l1, units.ridge, units.lower, units.upper, tol, problem.fit_intercept, price,
+            LONGEST, out,
+        )  # fmt: skip
+
+        def collect(k: int) -> _Found:
+            known = out.sums.size > 0 and math.isfinite(out.sums[k, 0])
+            return _Found(
+                np.append(out.W[k], out.b[k]), out.x[k] if out.x.size else None, 0.5 * float(out.passes[k]),
+                Certificate(float(out.primal[k]), float(out.dual[k]), 0.0), out.sums[k] if known else None,
+            )  # fmt: skip
+
+        self._collect = collect
+        self._so_far = lambda k: np.append(out.W[k], out.b[k])
+
+    def unfinished(self, problem: Problem) -> Iterate | None:
+        """How far the loops came at the alpha where they gave up; None at others."""
+        if self.left is None or self.left[0] != problem.alpha:
+            return None
+        return _Found(self.left[1], None, 0.0, None).iterate(problem)
 
     def proposal(self, problem: Problem, goal: Goal) -> Proposal:
         """What was found for the problem's alpha, with its bounds; certified on all of its data where these alone are
@@ -248,9 +292,17 @@ def is_compiled(problem: Problem, alphas: Sequence[float], prices: Any) -> bool:
         return False
     if min(alphas) <= 0 or np.count_nonzero(units.always) > ALWAYS:
         return False
+    if on_columns(problem, units):
+        return True
     if problem.p > problem.n and form[0] in FLAT:
         return False
     return _may_be_filled(problem, alphas) or (units.alone and on_covariances(problem, alphas, prices))
+
+
+def on_columns(problem: Problem, units: Units) -> bool:
+    """Whether the loops over sparse columns suit a problem."""
+    data = problem.data
+    return bool(data.sparse and units.alone and data.stored <= STORED and np.all(_held(units)))
 
 
 def _may_be_filled(problem: Problem, alphas: Sequence[float]) -> bool:

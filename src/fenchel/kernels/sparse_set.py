@@ -1,0 +1,348 @@
+"""The working set of sparse problems: which features are in it, and their fit.
+
+As ``small_set.py``, on columns that stay where they are. A model has a Gram matrix where that is cheaper than descent on
+the columns, by the prices of both, and none elsewhere: see ``sparse_descent.py``.
+
+Symbols are those of ``small_set.py``.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+from . import small_model as model
+from .small_certificate import (
+    BEGAN,
+    CARE,
+    CHANGE,
+    COEF,
+    CURVATURE,
+    FORESEEN,
+    FOUND,
+    GRADIENT,
+    IN_GRAM,
+    INDEX,
+    INTERCEPT,
+    LAST_COEF,
+    LOSS,
+    MEAN_CURVATURE,
+    MODELLED,
+    POSITION,
+    SCORE,
+    SCRATCH,
+    SIZE,
+    SLOPE,
+    TIGHT,
+    TRIAL,
+)  # fmt: skip
+from .small_model import (
+    BEFORE,
+    INSIDE,
+    LOWER,
+    MEAN_COLUMN,
+    SLOPES,
+    SQUARED,
+    START_SLOPES,
+    STEP,
+    THRESHOLD,
+    UPPER,
+    VALUE,
+)  # fmt: skip
+from .small_set import (
+    ARMIJO,
+    CAREFUL,
+    KEEP_GRAM,
+    LEAST_CURVATURE,
+    MOST_HALVINGS,
+    SLOW,
+    _error,
+    _foresee,
+    _solve_model,
+    load,
+    loss_at,
+    score,
+    set_penalty,
+    store,
+)  # fmt: skip
+from .sparse_descent import BEGIN, DESCENDED, SPENT, begin_model, minimise_columns
+from .sparse_layout import (
+    DESCENT,
+    FACTOR,
+    MOVE,
+    PAIR,
+    PASS,
+    ROW,
+    TAKEN,
+    append_gram,
+    column_dot,
+    combine,
+    entries_of,
+)  # fmt: skip
+
+_MOST_MODELS = 40  # models for one working set
+_TURNS = 12  # passes of descent that a model takes
+_READS = 2.6  # reads of an entry in a pass of descent on columns
+_ROUGHER = 10.0  # times the usual accuracy: that of models of curved losses without a Gram matrix, where digits are dear
+_HARD = 3.0  # score at the start from which a feature likely stays; smaller: sets with features that nobody needs
+
+
+# -- the working set ----------------------------------------------------------------------------------
+
+
+@njit(**INSIDE)
+def enter(data, work, j):
+    k = work.count[SIZE]
+    work.place[INDEX, k], work.place[POSITION, j] = j, k
+    work.member[LOWER, k], work.member[UPPER, k] = data.lower[j], data.upper[j]
+    work.count[SIZE], work.count[TAKEN] = k + 1, 0
+
+
+@njit(**INSIDE)
+def drop(data, work, level):
+    """Take those out of the set that are zero and far from their thresholds."""
+    kept, size, in_gram = 0, work.count[SIZE], work.count[IN_GRAM]
+    gram, member, known = work.gram, work.member, 0
+    for k in range(size):
+        j = work.place[INDEX, k]
+        if work.feature[COEF, j] == 0.0 and score(data, work, j) < 0.9 * level:
+            work.place[POSITION, j], work.feature[LAST_COEF, j] = -1, 0.0
+            continue
+        if kept != k:
+            work.place[INDEX, kept], work.place[POSITION, j] = j, kept
+            for what in (LOWER, UPPER, MEAN_COLUMN):
+                member[what, kept] = member[what, k]
+            if k < in_gram:
+                for l in range(in_gram):
+                    gram[kept, l] = gram[k, l]
+                for l in range(in_gram):
+                    gram[l, kept] = gram[l, k]
+        known += k < in_gram
+        kept += 1
+    work.count[SIZE], work.count[IN_GRAM], work.count[TAKEN] = kept, known, 0
+
+
+@njit(**INSIDE)
+def extend(data, work, level, most):
+    """Add the features outside whose scores pass the level, at most so many, the largest first; how many were added.
+    The threshold is found by bisection, which compiles faster than a partition."""
+    found, count, high = work.place[FOUND], 0, level
+    for j in range(found.size):
+        if work.place[POSITION, j] < 0:
+            own = score(data, work, j)
+            if own > level:
+                found[count] = j
+                count += 1
+                high = max(high, own)
+    low = level
+    if count > most:
+        for _ in range(30):
+            middle, above = 0.5 * (low + high), 0
+            for k in range(count):
+                above += score(data, work, found[k]) > middle
+            if above > most:
+                low = middle
+            else:
+                high = middle
+            if above == most:
+                break
+        low = high
+    before = work.count[SIZE]
+    for k in range(count):
+        if score(data, work, found[k]) > low:
+            enter(data, work, found[k])
+    if count > 0 and work.count[SIZE] == before:
+        enter(data, work, found[0])  # more than `most` have the very same score
+    return work.count[SIZE] - before
+
+
+# -- prices -------------------------------------------------------------------------------------------
+
+
+@njit(**INSIDE)
+def model_price(data, size, entries, support):
+    """Of the Gram matrix of so many columns with so many entries, and of descent on it."""
+    share = entries / max(data.places.size, 1)
+    made = share * share * data.pairs * data.price[PAIR] + data.price[MOVE] * entries + 4.0 * size * size
+    return made + _TURNS * size * min(size, max(20.0, 2.0 * support)) * data.price[DESCENT]
+
+
+@njit(**INSIDE)
+def _cheaper_price(data, size, entries):
+    """The same, or of a model without a Gram matrix, whichever is less."""
+    return min(model_price(data, size, entries, 0.5 * size), _TURNS * _READS * entries * data.price[PASS])
+
+
+@njit(**INSIDE)
+def first_size(data, work, alpha):
+    """Features that a set may begin with: so many that their model costs no more than the look that chose them, or, if
+    rows are more than features, all that are pulled much harder than their thresholds hold them and likely stay, where
+    that costs no more than to find them in growing sets."""
+    p, n, entries = data.l1.size, data.target.size, data.places.size
+    look = 2.0 * entries * data.price[PASS] + n * data.price[ROW]
+    size, hard = 10, 0
+    while size < p and model_price(data, 2.0 * size, 2.0 * size / p * entries, size) <= look:
+        size *= 2
+    for j in range(p if n >= p else 0):
+        hard += score(data, work, j) > _HARD * alpha
+    if hard <= size:
+        return size
+    rounds = np.log(hard / size) / np.log(2.0)
+    return hard if _cheaper_price(data, hard, hard / p * entries) <= 2.0 * rounds * look else size
+
+
+@njit(**INSIDE)
+def _room_without(data, work, entries):
+    """Nanoseconds that models without a Gram matrix may take for this alpha; 0 where the matrix is the better way.
+
+    They begin where they seem to be cheaper. Once they have cost as much as a Gram matrix with a factor would, that is
+    tried: so both together cost at most about twice the better of the two.
+    """
+    size, support = work.count[SIZE], 0
+    if size > work.gram.shape[0]:
+        return np.inf
+    for k in range(size):
+        support += work.member[VALUE, k] != 0.0
+    priced = model_price(data, size, entries, support)
+    factor = data.price[FACTOR] * support * support / 6.0 * support
+    if _TURNS * _READS * entries * data.price[PASS] > priced or work.number[DESCENDED] > priced + factor:
+        return 0.0
+    return priced + factor
+
+
+# -- the fit of a working set -------------------------------------------------------------------------
+
+
+@njit(**INSIDE)
+def _refresh(data, work, fresh):
+    """Take the present curvatures for the next model, if they have changed by so much that the last ones will not do."""
+    row, n = work.row, data.target.size
+    change, modelled = 0.0, 0.0
+    least_curvature = max(LEAST_CURVATURE * model.smoothness(data.kind, data.parameter), work.number[CARE])
+    for i in range(n):
+        row[SCRATCH, i] = max(row[CURVATURE, i], data.weight[i] * least_curvature)
+        change += abs(row[SCRATCH, i] - row[MODELLED, i])
+        modelled += row[MODELLED, i]
+    if fresh or change > KEEP_GRAM * modelled:
+        work.count[IN_GRAM], mean = 0, 0.0
+        for i in range(n):
+            row[MODELLED, i] = row[SCRATCH, i]
+            mean += row[SCRATCH, i] / n
+        work.number[MEAN_CURVATURE] = max(mean, 1e-300)
+
+
+@njit(**INSIDE)
+def _solve_columns(data, work, intercept_slope, accuracy, most):
+    """As `_solve_model` of small_set.py, without a Gram matrix."""
+    member, size, unit, steepest = work.member, work.count[SIZE], 0.0, 1e-300
+    begin_model(data, work)
+    mean = work.number[MEAN_CURVATURE]
+    for k in range(size):
+        member[BEFORE, k] = member[VALUE, k]
+        member[BEGIN, k] = member[START_SLOPES, k] - member[MEAN_COLUMN, k] * intercept_slope / mean
+        unit, steepest = max(unit, member[THRESHOLD, k]), max(steepest, abs(member[BEGIN, k]))
+    minimise_columns(data, work, unit if unit > 0.0 else steepest, accuracy, most)
+    shift = -intercept_slope
+    for k in range(size):
+        member[STEP, k] = member[VALUE, k] - member[BEFORE, k]
+        shift -= member[MEAN_COLUMN, k] * member[STEP, k]
+    return shift / mean if data.intercept else 0.0
+
+
+@njit(**INSIDE)
+def _slopes(data, work):
+    """The slopes of the loss on the set, and of the intercept."""
+    slope, n, total = work.row[SLOPE], data.target.size, 0.0
+    for k in range(work.count[SIZE]):
+        j = work.place[INDEX, k]
+        work.member[START_SLOPES, k] = (
+            column_dot(data.values, data.places, data.ends[j], data.ends[j + 1], slope) / n
+        )
+    for i in range(n):
+        total += slope[i]
+    return total / n if data.intercept else 0.0
+
+
+@njit(**INSIDE)
+def step(data, work, shift, promise):
+    """Go along a step as far as the true objective falls by a part of what was promised for the whole of it; returns
+    the share, 0 where it never does."""
+    member, row, size = work.member, work.row, work.count[SIZE]
+    start = work.number[LOSS] + set_penalty(member, size, 0.0)
+    combine(data, work, size, member[STEP], shift, row[CHANGE])
+    length = 1.0
+    for _ in range(MOST_HALVINGS):
+        for i in range(data.target.size):
+            row[TRIAL, i] = row[SCORE, i] + length * row[CHANGE, i]
+        loss = loss_at(data, row, row[TRIAL])
+        if loss + set_penalty(member, size, length) <= start + ARMIJO * length * promise + 1e-15 * abs(start):
+            for i in range(data.target.size):
+                row[SCORE, i] = row[TRIAL, i]
+            if length < 1.0:
+                for k in range(size):
+                    member[VALUE, k] = member[BEFORE, k] + length * member[STEP, k]
+            work.number[LOSS] = loss
+            work.number[INTERCEPT] += length * shift
+            return length
+        length *= 0.5
+    for k in range(size):
+        member[VALUE, k] = member[BEFORE, k]
+    loss_at(data, row, row[SCORE])
+    return 0.0
+
+
+@njit(**INSIDE)
+def fit_set(data, work, alpha, wanted, limit):
+    """Fit the working set until its estimated gap is at most `limit`, for a gap of `wanted` in the end."""
+    member, number, size, n = work.member, work.number, work.count[SIZE], data.target.size
+    load(data, work, alpha)
+    fresh, last, entries = False, np.inf, entries_of(data, work.place[INDEX], size)
+    for turn in range(_MOST_MODELS):
+        intercept_slope = _slopes(data, work)
+        error = _error(data, work, intercept_slope)
+        if turn > 0:
+            if error <= limit:
+                break
+            fresh = fresh or error > SLOW * last
+        last = error
+        _refresh(data, work, fresh and data.kind != SQUARED)
+        pen = max(set_penalty(member, size, 0.0) if turn == 0 else set_penalty(member, size, 1.0), 1e-300)
+        # the model of the squared loss is exact, so that it is solved once and well
+        accuracy = 0.5 * wanted / pen if data.kind == SQUARED else 0.03 * max(limit, 0.01 * error) / pen
+        accuracy = number[TIGHT] * min(max(accuracy, 1e-10), 1e-3)
+        rougher = 1.0 if data.kind == SQUARED else _ROUGHER
+        room = 0.0 if size <= work.count[IN_GRAM] else _room_without(data, work, entries)
+        if room > 0.0:
+            work.count[IN_GRAM] = 0
+            shift = _solve_columns(data, work, intercept_slope, rougher * accuracy, room)
+        else:
+            known = work.count[IN_GRAM]
+            if known < size:
+                append_gram(data, work, known, size, number[MEAN_CURVATURE] if data.intercept else 0.0)
+                work.count[IN_GRAM] = size
+                number[SPENT] += model_price(data, size, entries, 0.5 * size)
+            shift = _solve_model(data, work, intercept_slope, accuracy)
+        number[SPENT] += 2.0 * entries * data.price[PASS] + 2.0 * n * data.price[ROW]
+        promise = set_penalty(member, size, 1.0) - set_penalty(member, size, 0.0) + intercept_slope * shift
+        for k in range(size):
+            promise += member[START_SLOPES, k] * member[STEP, k]
+        for i in range(n):
+            work.row[BEGAN, i] = work.row[SLOPE, i]
+        length = step(data, work, shift, promise)
+        fresh = length < 1.0
+        if length <= 0.1:
+            top = model.smoothness(data.kind, data.parameter)
+            number[CARE] = min(max(10.0 * number[CARE], CAREFUL * top), top)
+        elif length == 1.0:
+            number[CARE] *= 0.3
+        if data.kind == SQUARED:
+            break
+        foreseen = length == 1.0 and _foresee(data, work) <= limit
+        for k in range(size):
+            member[BEFORE, k], member[STEP, k] = member[VALUE, k], 0.0
+        if foreseen:
+            work.count[FORESEEN] = 1
+            break
+        if length == 0.0 and turn > 2 and fresh:
+            break
+    store(work)
