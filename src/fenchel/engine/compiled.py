@@ -63,6 +63,10 @@ class CompiledPath:
         units = units_of(problem.with_alpha(1.0))
         assert isinstance(units, Units)
         self._plan(alphas)
+        columns = on_columns(problem, units)
+        if columns and len(alphas) == 1:
+            self._on_columns(problem, units, tol, prices)
+            return
         if _is_tiny(problem, alphas, units):
             self._all_at_once(problem, units, tol)
             return
@@ -70,7 +74,7 @@ class CompiledPath:
         known = covariances(problem) if some else None
         if known is not None:
             self._on_covariances(problem, known, units, tol)
-        elif on_columns(problem, units):
+        elif columns:
             self._on_columns(problem, units, tol, prices)
         elif _may_be_filled(problem, alphas):
             self._on_rows(problem, units, tol)

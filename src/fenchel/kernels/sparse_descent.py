@@ -38,18 +38,18 @@ from .small_model import (
     _piece as piece,
     cholesky_solve,
 )  # fmt: skip
-from .sparse_layout import FACTOR, MOVE, PAIR, PASS, TAKEN, column_add, column_add_weighted, column_dot, column_squares, lower_gram
+from .sparse_layout import COLUMN, FACTOR, MOVE, PAIR, PASS, TAKEN, column_add, column_add_weighted, column_dot, column_squares, lower_gram
 
 REST = TRIAL  # of the rows of `row`: free until a step is tried
 # Entries of work.number besides the others': see above, and nanoseconds by the prices, of all work for this alpha and
-# of models without a Gram matrix.
-MEAN_MOVE, SPENT, DESCENDED, SPARSE_NUMBERS = range(NUMBERS, NUMBERS + 4)
+# of models without a Gram matrix; products that conjugate gradients took the last time.
+MEAN_MOVE, SPENT, DESCENDED, PRODUCTS, SPARSE_NUMBERS = range(NUMBERS, NUMBERS + 5)
 BEGIN, BEND, RESIDUAL, ALONG, PRODUCT, SPARSE_MEMBERS = range(MEMBER_ROWS, MEMBER_ROWS + 6)  # rows of work.member
 _CONSTANT = 1e-13  # of a column's mean square: a smaller variance is rounding, and the column a constant
 _MOST_SWEEPS = 60  # pairs of descent and Newton for one model; what is left then is the next model's
 _ACTIVE = 3  # passes over the support between two over the whole set; more go on where the support is wrong
 _FORCED = 0.1  # of the first residual: how far conjugate gradients go; less wastes products while the support changes
-_PRODUCTS = 40  # with the support's columns that conjugate gradients usually take; a cheaper factor replaces them
+FEWEST_PRODUCTS = 40  # that conjugate gradients are thought to take before they were tried
 _MOST_PRODUCTS = 80  # of one Newton step; more are for models that are nearly singular
 
 
@@ -105,10 +105,10 @@ def _descend(data, work, unit, active):
             new = max((pull + threshold[k]) / curvature, lower[k])
         move = new - old
         j = work.place[INDEX, k]
-        read += data.ends[j + 1] - data.ends[j]
+        read += data.ends[j + 1] - data.ends[j] + COLUMN
         if move == 0.0:
             continue
-        read += data.ends[j + 1] - data.ends[j]
+        read += data.ends[j + 1] - data.ends[j] + COLUMN
         largest = max(largest, abs(move) * curvature / (threshold[k] if threshold[k] > 0.0 else unit))
         if new * old <= 0.0 or new == lower[k] or new == upper[k] or old == lower[k] or old == upper[k]:
             changes += 1
@@ -252,7 +252,7 @@ def _newton(data, work, unit, accuracy):
         inside = member[LOWER, k] < value[k] < member[UPPER, k]
         if inside and (value[k] != 0.0 or member[THRESHOLD, k] == 0.0) and member[BEND, k] + member[QUADRATIC, k] > 0.0:
             j = work.place[INDEX, k]
-            entries += data.ends[j + 1] - data.ends[j]
+            entries += data.ends[j + 1] - data.ends[j] + COLUMN
             support[active] = k
             active += 1
     if active == 0:
@@ -265,9 +265,10 @@ def _newton(data, work, unit, accuracy):
     product, spent, direct = data.price[PASS] * entries + n, 0.0, active < work.factor.shape[0]
     if direct:
         spent = _factor_price(data, work, active, entries)
-        direct = spent < _PRODUCTS * product and _direct(data, work, active)
+        direct = spent < work.number[PRODUCTS] * product and _direct(data, work, active)
     if not direct:
-        spent = 2 * _direction(data, work, active, unit, accuracy) * product
+        work.number[PRODUCTS] = 2.0 * _direction(data, work, active, unit, accuracy)
+        spent = work.number[PRODUCTS] * product
     first = 1.0
     for a in range(active):
         k = support[a]

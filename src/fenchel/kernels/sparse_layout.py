@@ -31,6 +31,7 @@ LENGTH, NEXT, ORDER, FIRST, LINE_ROWS = range(5)
 # Entries of work.count besides those of small_certificate.py: the set's size when its rows were taken (0: they are of
 # another set), and how many rows have an entry.
 TAKEN, LINES, SPARSE_COUNTS = range(COUNTS, COUNTS + 3)
+COLUMN = 8  # entries that a product with a column costs however short it is
 # Entries of data.price, nanoseconds: of an entry in a product with a column, of an entry that is moved to its row, of a
 # multiply-add of a Gram matrix by rows, of descent on it, of a factor, and of a row's loss.
 PASS, MOVE, PAIR, DESCENT, FACTOR, ROW, PRICES = range(7)
@@ -103,7 +104,8 @@ def combine(data, work, size, factor, shift, out):
 
 @njit(**INSIDE)
 def entries_of(data, columns, size):
-    total = int64(0)
+    """Entries of these columns, and for each column some more that stand for the call."""
+    total = int64(COLUMN * size)
     for k in range(size):
         total += data.ends[columns[k] + 1] - data.ends[columns[k]]
     return total

@@ -51,11 +51,12 @@ from .small_certificate import (
 )  # fmt: skip
 from .small_model import BEFORE, INSIDE, LOGISTIC, LOWER, SQUARED, STEP, UPPER, VALUE, first_intercept, smoothness
 from .small_set import FLAT, FLOOR, INNER, LOOSE, NEAR, STAGE, STAGE_TOL, load, loss_at, score, set_penalty, store
-from .sparse_descent import DESCENDED, SPARSE_MEMBERS, SPARSE_NUMBERS, SPENT
+from .sparse_descent import DESCENDED, FEWEST_PRODUCTS, PRODUCTS, SPARSE_MEMBERS, SPARSE_NUMBERS, SPENT
 from .sparse_layout import LINE_ROWS, LONG, PASS, ROW, SPARSE_COUNTS, Rows, look
 from .sparse_set import drop, extend, first_size, fit_set, step
 
 _MOST_ROUNDS = 60  # working sets for one alpha; an answer takes one to ten of them
+_MOST_MODELS = 40  # models for one working set
 _PATIENCE = 8  # rounds in which the gap did not halve; then rounding stands in the way
 _TIGHTER = 0.03  # of the accuracy of models, after a round that did not halve the gap; more costs passes of descent
 LARGEST_GRAM = 2048  # columns of the largest Gram matrix; larger: 64 MiB and more, and descent that misses the cache
@@ -161,7 +162,10 @@ def _solve(data, work, alpha, last_alpha, tol, rounds, most):
         inner = INNER * wanted
         if best > NO_BOUND and (added > 0 or turn == 0):
             inner = max(inner, LOOSE * gap)
-        fit_set(data, work, alpha, wanted, inner)
+        # a set that is still growing is not worth a second model of a curved loss; but where features are more than
+        # rows, slopes of a set that is not fit name too many of them
+        growing = 4 * added > count[SIZE] and p <= n_rows and not near
+        fit_set(data, work, alpha, wanted, inner, 1 if growing else _MOST_MODELS)
         sweep(data, work)
     return False
 
@@ -202,6 +206,7 @@ def _begin(data, work):
         work.count[k] = 0
     for k in range(number.size):
         number[k] = 0.0
+    number[PRODUCTS] = FEWEST_PRODUCTS
     at_zero = loss_at(data, work.row, work.row[SCORE])
     number[CARE] = FLAT * smoothness(data.kind, data.parameter)
     number[AT_ZERO], number[LOSS] = 0.0 if data.kind == LOGISTIC else abs(at_zero), at_zero

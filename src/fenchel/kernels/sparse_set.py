@@ -13,6 +13,7 @@ from numba import njit
 
 from . import small_model as model
 from .small_certificate import (
+    AHEAD,
     BEGAN,
     CARE,
     CHANGE,
@@ -35,12 +36,15 @@ from .small_certificate import (
     SLOPE,
     TIGHT,
     TRIAL,
+    hard_slope,
+    least,
 )  # fmt: skip
 from .small_model import (
     BEFORE,
     INSIDE,
     LOWER,
     MEAN_COLUMN,
+    QUADRATIC,
     SLOPES,
     SQUARED,
     START_SLOPES,
@@ -57,7 +61,6 @@ from .small_set import (
     MOST_HALVINGS,
     SLOW,
     _error,
-    _foresee,
     _solve_model,
     load,
     loss_at,
@@ -80,10 +83,9 @@ from .sparse_layout import (
     entries_of,
 )  # fmt: skip
 
-_MOST_MODELS = 40  # models for one working set
 _TURNS = 12  # passes of descent that a model takes
 _READS = 2.6  # reads of an entry in a pass of descent on columns
-_ROUGHER = 10.0  # times the usual accuracy: that of models of curved losses without a Gram matrix, where digits are dear
+_OUTSIDE = 0.1  # of the squared error of the slopes: how far outside the domain of x a model may be
 _HARD = 3.0  # score at the start from which a feature likely stays; smaller: sets with features that nobody needs
 
 
@@ -168,16 +170,18 @@ def model_price(data, size, entries, support):
 
 
 @njit(**INSIDE)
-def _cheaper_price(data, size, entries):
-    """The same, or of a model without a Gram matrix, whichever is less."""
-    return min(model_price(data, size, entries, 0.5 * size), _TURNS * _READS * entries * data.price[PASS])
+def _bare_price(data, entries):
+    """Of a model without a Gram matrix."""
+    return _TURNS * _READS * entries * data.price[PASS]
 
 
 @njit(**INSIDE)
 def first_size(data, work, alpha):
-    """Features that a set may begin with: so many that their model costs no more than the look that chose them, or, if
-    rows are more than features, all that are pulled much harder than their thresholds hold them and likely stay, where
-    that costs no more than to find them in growing sets."""
+    """Features that a set may begin with: so many that their model costs no more than the look that chose them.
+
+    Where rows are more than features, and a model without a Gram matrix is the better one, its price is linear in the
+    set: there all enter that are pulled much harder than their thresholds hold them, and likely stay.
+    """
     p, n, entries = data.l1.size, data.target.size, data.places.size
     look = 2.0 * entries * data.price[PASS] + n * data.price[ROW]
     size, hard = 10, 0
@@ -185,10 +189,8 @@ def first_size(data, work, alpha):
         size *= 2
     for j in range(p if n >= p else 0):
         hard += score(data, work, j) > _HARD * alpha
-    if hard <= size:
-        return size
-    rounds = np.log(hard / size) / np.log(2.0)
-    return hard if _cheaper_price(data, hard, hard / p * entries) <= 2.0 * rounds * look else size
+    share = hard / p * entries
+    return hard if hard > size and _bare_price(data, share) < model_price(data, hard, share, 0.5 * hard) else size
 
 
 @njit(**INSIDE)
@@ -205,7 +207,7 @@ def _room_without(data, work, entries):
         support += work.member[VALUE, k] != 0.0
     priced = model_price(data, size, entries, support)
     factor = data.price[FACTOR] * support * support / 6.0 * support
-    if _TURNS * _READS * entries * data.price[PASS] > priced or work.number[DESCENDED] > priced + factor:
+    if _bare_price(data, entries) > priced or work.number[DESCENDED] > priced + factor:
         return 0.0
     return priced + factor
 
@@ -292,12 +294,42 @@ def step(data, work, shift, promise):
 
 
 @njit(**INSIDE)
-def fit_set(data, work, alpha, wanted, limit):
-    """Fit the working set until its estimated gap is at most `limit`, for a gap of `wanted` in the end."""
+def _foresee(data, work):
+    """The gap on the set that the x of the last model proves, as in small_set.py; but an x that leaves the domain of
+    the conjugate by little is brought back, as rows that are nearly certain ask for. The look at all features takes x
+    as it is then, so that nothing unproven enters."""
+    row, member, size, n = work.row, work.member, work.count[SIZE], data.target.size
+    outside, off, ratio, total = 0.0, 0.0, 1.0, 0.0
+    for i in range(n):
+        low, high = model.row_domain(data.kind, data.parameter, data.target[i])
+        wanted = row[BEGAN, i] + row[MODELLED, i] * row[CHANGE, i]
+        within = wanted
+        if data.weight[i] > 0.0:
+            within = min(max(wanted, data.weight[i] * low), data.weight[i] * high)
+        outside += (within - wanted) * (within - wanted)
+        off += (row[SLOPE, i] - wanted) * (row[SLOPE, i] - wanted)
+        row[AHEAD, i] = within
+    if not outside <= _OUTSIDE * off:
+        return np.inf
+    for k in range(size):
+        if member[THRESHOLD, k] > 0.0 and hard_slope(data, work.place[INDEX, k], member[SLOPES, k]):
+            ratio = max(ratio, abs(member[SLOPES, k]) / member[THRESHOLD, k])
+    for k in range(size):
+        total += least(
+            member[SLOPES, k] / ratio, member[THRESHOLD, k], member[QUADRATIC, k], member[LOWER, k], member[UPPER, k]
+        )
+    total -= model.mean_conjugate(data.kind, data.parameter, data.target, data.weight, row[AHEAD], 1.0 / ratio)
+    return work.number[LOSS] + set_penalty(member, size, 1.0) - total
+
+
+@njit(**INSIDE)
+def fit_set(data, work, alpha, wanted, limit, models):
+    """Fit the working set until its estimated gap is at most `limit`, for a gap of `wanted` in the end, by so many
+    models at the most."""
     member, number, size, n = work.member, work.number, work.count[SIZE], data.target.size
     load(data, work, alpha)
     fresh, last, entries = False, np.inf, entries_of(data, work.place[INDEX], size)
-    for turn in range(_MOST_MODELS):
+    for turn in range(models):
         intercept_slope = _slopes(data, work)
         error = _error(data, work, intercept_slope)
         if turn > 0:
@@ -310,11 +342,12 @@ def fit_set(data, work, alpha, wanted, limit):
         # the model of the squared loss is exact, so that it is solved once and well
         accuracy = 0.5 * wanted / pen if data.kind == SQUARED else 0.03 * max(limit, 0.01 * error) / pen
         accuracy = number[TIGHT] * min(max(accuracy, 1e-10), 1e-3)
-        rougher = 1.0 if data.kind == SQUARED else _ROUGHER
         room = 0.0 if size <= work.count[IN_GRAM] else _room_without(data, work, entries)
         if room > 0.0:
             work.count[IN_GRAM] = 0
-            shift = _solve_columns(data, work, intercept_slope, rougher * accuracy, room)
+            if data.kind != SQUARED:  # digits are dear there
+                accuracy = number[TIGHT] * min(max(0.3 * max(limit, 0.01 * error) / pen, 1e-10), 0.01)
+            shift = _solve_columns(data, work, intercept_slope, accuracy, room)
         else:
             known = work.count[IN_GRAM]
             if known < size:
@@ -342,7 +375,5 @@ def fit_set(data, work, alpha, wanted, limit):
             member[BEFORE, k], member[STEP, k] = member[VALUE, k], 0.0
         if foreseen:
             work.count[FORESEEN] = 1
-            break
-        if length == 0.0 and turn > 2 and fresh:
             break
     store(work)
