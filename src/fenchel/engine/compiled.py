@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..problem import Certificate
+from .choices import CALLS
 from .covariances import Covariances, covariances, covariances_price
 from .roles import Goal, Iterate, Proposal
 from .units import Units, Vector, dual_variables, units_of
@@ -45,6 +46,7 @@ FLAT = ("huber", "smoothed-hinge", "squared-hinge")
 STORED = 1 << 22  # entries of sparse data up to which the loops take its columns: with rows, a copy of 48 MiB
 LONGEST = 1e9  # nanoseconds by the prices for one alpha on sparse columns, about a second that nobody can interrupt
 MOVED = 3.0  # nanoseconds of an entry that is moved from its column to its row
+ROUNDS = 10  # in Python, that a fit takes: what a model on sparse columns may cost more than there
 LOOKS = 6  # products with all of the data that a fit takes besides one for every alpha
 
 
@@ -56,14 +58,13 @@ class CompiledPath:
     Attributes
     ----------
     answers : what was found, by alpha
-    left : the alpha that was given up, if one was, and the best w there
     """
 
     def __init__(self, problem: Problem, alphas: Sequence[float], tol: float, prices: Any) -> None:
         units = units_of(problem.with_alpha(1.0))
         assert isinstance(units, Units)
         self._plan(alphas)
-        columns = on_columns(problem, units)
+        columns = on_columns(problem, units, alphas)
         if columns and len(alphas) == 1:
             self._on_columns(problem, units, tol, prices)
             return
@@ -86,8 +87,6 @@ class CompiledPath:
         self._done, self._chunk = 0, CHUNK
         self._advance: Callable[[int, int], int] | None = None
         self._collect: Callable[[int], _Found] | None = None
-        self._so_far: Callable[[int], Vector] | None = None
-        self.left: tuple[float, Vector] | None = None
 
     def has(self, alpha: float) -> bool:
         """Whether there is an answer for this alpha, once the loops have come so far."""
@@ -96,10 +95,8 @@ class CompiledPath:
             now = self._advance(self._done, end)
             for k in range(self._done, now):
                 self.answers[self.alphas[k]] = self._collect(k)
-            if now < end and self._so_far is not None:
-                self.left = self.alphas[now], self._so_far(now)
             if now < end or now == len(self.alphas):
-                self._advance = self._collect = self._so_far = None  # with all the memory that they hold
+                self._advance = self._collect = None  # with all the memory that they hold
             elif time.perf_counter() - began < SHORT:
                 self._chunk *= 2
             self._done = now
@@ -177,7 +174,7 @@ class CompiledPath:
         count = len(self.alphas)
         out = _Answers.room(count, problem.p, problem.n if count == 1 else 0)
         price = np.array(
-            [prices.csc_pass, MOVED, prices.csr_gram, prices.descent, prices.potrf, prices.loss], dtype=float
+            [prices.csc_pass, MOVED, prices.csr_gram, prices.descent, prices.potrf, prices.loss, ROUNDS * CALLS * prices.call]
         )
         self._advance = follower(
             problem.data.columns, problem.data.pairs, problem.target,
@@ -194,13 +191,6 @@ class CompiledPath:
             )  # fmt: skip
 
         self._collect = collect
-        self._so_far = lambda k: np.append(out.W[k], out.b[k])
-
-    def unfinished(self, problem: Problem) -> Iterate | None:
-        """How far the loops came at the alpha where they gave up; None at others."""
-        if self.left is None or self.left[0] != problem.alpha:
-            return None
-        return _Found(self.left[1], None, 0.0, None).iterate(problem)
 
     def proposal(self, problem: Problem, goal: Goal) -> Proposal:
         """What was found for the problem's alpha, with its bounds; certified on all of its data where these alone are
@@ -296,17 +286,22 @@ def is_compiled(problem: Problem, alphas: Sequence[float], prices: Any) -> bool:
         return False
     if min(alphas) <= 0 or np.count_nonzero(units.always) > ALWAYS:
         return False
-    if on_columns(problem, units):
+    if on_columns(problem, units, alphas):
         return True
     if problem.p > problem.n and form[0] in FLAT:
         return False
     return _may_be_filled(problem, alphas) or (units.alone and on_covariances(problem, alphas, prices))
 
 
-def on_columns(problem: Problem, units: Units) -> bool:
-    """Whether the loops over sparse columns suit a problem."""
-    data = problem.data
-    return bool(data.sparse and units.alone and data.stored <= STORED and np.all(_held(units)))
+def on_columns(problem: Problem, units: Units, alphas: Sequence[float]) -> bool:
+    """Whether the loops over sparse columns suit a problem; where features are more than rows, and neither many nor
+    sparse, their Gram matrices are made faster with the zeros filled in."""
+    data, n, p = problem.data, problem.n, problem.p
+    if not data.sparse or not units.alone or data.stored > STORED or not np.all(_held(units)):
+        return False
+    form = problem.loss.small_form()
+    flat = form is not None and form[0] in FLAT
+    return flat or not (p > n and data.stored > FULL * n * p and _may_be_filled(problem, alphas))
 
 
 def _may_be_filled(problem: Problem, alphas: Sequence[float]) -> bool:

@@ -105,8 +105,6 @@ class WorkingSets:
             proposal = self._compiled.proposal(problem, goal)
             yield proposal
             start = proposal.iterate
-        elif start is None and self._compiled is not None:
-            start = self._compiled.unfinished(problem)
         if self._fit is None:
             self._fit = _Fit(problem, self.prices, self._several)
         yield from self._fit.rounds(problem, start, goal)

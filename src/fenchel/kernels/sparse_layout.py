@@ -21,20 +21,22 @@ from typing import NamedTuple
 import numpy as np
 from numba import int64, njit
 
-from .small_certificate import COUNTS, INDEX, MODELLED, SCRATCH
-from .small_model import HOT, INSIDE, MEAN_COLUMN
+from .small_certificate import COUNTS, INDEX, MODELLED, NUMBERS, SCRATCH
+from .small_model import INSIDE, MEAN_COLUMN
 
 LONG = 63  # entries of a row from which on its length no longer matters
 # Rows of the array `lines`, of whole numbers for every row of the data: its entries in the set and where the next one
 # goes, and the rows that have some in the order of their lengths, with their first entries.
 LENGTH, NEXT, ORDER, FIRST, LINE_ROWS = range(5)
 # Entries of work.count besides those of small_certificate.py: the set's size when its rows were taken (0: they are of
-# another set), and how many rows have an entry.
-TAKEN, LINES, SPARSE_COUNTS = range(COUNTS, COUNTS + 3)
+# another set), how many rows have an entry, and whether somebody else shall go on.
+TAKEN, LINES, GIVEN_UP, SPARSE_COUNTS = range(COUNTS, COUNTS + 4)
+SPENT, SPARSE_NUMBERS = range(NUMBERS, NUMBERS + 2)  # of work.number: nanoseconds by the prices, for this alpha
 COLUMN = 8  # entries that a product with a column costs however short it is
 # Entries of data.price, nanoseconds: of an entry in a product with a column, of an entry that is moved to its row, of a
-# multiply-add of a Gram matrix by rows, of descent on it, of a factor, and of a row's loss.
-PASS, MOVE, PAIR, DESCENT, FACTOR, ROW, PRICES = range(7)
+# multiply-add of a Gram matrix by rows, of descent on it, of a factor, of a row's loss, and of
+# a round in Python.
+PASS, MOVE, PAIR, DESCENT, FACTOR, ROW, ROUND, PRICES = range(8)
 
 
 class Rows(NamedTuple):
@@ -46,33 +48,38 @@ class Rows(NamedTuple):
     places: np.ndarray
 
 
-@njit(**HOT)
+@njit(**INSIDE)
+def column_dot(values, places, first, last, vector):
+    """Four sums at a time, so that none waits for the one before it."""
+    a, b, c, d = 0.0, 0.0, 0.0, 0.0
+    e, end = np.uint64(first), np.uint64(last)
+    while e + np.uint64(4) <= end:
+        a += values[e] * vector[np.uint32(places[e])]
+        b += values[e + np.uint64(1)] * vector[np.uint32(places[e + np.uint64(1)])]
+        c += values[e + np.uint64(2)] * vector[np.uint32(places[e + np.uint64(2)])]
+        d += values[e + np.uint64(3)] * vector[np.uint32(places[e + np.uint64(3)])]
+        e += np.uint64(4)
+    while e < end:
+        a += values[e] * vector[np.uint32(places[e])]
+        e += np.uint64(1)
+    return (a + b) + (c + d)
+
+
+@njit(**INSIDE)
 def look(values, places, ends, dual, out):
     """X'x / n for all features."""
-    n = dual.size
     for j in range(out.size):
-        total = 0.0
-        for e in range(np.uint64(ends[j]), np.uint64(ends[j + 1])):
-            total += values[e] * dual[np.uint32(places[e])]
-        out[j] = total / n
+        out[j] = column_dot(values, places, ends[j], ends[j + 1], dual) / dual.size
 
 
-@njit(**HOT)
-def column_dot(values, places, first, last, vector):
-    total = 0.0
-    for e in range(np.uint64(first), np.uint64(last)):
-        total += values[e] * vector[np.uint32(places[e])]
-    return total
-
-
-@njit(**HOT)
+@njit(**INSIDE)
 def column_add(values, places, first, last, factor, out):
     """out += factor * column."""
     for e in range(np.uint64(first), np.uint64(last)):
         out[np.uint32(places[e])] += factor * values[e]
 
 
-@njit(**HOT)
+@njit(**INSIDE)
 def column_add_weighted(values, places, first, last, factor, weight, out):
     """out += factor * weight * column."""
     for e in range(np.uint64(first), np.uint64(last)):
@@ -80,18 +87,7 @@ def column_add_weighted(values, places, first, last, factor, weight, out):
         out[i] += factor * weight[i] * values[e]
 
 
-@njit(**HOT)
-def column_squares(values, places, first, last, weight):
-    """The weighted sums of a column and of its squares."""
-    total, squares = 0.0, 0.0
-    for e in range(np.uint64(first), np.uint64(last)):
-        own = weight[np.uint32(places[e])] * values[e]
-        total += own
-        squares += own * values[e]
-    return total, squares
-
-
-@njit(**HOT)
+@njit(**INSIDE)
 def combine(data, work, size, factor, shift, out):
     """shift + W v, for every row."""
     for i in range(out.size):
@@ -111,8 +107,8 @@ def entries_of(data, columns, size):
     return total
 
 
-@njit(**HOT)
-def take_rows(data, work, columns, size):
+@njit(**INSIDE)
+def _take_rows(data, work, columns, size):
     """Write the rows of these columns, the shortest first; in a row the places of the columns rise."""
     lines, buckets, values, places = work.rows.lines, work.rows.buckets, work.rows.values, work.rows.places
     length, following, order, first = lines[LENGTH], lines[NEXT], lines[ORDER], lines[FIRST]
@@ -152,7 +148,7 @@ def take_rows(data, work, columns, size):
     work.count[TAKEN], work.count[LINES] = size, count
 
 
-@njit(**HOT)
+@njit(**INSIDE)
 def _gram_by_rows(data, work, first, gram):
     """Add the products of the columns from `first` on with those before them, row after row."""
     lines, values, places, n = work.rows.lines, work.rows.values, work.rows.places, data.target.size
@@ -169,7 +165,7 @@ def _gram_by_rows(data, work, first, gram):
                     own[np.uint32(places[c])] += factor * values[c]
 
 
-@njit(**HOT)
+@njit(**INSIDE)
 def _gram_by_columns(data, work, columns, first, size, gram):
     """The same, column after column: each is spread over all rows once."""
     spread, n = work.row[SCRATCH], data.target.size
@@ -186,29 +182,23 @@ def _gram_by_columns(data, work, columns, first, size, gram):
 
 
 @njit(**INSIDE)
-def lower_gram(data, work, columns, first, size, gram):
-    """The rows first to size of the lower triangle of W'HW / n, by the cheaper of two ways."""
-    entries, n = entries_of(data, columns, size), data.target.size
+def append_gram(data, work, first, size, mean_curvature):
+    """The rows first to size of the Gram matrix of the set, and their mirror image, by the cheaper of two ways; a mean
+    curvature of 0 says that there is no intercept."""
+    gram, mean_column, n, columns = work.gram, work.member[MEAN_COLUMN], data.target.size, work.place[INDEX]
+    entries = entries_of(data, columns, size)
     by_columns = (size - first) * (0.5 if first == 0 else 1.0) * entries * data.price[PASS]
     if by_columns <= data.price[MOVE] * (entries + n) and work.count[TAKEN] != size:
         _gram_by_columns(data, work, columns, first, size, gram)
-        return
+    else:
+        for k in range(first, size):
+            for l in range(k + 1):
+                gram[k, l] = 0.0
+        if work.count[TAKEN] != size:
+            _take_rows(data, work, columns, size)
+        _gram_by_rows(data, work, first, gram)
     for k in range(first, size):
-        for l in range(k + 1):
-            gram[k, l] = 0.0
-    if work.count[TAKEN] != size:
-        take_rows(data, work, columns, size)
-    _gram_by_rows(data, work, first, gram)
-
-
-@njit(**INSIDE)
-def append_gram(data, work, first, size, mean_curvature):
-    """The rows first to size of the Gram matrix of the set, and their mirror image; a mean curvature of 0 says that
-    there is no intercept."""
-    gram, mean_column, n = work.gram, work.member[MEAN_COLUMN], data.target.size
-    lower_gram(data, work, work.place[INDEX], first, size, gram)
-    for k in range(first, size):
-        j = work.place[INDEX, k]
+        j = columns[k]
         mean_column[k] = column_dot(data.values, data.places, data.ends[j], data.ends[j + 1], work.row[MODELLED]) / n
     for k in range(first, size):
         for l in range(k + 1):

@@ -1,8 +1,8 @@
 """Fits and paths of sparse problems in one compiled call: every alpha with its own certificate.
 
 The problem, the rounds and the symbols are those of ``small_path.py``. Here the data are sparse columns, every feature
-has a weight, a quadratic or no room to move, and a set may hold all features: ``sparse_layout.py`` has the products,
-``sparse_set.py`` the working set and its fit, ``sparse_descent.py`` the models without a Gram matrix.
+has a weight, a quadratic or no room to move: ``sparse_layout.py`` has the products, and ``sparse_set.py`` the working
+set and its fit.
 """
 
 from __future__ import annotations
@@ -49,11 +49,10 @@ from .small_certificate import (
     balance_intercept,
     dual_bound,
 )  # fmt: skip
-from .small_model import BEFORE, INSIDE, LOGISTIC, LOWER, SQUARED, STEP, UPPER, VALUE, first_intercept, smoothness
+from .small_model import BEFORE, INSIDE, LOGISTIC, LOWER, MEMBER_ROWS, SQUARED, STEP, UPPER, VALUE, first_intercept, smoothness
 from .small_set import FLAT, FLOOR, INNER, LOOSE, NEAR, STAGE, STAGE_TOL, load, loss_at, score, set_penalty, store
-from .sparse_descent import DESCENDED, FEWEST_PRODUCTS, PRODUCTS, SPARSE_MEMBERS, SPARSE_NUMBERS, SPENT
-from .sparse_layout import LINE_ROWS, LONG, PASS, ROW, SPARSE_COUNTS, Rows, look
-from .sparse_set import drop, extend, first_size, fit_set, step
+from .sparse_layout import GIVEN_UP, LINE_ROWS, LONG, PASS, ROW, SPARSE_COUNTS, SPARSE_NUMBERS, SPENT, Rows, look
+from .sparse_set import drop, extend, first_size, fit_set, step, too_dear
 
 _MOST_ROUNDS = 60  # working sets for one alpha; an answer takes one to ten of them
 _MOST_MODELS = 40  # models for one working set
@@ -121,7 +120,7 @@ def _solve(data, work, alpha, last_alpha, tol, rounds, most):
     """Rounds of extending, fitting and certifying; whether the gap became small enough. row[BEST] is the x that proves
     the dual bound."""
     p, n_rows = data.l1.size, data.target.size
-    first, added = first_size(data, work, alpha), int64(0)
+    first, added = first_size(data), int64(0)
     work.number[TIGHT] = 1.0
     count, row, best, gap, halved, since = work.count, work.row, NO_BOUND, np.inf, np.inf, 0
     for turn in range(rounds):
@@ -129,6 +128,7 @@ def _solve(data, work, alpha, last_alpha, tol, rounds, most):
         primal = work.number[LOSS] + set_penalty(work.member, count[SIZE], 0.0)
         wanted = tol * max(abs(primal), FLOOR * work.number[AT_ZERO])
         if not np.isfinite(primal) or work.number[SPENT] > most:
+            work.count[GIVEN_UP] = 1
             return False
         if count[CURRENT] == 1:
             bound, scale = dual_bound(data, work, alpha, primal - wanted)
@@ -159,6 +159,9 @@ def _solve(data, work, alpha, last_alpha, tol, rounds, most):
         # a set that is used up was too small; where features are more than rows, all of them are for a while
         used = 2 * support if p <= n_rows and 10 * support > 9 * count[SIZE] else support
         added = int64(extend(data, work, level, p if near else max(used, first)))
+        if too_dear(data, work, alpha):
+            work.count[GIVEN_UP] = 1
+            return False
         inner = INNER * wanted
         if best > NO_BOUND and (added > 0 or turn == 0):
             inner = max(inner, LOOSE * gap)
@@ -206,7 +209,6 @@ def _begin(data, work):
         work.count[k] = 0
     for k in range(number.size):
         number[k] = 0.0
-    number[PRODUCTS] = FEWEST_PRODUCTS
     at_zero = loss_at(data, work.row, work.row[SCORE])
     number[CARE] = FLAT * smoothness(data.kind, data.parameter)
     number[AT_ZERO], number[LOSS] = 0.0 if data.kind == LOGISTIC else abs(at_zero), at_zero
@@ -265,20 +267,21 @@ def _run(values, places, ends, pairs, target, weight, kind, parameter, l1, ridge
             _predict(data, work, alpha, min(reach, 2.0))
         done = _solve(data, work, alpha, last, STAGE_TOL if staged else tol, 1 if staged else _MOST_ROUNDS, most)
         last_but_one, last = last if k > 0 else np.inf, alpha
-        if staged and work.number[SPENT] <= most:
+        if staged and not work.count[GIVEN_UP]:
             continue
+        if not done:
+            break
+        work.number[SPENT] = 0.0
         for j in range(p):
             answer.W[k, j] = work.feature[COEF, j]
-        answer.b[k] = work.number[INTERCEPT]
-        if not done or staged:
-            break
-        work.number[SPENT] = work.number[DESCENDED] = 0.0
         for i in range(answer.x.shape[1]):
             answer.x[k, i] = work.row[BEST, i]
         for j in range(answer.sums.shape[1]):  # no number where the x is one of an earlier look
             share = work.number[SHARE] if work.number[SHARE] > 0.0 else np.nan
             answer.sums[k, j] = n * share * work.feature[GRADIENT, j]
-        answer.primal[k], answer.dual[k] = work.number[PRIMAL_BOUND], work.number[DUAL_BOUND]
+        answer.b[k], answer.primal[k], answer.dual[k] = (
+            work.number[INTERCEPT], work.number[PRIMAL_BOUND], work.number[DUAL_BOUND],
+        )  # fmt: skip
         answer.passes[k], work.count[PASSES] = work.count[PASSES], 0
         k += 1
     return k
@@ -292,8 +295,7 @@ def follower(
     are wanted next, it returns how many are finished.
 
     It stops before an alpha that costs more than `most` nanoseconds by the model of `price`, whose gap does not become
-    small enough, or where a number is not finite: the caller goes on from there by other means. How far it came is in
-    the answer's W and b.
+    small enough, or where a number is not finite: the caller goes on from there by other means.
 
     Parameters
     ----------
@@ -311,7 +313,7 @@ def follower(
     # pages of memory that nobody touches cost nothing, so that the set may grow without moving
     work = Work(
         np.empty((ROW_ROWS, n)), np.empty((FEATURE_ROWS, p)), np.empty((PLACE_ROWS, p), np.int64),
-        np.empty((SPARSE_MEMBERS, p)), np.empty((most_gram, most_gram)), np.empty((most_gram + 2, most_gram + 2)),
+        np.empty((MEMBER_ROWS, p)), np.empty((most_gram, most_gram)), np.empty((most_gram + 2, most_gram + 2)),
         np.empty((2, p + 1), np.int64), np.empty(SPARSE_COUNTS, np.int64), np.empty(SPARSE_NUMBERS),
         Rows(np.empty((LINE_ROWS, n), np.int32), np.empty(LONG + 2, np.int64), np.empty(stored),
              np.empty(stored, np.int32)),

@@ -1,7 +1,7 @@
 """The working set of sparse problems: which features are in it, and their fit.
 
-As ``small_set.py``, on columns that stay where they are. A model has a Gram matrix where that is cheaper than descent on
-the columns, by the prices of both, and none elsewhere: see ``sparse_descent.py``.
+As ``small_set.py``, on columns that stay where they are. Models have a Gram matrix. A set whose model would be far
+cheaper without one is left to ``engine/rounds.py``, which can do so.
 
 Symbols are those of ``small_set.py``.
 """
@@ -68,14 +68,15 @@ from .small_set import (
     set_penalty,
     store,
 )  # fmt: skip
-from .sparse_descent import BEGIN, DESCENDED, SPENT, begin_model, minimise_columns
 from .sparse_layout import (
     DESCENT,
     FACTOR,
     MOVE,
     PAIR,
     PASS,
+    ROUND,
     ROW,
+    SPENT,
     TAKEN,
     append_gram,
     column_dot,
@@ -85,8 +86,8 @@ from .sparse_layout import (
 
 _TURNS = 12  # passes of descent that a model takes
 _READS = 2.6  # reads of an entry in a pass of descent on columns
+_HARD = 3.0  # score at the start from which a feature likely stays; smaller: problems that would fit are left
 _OUTSIDE = 0.1  # of the squared error of the slopes: how far outside the domain of x a model may be
-_HARD = 3.0  # score at the start from which a feature likely stays; smaller: sets with features that nobody needs
 
 
 # -- the working set ----------------------------------------------------------------------------------
@@ -170,46 +171,33 @@ def model_price(data, size, entries, support):
 
 
 @njit(**INSIDE)
-def _bare_price(data, entries):
-    """Of a model without a Gram matrix."""
-    return _TURNS * _READS * entries * data.price[PASS]
-
-
-@njit(**INSIDE)
-def first_size(data, work, alpha):
-    """Features that a set may begin with: so many that their model costs no more than the look that chose them.
-
-    Where rows are more than features, and a model without a Gram matrix is the better one, its price is linear in the
-    set: there all enter that are pulled much harder than their thresholds hold them, and likely stay.
-    """
+def first_size(data):
+    """Features that a set may begin with, so that their model costs no more than the look that chose them."""
     p, n, entries = data.l1.size, data.target.size, data.places.size
     look = 2.0 * entries * data.price[PASS] + n * data.price[ROW]
-    size, hard = 10, 0
-    while size < p and model_price(data, 2.0 * size, 2.0 * size / p * entries, size) <= look:
+    size = 10
+    while size < p and model_price(data, 2.0 * size, 2.0 * size / p * entries, 1.0 * size) <= look:
         size *= 2
-    for j in range(p if n >= p else 0):
-        hard += score(data, work, j) > _HARD * alpha
-    share = hard / p * entries
-    return hard if hard > size and _bare_price(data, share) < model_price(data, hard, share, 0.5 * hard) else size
+    return size
 
 
 @njit(**INSIDE)
-def _room_without(data, work, entries):
-    """Nanoseconds that models without a Gram matrix may take for this alpha; 0 where the matrix is the better way.
-
-    They begin where they seem to be cheaper. Once they have cost as much as a Gram matrix with a factor would, that is
-    tried: so both together cost at most about twice the better of the two.
-    """
-    size, support = work.count[SIZE], 0
-    if size > work.gram.shape[0]:
-        return np.inf
+def too_dear(data, work, alpha):
+    """Whether somebody else had better go on: there is no room for the Gram matrix of the set, or will likely be none,
+    because too many features are pulled much harder than their thresholds hold them; or, where features are more than
+    rows, descent on the columns without that matrix is cheaper by more than the rounds in Python that can do it."""
+    size, support, hard, n, p = work.count[SIZE], 0, 0, data.target.size, data.l1.size
+    most = work.gram.shape[0]
+    for j in range(p if most < p <= n else 0):
+        hard += score(data, work, j) > _HARD * alpha
+    if size > most or hard > most:
+        return True
     for k in range(size):
-        support += work.member[VALUE, k] != 0.0
-    priced = model_price(data, size, entries, support)
-    factor = data.price[FACTOR] * support * support / 6.0 * support
-    if _bare_price(data, entries) > priced or work.number[DESCENDED] > priced + factor:
-        return 0.0
-    return priced + factor
+        support += work.feature[COEF, work.place[INDEX, k]] != 0.0
+    entries = 1.0 * entries_of(data, work.place[INDEX], size)
+    priced = model_price(data, 1.0 * size, entries, 1.0 * support)
+    priced += data.price[FACTOR] * support * support / 6.0 * support
+    return p > n and priced > _TURNS * _READS * entries * data.price[PASS] + data.price[ROUND]
 
 
 # -- the fit of a working set -------------------------------------------------------------------------
@@ -231,24 +219,6 @@ def _refresh(data, work, fresh):
             row[MODELLED, i] = row[SCRATCH, i]
             mean += row[SCRATCH, i] / n
         work.number[MEAN_CURVATURE] = max(mean, 1e-300)
-
-
-@njit(**INSIDE)
-def _solve_columns(data, work, intercept_slope, accuracy, most):
-    """As `_solve_model` of small_set.py, without a Gram matrix."""
-    member, size, unit, steepest = work.member, work.count[SIZE], 0.0, 1e-300
-    begin_model(data, work)
-    mean = work.number[MEAN_CURVATURE]
-    for k in range(size):
-        member[BEFORE, k] = member[VALUE, k]
-        member[BEGIN, k] = member[START_SLOPES, k] - member[MEAN_COLUMN, k] * intercept_slope / mean
-        unit, steepest = max(unit, member[THRESHOLD, k]), max(steepest, abs(member[BEGIN, k]))
-    minimise_columns(data, work, unit if unit > 0.0 else steepest, accuracy, most)
-    shift = -intercept_slope
-    for k in range(size):
-        member[STEP, k] = member[VALUE, k] - member[BEFORE, k]
-        shift -= member[MEAN_COLUMN, k] * member[STEP, k]
-    return shift / mean if data.intercept else 0.0
 
 
 @njit(**INSIDE)
@@ -342,19 +312,12 @@ def fit_set(data, work, alpha, wanted, limit, models):
         # the model of the squared loss is exact, so that it is solved once and well
         accuracy = 0.5 * wanted / pen if data.kind == SQUARED else 0.03 * max(limit, 0.01 * error) / pen
         accuracy = number[TIGHT] * min(max(accuracy, 1e-10), 1e-3)
-        room = 0.0 if size <= work.count[IN_GRAM] else _room_without(data, work, entries)
-        if room > 0.0:
-            work.count[IN_GRAM] = 0
-            if data.kind != SQUARED:  # digits are dear there
-                accuracy = number[TIGHT] * min(max(0.3 * max(limit, 0.01 * error) / pen, 1e-10), 0.01)
-            shift = _solve_columns(data, work, intercept_slope, accuracy, room)
-        else:
-            known = work.count[IN_GRAM]
-            if known < size:
-                append_gram(data, work, known, size, number[MEAN_CURVATURE] if data.intercept else 0.0)
-                work.count[IN_GRAM] = size
-                number[SPENT] += model_price(data, size, entries, 0.5 * size)
-            shift = _solve_model(data, work, intercept_slope, accuracy)
+        known = work.count[IN_GRAM]
+        if known < size:
+            append_gram(data, work, known, size, number[MEAN_CURVATURE] if data.intercept else 0.0)
+            work.count[IN_GRAM] = size
+            number[SPENT] += model_price(data, 1.0 * size, 1.0 * entries, 0.5 * size)
+        shift = _solve_model(data, work, intercept_slope, accuracy)
         number[SPENT] += 2.0 * entries * data.price[PASS] + 2.0 * n * data.price[ROW]
         promise = set_penalty(member, size, 1.0) - set_penalty(member, size, 0.0) + intercept_slope * shift
         for k in range(size):
