@@ -174,7 +174,15 @@ class CompiledPath:
         count = len(self.alphas)
         out = _Answers.room(count, problem.p, problem.n if count == 1 else 0)
         price = np.array(
-            [prices.csc_pass, MOVED, prices.csr_gram, prices.descent, prices.potrf, prices.loss, ROUNDS * CALLS * prices.call]
+            [
+                prices.csc_pass,
+                MOVED,
+                prices.csr_gram,
+                prices.descent,
+                prices.potrf,
+                prices.loss,
+                ROUNDS * CALLS * prices.call,
+            ]
         )
         self._advance = follower(
             problem.data.columns, problem.data.pairs, problem.target,

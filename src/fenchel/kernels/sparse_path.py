@@ -49,7 +49,19 @@ from .small_certificate import (
     balance_intercept,
     dual_bound,
 )  # fmt: skip
-from .small_model import BEFORE, INSIDE, LOGISTIC, LOWER, MEMBER_ROWS, SQUARED, STEP, UPPER, VALUE, first_intercept, smoothness
+from .small_model import (
+    BEFORE,
+    INSIDE,
+    LOGISTIC,
+    LOWER,
+    MEMBER_ROWS,
+    SQUARED,
+    STEP,
+    UPPER,
+    VALUE,
+    first_intercept,
+    smoothness,
+)
 from .small_set import FLAT, FLOOR, INNER, LOOSE, NEAR, STAGE, STAGE_TOL, load, loss_at, score, set_penalty, store
 from .sparse_layout import GIVEN_UP, LINE_ROWS, LONG, PASS, ROW, SPARSE_COUNTS, SPARSE_NUMBERS, SPENT, Rows, look
 from .sparse_set import drop, extend, first_size, fit_set, step, too_dear
@@ -224,7 +236,23 @@ _READ, _PLACES = types.Array(float64, 1, "C", readonly=True), types.Array(int32,
 _ENDS = types.Array(int64, 1, "C", readonly=True)
 _VECTOR, _MATRIX, _INDEX = float64[::1], float64[:, ::1], int64[:, ::1]
 # as the fields of Data
-_DATA = (_READ, _PLACES, _ENDS, float64, _READ, _READ, int64, float64, _READ, _READ, _READ, _READ, boolean, _ENDS, _READ)
+_DATA = (
+    _READ,
+    _PLACES,
+    _ENDS,
+    float64,
+    _READ,
+    _READ,
+    int64,
+    float64,
+    _READ,
+    _READ,
+    _READ,
+    _READ,
+    boolean,
+    _ENDS,
+    _READ,
+)
 _ROWS = types.NamedTuple((int32[:, ::1], int64[::1], _VECTOR, int32[::1]), Rows)
 _WORK = types.NamedTuple(
     (_MATRIX, _MATRIX, _INDEX, _MATRIX, _MATRIX, _MATRIX, _INDEX, int64[::1], _VECTOR, _ROWS), Work

@@ -21,7 +21,6 @@ from .small_certificate import (
     CURVATURE,
     FORESEEN,
     FOUND,
-    GRADIENT,
     IN_GRAM,
     INDEX,
     INTERCEPT,
@@ -205,7 +204,7 @@ def too_dear(data, work, alpha):
 
 @njit(**INSIDE)
 def _refresh(data, work, fresh):
-    """Take the present curvatures for the next model, if they have changed by so much that the last ones will not do."""
+    """Take the present curvatures for the next model, if they have changed so much that the last ones will not do."""
     row, n = work.row, data.target.size
     change, modelled = 0.0, 0.0
     least_curvature = max(LEAST_CURVATURE * model.smoothness(data.kind, data.parameter), work.number[CARE])
@@ -227,9 +226,7 @@ def _slopes(data, work):
     slope, n, total = work.row[SLOPE], data.target.size, 0.0
     for k in range(work.count[SIZE]):
         j = work.place[INDEX, k]
-        work.member[START_SLOPES, k] = (
-            column_dot(data.values, data.places, data.ends[j], data.ends[j + 1], slope) / n
-        )
+        work.member[START_SLOPES, k] = column_dot(data.values, data.places, data.ends[j], data.ends[j + 1], slope) / n
     for i in range(n):
         total += slope[i]
     return total / n if data.intercept else 0.0
