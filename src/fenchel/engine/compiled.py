@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..problem import Certificate
+from .choices import CALLS
 from .covariances import Covariances, covariances, covariances_price
 from .roles import Goal, Iterate, Proposal
 from .units import Units, Vector, dual_variables, units_of
@@ -41,6 +42,10 @@ ALWAYS = 100  # features that nothing holds at zero, beyond which the plain loop
 # Losses with flat parts: where features are more than rows their models are so ill-conditioned that descent wants the
 # extrapolation of ``inner/descent.py`` (on eight random problems the compiled loops took .8 to 3.5 times as long).
 FLAT = ("huber", "smoothed-hinge", "squared-hinge")
+STORED = 1 << 22  # entries of sparse data up to which the loops take its columns: with rows, a copy of 48 MiB
+LONGEST = 1e9  # nanoseconds by the prices for one alpha on sparse columns, about a second that nobody can interrupt
+MOVED = 3.0  # nanoseconds of an entry that is moved from its column to its row
+ROUNDS = 10  # in Python, that a fit takes: what a model on sparse columns may cost more than there
 LOOKS = 6  # products with all of the data that a fit takes besides one for every alpha
 
 
@@ -59,6 +64,10 @@ class CompiledPath:
         assert isinstance(units, Units)
         units = units.times(1.0 / problem.alpha)  # every alpha multiplies it
         self._plan(alphas)
+        columns = on_columns(problem, units, alphas)
+        if columns and len(alphas) == 1:
+            self._on_columns(problem, units, tol, prices)
+            return
         if _is_tiny(problem, alphas, units):
             self._all_at_once(problem, units, tol)
             return
@@ -66,6 +75,8 @@ class CompiledPath:
         known = covariances(problem) if some else None
         if known is not None:
             self._on_covariances(problem, known, units, tol)
+        elif columns:
+            self._on_columns(problem, units, tol, prices)
         elif _may_be_filled(problem, alphas):
             self._on_rows(problem, units, tol, _rows_pay(problem, len(self.alphas), prices))
 
@@ -154,6 +165,41 @@ class CompiledPath:
             sums = scale * out.sums[k] if known else None
             out.W[k, -1] = out.b[k]
             return _Found(out.W[k], x, 0.5 * float(out.passes[k]), proven, sums)
+
+        self._collect = collect
+
+    def _on_columns(self, problem: Problem, units: Units, tol: float, prices: Any) -> None:
+        from ..kernels.small_model import KINDS
+        from ..kernels.sparse_path import follower
+
+        form = problem.loss.small_form()
+        assert form is not None
+        count = len(self.alphas)
+        out = _Answers.room(count, problem.p, problem.n if count == 1 else 0)
+        price = np.array(
+            [
+                prices.csc_pass,
+                MOVED,
+                prices.csr_gram,
+                prices.descent,
+                prices.potrf,
+                prices.loss,
+                ROUNDS * CALLS * prices.call,
+            ]
+        )
+        self._advance = follower(
+            problem.data.columns, problem.data.pairs, problem.target,
+            problem.weight if problem.weight.size else np.ones(problem.n), KINDS[form[0]], form[1],
+            np.array(self.alphas), units.l1, units.ridge, units.lower, units.upper, tol, problem.fit_intercept, price,
+            LONGEST, out,
+        )  # fmt: skip
+
+        def collect(k: int) -> _Found:
+            known = out.sums.size > 0 and math.isfinite(out.sums[k, 0])
+            return _Found(
+                np.append(out.W[k], out.b[k]), out.x[k] if out.x.size else None, 0.5 * float(out.passes[k]),
+                Certificate(float(out.primal[k]), float(out.dual[k]), 0.0), out.sums[k] if known else None,
+            )  # fmt: skip
 
         self._collect = collect
 
@@ -252,9 +298,22 @@ def is_compiled(problem: Problem, alphas: Sequence[float], prices: Any) -> bool:
         return False
     if min(alphas) <= 0 or np.count_nonzero(units.always) > ALWAYS:
         return False
+    if on_columns(problem, units, alphas):
+        return True
     if problem.p > problem.n and form[0] in FLAT:
         return False
     return _may_be_filled(problem, alphas) or (units.alone and on_covariances(problem, alphas, prices))
+
+
+def on_columns(problem: Problem, units: Units, alphas: Sequence[float]) -> bool:
+    """Whether the loops over sparse columns suit a problem; where features are more than rows, and neither many nor
+    sparse, their Gram matrices are made faster with the zeros filled in."""
+    data, n, p = problem.data, problem.n, problem.p
+    if not data.sparse or not units.alone or data.stored > STORED or not np.all(_held(units)):
+        return False
+    form = problem.loss.small_form()
+    flat = form is not None and form[0] in FLAT
+    return flat or not (p > n and data.stored > FULL * n * p and _may_be_filled(problem, alphas))
 
 
 def _may_be_filled(problem: Problem, alphas: Sequence[float]) -> bool:
