@@ -72,6 +72,36 @@ def test_bounds_hold(loss, penalty):
         _check(problem, fl.solve(problem, tol=1e-6), 1e-6)
 
 
+BOUNDED = {
+    **PENALTIES,
+    "box": lambda rng, p: fl.L1() + fl.Box(-0.05, 0.02),
+    "upper bound": lambda rng, p: fl.L1() + fl.Box(-np.inf, 0.1),
+}
+
+
+@pytest.mark.parametrize("penalty", BOUNDED)
+@pytest.mark.parametrize("loss", ("squared", "logistic", "huber"))
+def test_bounds_agree_with_epochs_alone(loss, penalty):
+    """Epochs know nothing of these loops: the intervals that both prove must meet."""
+    rng = np.random.default_rng([20, len(penalty)])
+    for seed, n, p in ((0, 80, 40), (1, 60, 120)):
+        X = sp.random(n, p, 0.1, format="csr", random_state=rng, data_rvs=rng.standard_normal)
+        y = np.asarray(X @ rng.standard_normal(p)) + 0.3 * rng.standard_normal(n)
+        y = np.where(y > 0, 1.0, -1.0) if loss == "logistic" else y
+        kind = BOUNDED[penalty]
+        problem = fl.Problem(X, y, loss=loss, penalty=fl.L1() if kind is None else kind(rng, p), fit_intercept=seed > 0)
+        problem = problem.with_alpha(0.1 * problem.alpha_max())
+        path = CompiledPath(problem, [problem.alpha], 1e-8, PRICES)
+        path._on_columns(problem, units_of(problem).times(1.0 / problem.alpha), 1e-8, PRICES)  # whatever was chosen
+        assert path.has(problem.alpha)
+        proven = path.answers[problem.alpha].proven
+        assert proven.gap <= 1e-8 * abs(proven.primal)
+        slow = fl.solve(problem, tol=1e-5, newton=False, max_epochs=20_000)
+        assert slow.status.name == "CONVERGED"
+        assert proven.dual <= slow.primal * (1 + 1e-12)
+        assert slow.dual <= proven.primal * (1 + 1e-12)
+
+
 @pytest.mark.parametrize("loss", ("squared", "logistic"))
 def test_loops_find_the_answer_themselves(loss):
     problem = _problem(7, loss)

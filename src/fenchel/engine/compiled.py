@@ -1,8 +1,9 @@
 """Fits and paths in compiled loops, where Python around small products is what would take the time.
 
-The loops of ``kernels/small_path.py``, ``group_path.py`` and ``tiny_fit.py`` prove every answer by themselves. They
-work on the rows of dense data, or, along paths of the squared loss, on the Gram matrix of all features: once that is
-made nobody reads the data again. The working sets of ``rounds.py`` go on from the first alpha that they leave.
+The loops of ``kernels/small_path.py``, ``group_path.py``, ``sparse_path.py`` and ``tiny_fit.py`` prove every answer by
+themselves. They work on the rows of dense data, on sparse columns, or, along paths of the squared loss, on the Gram
+matrix of all features: once that is made nobody reads the data again. The working sets of ``rounds.py`` go on from the
+first alpha that they leave.
 """
 
 from __future__ import annotations
@@ -64,10 +65,6 @@ class CompiledPath:
         assert isinstance(units, Units)
         units = units.times(1.0 / problem.alpha)  # every alpha multiplies it
         self._plan(alphas)
-        columns = on_columns(problem, units, alphas)
-        if columns and len(alphas) == 1:
-            self._on_columns(problem, units, tol, prices)
-            return
         if _is_tiny(problem, alphas, units):
             self._all_at_once(problem, units, tol)
             return
@@ -75,7 +72,7 @@ class CompiledPath:
         known = covariances(problem) if some else None
         if known is not None:
             self._on_covariances(problem, known, units, tol)
-        elif columns:
+        elif on_columns(problem, units, alphas):
             self._on_columns(problem, units, tol, prices)
         elif _may_be_filled(problem, alphas):
             self._on_rows(problem, units, tol, _rows_pay(problem, len(self.alphas), prices))
@@ -169,24 +166,15 @@ class CompiledPath:
         self._collect = collect
 
     def _on_columns(self, problem: Problem, units: Units, tol: float, prices: Any) -> None:
-        from ..kernels.small_model import KINDS
+        from ..kernels.small_losses import KINDS
         from ..kernels.sparse_path import follower
 
         form = problem.loss.small_form()
         assert form is not None
         count = len(self.alphas)
         out = _Answers.room(count, problem.p, problem.n if count == 1 else 0)
-        price = np.array(
-            [
-                prices.csc_pass,
-                MOVED,
-                prices.csr_gram,
-                prices.descent,
-                prices.potrf,
-                prices.loss,
-                ROUNDS * CALLS * prices.call,
-            ]
-        )
+        made, rounds = (prices.csr_gram, prices.descent, prices.potrf), ROUNDS * CALLS * prices.call
+        price = np.array([prices.csc_pass, MOVED, *made, prices.loss, rounds])  # as kernels/sparse_layout.py has them
         self._advance = follower(
             problem.data.columns, problem.data.pairs, problem.target,
             problem.weight if problem.weight.size else np.ones(problem.n), KINDS[form[0]], form[1],
@@ -196,8 +184,9 @@ class CompiledPath:
 
         def collect(k: int) -> _Found:
             known = out.sums.size > 0 and math.isfinite(out.sums[k, 0])
+            out.W[k, -1] = out.b[k]
             return _Found(
-                np.append(out.W[k], out.b[k]), out.x[k] if out.x.size else None, 0.5 * float(out.passes[k]),
+                out.W[k], out.x[k] if out.x.size else None, 0.5 * float(out.passes[k]),
                 Certificate(float(out.primal[k]), float(out.dual[k]), 0.0), out.sums[k] if known else None,
             )  # fmt: skip
 
@@ -290,7 +279,7 @@ def _group_follower(
 
 def is_compiled(problem: Problem, alphas: Sequence[float], prices: Any) -> bool:
     """Whether the compiled loops suit a problem: one output, and either covariances that are worth making, dense data,
-    or sparse data of so few numbers that its zeros do no harm."""
+    sparse columns, or sparse data of so few numbers that its zeros do no harm."""
     units, form = units_of(problem), problem.loss.small_form()
     if problem.vectors > 1 or form is None or isinstance(units, str):
         return False
@@ -309,7 +298,9 @@ def on_columns(problem: Problem, units: Units, alphas: Sequence[float]) -> bool:
     """Whether the loops over sparse columns suit a problem; where features are more than rows, and neither many nor
     sparse, their Gram matrices are made faster with the zeros filled in."""
     data, n, p = problem.data, problem.n, problem.p
-    if not data.sparse or not units.alone or data.stored > STORED or not np.all(_held(units)):
+    if not data.sparse or not units.alone or data.stored > STORED:
+        return False
+    if not np.all((units.l1 > 0) | (units.lower == units.upper)):  # features enter by their thresholds
         return False
     form = problem.loss.small_form()
     flat = form is not None and form[0] in FLAT

@@ -19,10 +19,11 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import int64, njit
+from numba import float64, int32, int64, njit, types, void
 
-from .small_certificate import COUNTS, INDEX, MODELLED, NUMBERS, SCRATCH
-from .small_model import INSIDE, MEAN_COLUMN
+from .apart import INSIDE, LIST, MATRIX, READ, READ_LIST, VECTOR, Reference, apart
+from .small_certificate import COUNTS, INDEX, MODELLED, NUMBERS, SCRATCH, WORK
+from .small_model import MEAN_COLUMN
 
 LONG = 63  # entries of a row from which on its length no longer matters
 # Rows of the array `lines`, of whole numbers for every row of the data: its entries in the set and where the next one
@@ -33,19 +34,30 @@ LENGTH, NEXT, ORDER, FIRST, LINE_ROWS = range(5)
 TAKEN, LINES, GIVEN_UP, SPARSE_COUNTS = range(COUNTS, COUNTS + 4)
 SPENT, SPARSE_NUMBERS = range(NUMBERS, NUMBERS + 2)  # of work.number: nanoseconds by the prices, for this alpha
 COLUMN = 8  # entries that a product with a column costs however short it is
-# Entries of data.price, nanoseconds: of an entry in a product with a column, of an entry that is moved to its row, of a
-# multiply-add of a Gram matrix by rows, of descent on it, of a factor, of a row's loss, and of
-# a round in Python.
+# Entries of sparse.price, nanoseconds: of an entry in a product with a column, of one that is moved to its row, of a
+# multiply-add of a Gram matrix by rows, of descent on it, of a factor, of a row's loss, and of some rounds in Python.
 PASS, MOVE, PAIR, DESCENT, FACTOR, ROW, ROUND, PRICES = range(8)
 
 
-class Rows(NamedTuple):
-    """Room for the rows of a working set: `lines` as above, and their entries."""
+class Sparse(NamedTuple):
+    """Sparse data, which nobody changes: its columns, half the sum of the squares of the rows' lengths, and prices as
+    above. Room for the rows of a working set: `lines` and `buckets` as above, and their entries."""
 
-    lines: np.ndarray
-    buckets: np.ndarray
     values: np.ndarray
     places: np.ndarray
+    ends: np.ndarray
+    pairs: float
+    price: np.ndarray
+    lines: np.ndarray
+    buckets: np.ndarray
+    row_values: np.ndarray
+    row_places: np.ndarray
+
+
+_PLACES = types.Array(int32, 1, "C", readonly=True)
+# as the fields of Sparse
+SPARSE_FIELDS = (READ, _PLACES, READ_LIST, float64, READ, int32[:, ::1], LIST, VECTOR, int32[::1])
+SPARSE = Reference(types.NamedTuple(SPARSE_FIELDS, Sparse))
 
 
 @njit(**INSIDE)
@@ -65,7 +77,7 @@ def column_dot(values, places, first, last, vector):
     return (a + b) + (c + d)
 
 
-@njit(**INSIDE)
+@apart(void(READ, _PLACES, READ_LIST, READ, VECTOR))
 def look(values, places, ends, dual, out):
     """X'x / n for all features."""
     for j in range(out.size):
@@ -87,46 +99,46 @@ def column_add_weighted(values, places, first, last, factor, weight, out):
         out[i] += factor * weight[i] * values[e]
 
 
-@njit(**INSIDE)
-def combine(data, work, size, factor, shift, out):
+@apart(void(SPARSE, LIST, int64, READ, float64, VECTOR))
+def combine(sparse, columns, size, factor, shift, out):
     """shift + W v, for every row."""
     for i in range(out.size):
         out[i] = shift
     for k in range(size):
         if factor[k] != 0.0:
-            j = work.place[INDEX, k]
-            column_add(data.values, data.places, data.ends[j], data.ends[j + 1], factor[k], out)
+            j = columns[k]
+            column_add(sparse.values, sparse.places, sparse.ends[j], sparse.ends[j + 1], factor[k], out)
 
 
-@njit(**INSIDE)
-def entries_of(data, columns, size):
+@apart(int64(SPARSE, LIST, int64))
+def entries_of(sparse, columns, size):
     """Entries of these columns, and for each column some more that stand for the call."""
     total = int64(COLUMN * size)
     for k in range(size):
-        total += data.ends[columns[k] + 1] - data.ends[columns[k]]
+        total += sparse.ends[columns[k] + 1] - sparse.ends[columns[k]]
     return total
 
 
-@njit(**INSIDE)
-def _take_rows(data, work, columns, size):
+@apart(void(SPARSE, WORK, LIST, int64))
+def _take_rows(sparse, work, columns, size):
     """Write the rows of these columns, the shortest first; in a row the places of the columns rise."""
-    lines, buckets, values, places = work.rows.lines, work.rows.buckets, work.rows.values, work.rows.places
+    lines, buckets, n = sparse.lines, sparse.buckets, work.row.shape[1]
     length, following, order, first = lines[LENGTH], lines[NEXT], lines[ORDER], lines[FIRST]
-    for i in range(length.size):
+    for i in range(n):
         length[i] = 0
     for k in range(size):
         j = columns[k]
-        for e in range(np.uint64(data.ends[j]), np.uint64(data.ends[j + 1])):
-            length[np.uint32(data.places[e])] += 1
+        for e in range(np.uint64(sparse.ends[j]), np.uint64(sparse.ends[j + 1])):
+            length[np.uint32(sparse.places[e])] += 1
     for b in range(LONG + 2):
         buckets[b] = 0
-    for i in range(length.size):
+    for i in range(n):
         buckets[np.uint32(min(length[i], LONG)) + 1] += 1
     buckets[1] = 0  # rows without an entry
     for b in range(1, LONG + 1):
         buckets[b + 1] += buckets[b]
     count = buckets[LONG + 1]
-    for i in range(length.size):
+    for i in range(n):
         if length[i] > 0:
             b = np.uint32(min(length[i], LONG))
             order[buckets[b]] = i
@@ -139,19 +151,19 @@ def _take_rows(data, work, columns, size):
         at += length[i]
     for k in range(size):
         j = columns[k]
-        for e in range(np.uint64(data.ends[j]), np.uint64(data.ends[j + 1])):
-            i = np.uint32(data.places[e])
+        for e in range(np.uint64(sparse.ends[j]), np.uint64(sparse.ends[j + 1])):
+            i = np.uint32(sparse.places[e])
             own = np.uint32(following[i])
             following[i] = own + 1
-            values[own] = data.values[e]
-            places[own] = k
+            sparse.row_values[own] = sparse.values[e]
+            sparse.row_places[own] = k
     work.count[TAKEN], work.count[LINES] = size, count
 
 
-@njit(**INSIDE)
-def _gram_by_rows(data, work, first, gram):
+@apart(void(SPARSE, WORK, int64, MATRIX))
+def _gram_by_rows(sparse, work, first, gram):
     """Add the products of the columns from `first` on with those before them, row after row."""
-    lines, values, places, n = work.rows.lines, work.rows.values, work.rows.places, data.target.size
+    lines, values, places, n = sparse.lines, sparse.row_values, sparse.row_places, work.row.shape[1]
     length, order, begin, weight = lines[LENGTH], lines[ORDER], lines[FIRST], work.row[MODELLED]
     for q in range(work.count[LINES]):
         i = np.uint32(order[q])
@@ -165,41 +177,43 @@ def _gram_by_rows(data, work, first, gram):
                     own[np.uint32(places[c])] += factor * values[c]
 
 
-@njit(**INSIDE)
-def _gram_by_columns(data, work, columns, first, size, gram):
+@apart(void(SPARSE, WORK, LIST, int64, int64, MATRIX))
+def _gram_by_columns(sparse, work, columns, first, size, gram):
     """The same, column after column: each is spread over all rows once."""
-    spread, n = work.row[SCRATCH], data.target.size
+    spread, n = work.row[SCRATCH], work.row.shape[1]
     for i in range(n):
         spread[i] = 0.0
     for k in range(first, size):
-        start, end = data.ends[columns[k]], data.ends[columns[k] + 1]
-        column_add_weighted(data.values, data.places, start, end, 1.0 / n, work.row[MODELLED], spread)
+        start, end = sparse.ends[columns[k]], sparse.ends[columns[k] + 1]
+        column_add_weighted(sparse.values, sparse.places, start, end, 1.0 / n, work.row[MODELLED], spread)
         for l in range(k + 1):
             j = columns[l]
-            gram[k, l] = column_dot(data.values, data.places, data.ends[j], data.ends[j + 1], spread)
+            gram[k, l] = column_dot(sparse.values, sparse.places, sparse.ends[j], sparse.ends[j + 1], spread)
         for e in range(np.uint64(start), np.uint64(end)):
-            spread[np.uint32(data.places[e])] = 0.0
+            spread[np.uint32(sparse.places[e])] = 0.0
 
 
-@njit(**INSIDE)
-def append_gram(data, work, first, size, mean_curvature):
+@apart(void(SPARSE, WORK, int64, int64, float64))
+def append_gram(sparse, work, first, size, mean_curvature):
     """The rows first to size of the Gram matrix of the set, and their mirror image, by the cheaper of two ways; a mean
     curvature of 0 says that there is no intercept."""
-    gram, mean_column, n, columns = work.gram, work.member[MEAN_COLUMN], data.target.size, work.place[INDEX]
-    entries = entries_of(data, columns, size)
-    by_columns = (size - first) * (0.5 if first == 0 else 1.0) * entries * data.price[PASS]
-    if by_columns <= data.price[MOVE] * (entries + n) and work.count[TAKEN] != size:
-        _gram_by_columns(data, work, columns, first, size, gram)
+    gram, mean_column, n, columns = work.gram, work.member[MEAN_COLUMN], work.row.shape[1], work.place[INDEX]
+    entries = entries_of(sparse, columns, size)
+    by_columns = (size - first) * (0.5 if first == 0 else 1.0) * entries * sparse.price[PASS]
+    if by_columns <= sparse.price[MOVE] * (entries + n) and work.count[TAKEN] != size:
+        _gram_by_columns(sparse, work, columns, first, size, gram)
     else:
         for k in range(first, size):
             for l in range(k + 1):
                 gram[k, l] = 0.0
         if work.count[TAKEN] != size:
-            _take_rows(data, work, columns, size)
-        _gram_by_rows(data, work, first, gram)
+            _take_rows(sparse, work, columns, size)
+        _gram_by_rows(sparse, work, first, gram)
     for k in range(first, size):
         j = columns[k]
-        mean_column[k] = column_dot(data.values, data.places, data.ends[j], data.ends[j + 1], work.row[MODELLED]) / n
+        mean_column[k] = (
+            column_dot(sparse.values, sparse.places, sparse.ends[j], sparse.ends[j + 1], work.row[MODELLED]) / n
+        )
     for k in range(first, size):
         for l in range(k + 1):
             entry = gram[k, l]
