@@ -157,7 +157,7 @@ def test_infinite_weights_keep_features_out():
 def test_features_without_a_penalty_go_elsewhere():
     problem = _problem(6, "logistic", penalty=lambda rng, p: fl.L1(np.where(np.arange(p) == 1, 0.0, 1.0)))
     units = units_of(problem)
-    assert not on_columns(problem, units, [problem.alpha])
+    assert not on_columns(problem, units, [problem.alpha], PRICES)
     assert fl.solve(problem, tol=1e-6).status.name == "CONVERGED"
 
 

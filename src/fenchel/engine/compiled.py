@@ -43,10 +43,11 @@ ALWAYS = 100  # features that nothing holds at zero, beyond which the plain loop
 # Losses with flat parts: where features are more than rows their models are so ill-conditioned that descent wants the
 # extrapolation of ``inner/descent.py`` (on eight random problems the compiled loops took .8 to 3.5 times as long).
 FLAT = ("huber", "smoothed-hinge", "squared-hinge")
-STORED = 1 << 22  # entries of sparse data up to which the loops take its columns: with rows, a copy of 48 MiB
+STORED = 1 << 22  # entries of sparse data up to which the loops take its columns; more make products that take longest
+TURNED = 7.0  # nanoseconds of an entry that is copied, where rows are stored, so that columns are there
 LONGEST = 1e9  # nanoseconds by the prices for one alpha on sparse columns, about a second that nobody can interrupt
 MOVED = 3.0  # nanoseconds of an entry that is moved from its column to its row
-ROUNDS = 10  # in Python, that a fit takes: what a model on sparse columns may cost more than there
+ROUNDS = 30  # in Python, that a fit takes: what columns that are made for it, or a model on them, may cost more
 LOOKS = 6  # products with all of the data that a fit takes besides one for every alpha
 
 
@@ -72,7 +73,7 @@ class CompiledPath:
         known = covariances(problem) if some else None
         if known is not None:
             self._on_covariances(problem, known, units, tol)
-        elif on_columns(problem, units, alphas):
+        elif on_columns(problem, units, alphas, prices):
             self._on_columns(problem, units, tol, prices)
         elif _may_be_filled(problem, alphas):
             self._on_rows(problem, units, tol, _rows_pay(problem, len(self.alphas), prices))
@@ -287,20 +288,22 @@ def is_compiled(problem: Problem, alphas: Sequence[float], prices: Any) -> bool:
         return False
     if min(alphas) <= 0 or np.count_nonzero(units.always) > ALWAYS:
         return False
-    if on_columns(problem, units, alphas):
+    if on_columns(problem, units, alphas, prices):
         return True
     if problem.p > problem.n and form[0] in FLAT:
         return False
     return _may_be_filled(problem, alphas) or (units.alone and on_covariances(problem, alphas, prices))
 
 
-def on_columns(problem: Problem, units: Units, alphas: Sequence[float]) -> bool:
+def on_columns(problem: Problem, units: Units, alphas: Sequence[float], prices: Any) -> bool:
     """Whether the loops over sparse columns suit a problem; where features are more than rows, and neither many nor
     sparse, their Gram matrices are made faster with the zeros filled in."""
     data, n, p = problem.data, problem.n, problem.p
     if not data.sparse or not units.alone or data.stored > STORED:
         return False
     if not np.all((units.l1 > 0) | (units.lower == units.upper)):  # features enter by their thresholds
+        return False
+    if not data.by_column and TURNED * data.stored > ROUNDS * CALLS * prices.call * len(alphas):
         return False
     form = problem.loss.small_form()
     flat = form is not None and form[0] in FLAT

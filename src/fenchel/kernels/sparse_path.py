@@ -76,7 +76,9 @@ _MOST_ROUNDS = 60  # working sets for one alpha; an answer takes one to ten of t
 _MOST_MODELS = 40  # models for one working set
 _PATIENCE = 8  # rounds in which the gap did not halve; then rounding stands in the way
 _TIGHTER = 0.03  # of the accuracy of models, after a round that did not halve the gap; more costs passes of descent
-LARGEST_GRAM = 2048  # columns of the largest Gram matrix; larger: 64 MiB and more, and descent that misses the cache
+LARGEST_GRAM = (
+    1280  # columns of the largest Gram matrix; larger: rooms that nobody keeps, and descent that misses the cache
+)
 
 
 # -- one alpha ----------------------------------------------------------------------------------------
@@ -225,7 +227,7 @@ def follower(
     answer : what is filled in, as in :func:`fenchel.kernels.small_path.follower`
     """
     n, p, stored = target.size, l1.size, columns[0].size
-    size = min(p, LARGEST_GRAM)
+    size = min(p, LARGEST_GRAM, max(3 * n + 200, 400))
     # the largest that it may be, so that the set may grow without moving; columns stay where they are
     shapes = {
         "row": (ROW_ROWS, n), "feature": (FEATURE_ROWS, p), "place": (PLACE_ROWS, p), "member": (MEMBER_ROWS, size),
