@@ -43,6 +43,9 @@ ALWAYS = 100  # features that nothing holds at zero, beyond which the plain loop
 # Losses with flat parts: where features are more than rows their models are so ill-conditioned that descent wants the
 # extrapolation of ``inner/descent.py`` (on eight random problems the compiled loops took .8 to 3.5 times as long).
 FLAT = ("huber", "smoothed-hinge", "squared-hinge")
+# Rows up to which sparse columns take these losses nonetheless: supports grow as large as that (on five random problems
+# below .2 to .7 times as long, on three above 1.3 times, for models that were left halfway).
+FEW_ROWS = 400
 STORED = 1 << 22  # entries of sparse data up to which the loops take its columns; more make products that take longest
 TURNED = 7.0  # nanoseconds of an entry that is copied, where rows are stored, so that columns are there
 LONGEST = 1e9  # nanoseconds by the prices for one alpha on sparse columns, about a second that nobody can interrupt
@@ -306,8 +309,9 @@ def on_columns(problem: Problem, units: Units, alphas: Sequence[float], prices: 
     if not data.by_column and TURNED * data.stored > ROUNDS * CALLS * prices.call * len(alphas):
         return False
     form = problem.loss.small_form()
-    flat = form is not None and form[0] in FLAT
-    return flat or not (p > n and data.stored > FULL * n * p and _may_be_filled(problem, alphas))
+    if p > n and form is not None and form[0] in FLAT:
+        return bool(n <= FEW_ROWS)
+    return not (p > n and data.stored > FULL * n * p and _may_be_filled(problem, alphas))
 
 
 def _may_be_filled(problem: Problem, alphas: Sequence[float]) -> bool:
