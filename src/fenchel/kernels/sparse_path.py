@@ -99,10 +99,10 @@ def _sweep(data, work, sparse):
     work.number[SPENT] += sparse.places.size * sparse.price[PASS] + dual.size * sparse.price[ROW]
 
 
-@apart(boolean(DATA, WORK, SPARSE, float64, float64, float64, int64, float64))
-def _solve(data, work, sparse, alpha, last_alpha, tol, rounds, most):
+@apart(boolean(DATA, WORK, SPARSE, float64, float64, float64, int64, float64, boolean))
+def _solve(data, work, sparse, alpha, last_alpha, tol, rounds, most, warm):
     """Rounds of extending, fitting and certifying; whether the gap became small enough. row[BEST] is the x that proves
-    the dual bound."""
+    the dual bound. An alpha is `warm` if it is not the first."""
     p, n_rows = data.l1.size, data.target.size
     first, added = first_size(data, sparse), int64(0)
     work.number[TIGHT] = 1.0
@@ -144,7 +144,8 @@ def _solve(data, work, sparse, alpha, last_alpha, tol, rounds, most):
         # a set that is used up was too small; where features are more than rows, all of them are for a while
         used = 2 * support if p <= n_rows and 10 * support > 9 * count[SIZE] else support
         before = count[SIZE]
-        if not extend(data, work, level, p if near else max(used, first)) or too_dear(data, work, sparse, alpha):
+        room = extend(data, work, level, p if near else max(used, first))
+        if not room or too_dear(data, work, sparse, alpha, warm):
             count[GIVEN_UP] = 1
             return False
         added = count[SIZE] - before
@@ -193,7 +194,7 @@ def _run(X, target, weight, kind, parameter, l1, ridge, lower, upper, intercept,
             if reach > 0.0 and step(data, work, sparse, shift, 0.0) > 0.0:
                 store(work)
         rounds, accuracy = (1, STAGE_TOL) if staged else (_MOST_ROUNDS, tol)
-        done = _solve(data, work, sparse, alpha, last, accuracy, rounds, most)
+        done = _solve(data, work, sparse, alpha, last, accuracy, rounds, most, k > 0)
         last_but_one, last = last if k > 0 else np.inf, alpha
         if staged and not work.count[GIVEN_UP]:
             continue

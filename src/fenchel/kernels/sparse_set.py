@@ -64,6 +64,7 @@ from .sparse_layout import (
 
 _TURNS = 12  # passes of descent that a model takes
 _READS = 2.6  # reads of an entry in a pass of descent on columns
+_ANEW = 4.0  # times the rounds of a fit: those that know nothing of the alphas before
 _HARD = 3.0  # score at the start from which a feature likely stays; smaller: problems that would fit are left
 _OUTSIDE = 0.1  # of the squared error of the slopes: how far outside the domain of x a model may be
 
@@ -90,11 +91,12 @@ def first_size(data, sparse):
     return size
 
 
-@apart(boolean(DATA, WORK, SPARSE, float64))
-def too_dear(data, work, sparse, alpha):
+@apart(boolean(DATA, WORK, SPARSE, float64, boolean))
+def too_dear(data, work, sparse, alpha, warm):
     """Whether somebody else had better go on: there is no room for the Gram matrix of the set, or will likely be none,
     because too many features are pulled much harder than their thresholds hold them; or, where features are more than
-    rows, descent on the columns without that matrix is cheaper by more than the rounds in Python that can do it."""
+    rows, descent on the columns without that matrix is cheaper by more than the rounds in Python that can do it. These
+    begin anew where this alpha is not the first, but `warm`."""
     size, support, hard, n, p = work.count[SIZE], 0, 0, data.target.size, data.l1.size
     most = work.gram.shape[0]
     for j in range(p if most < p <= n else 0):
@@ -106,7 +108,8 @@ def too_dear(data, work, sparse, alpha):
     entries = 1.0 * entries_of(sparse, work.place[INDEX], size)
     priced = model_price(sparse, 1.0 * size, entries, 1.0 * support)
     priced += sparse.price[FACTOR] * support * support / 6.0 * support
-    return p > n and priced > _TURNS * _READS * entries * sparse.price[PASS] + sparse.price[ROUND]
+    elsewhere = _TURNS * _READS * entries * sparse.price[PASS] + (_ANEW if warm else 1.0) * sparse.price[ROUND]
+    return p > n and priced > elsewhere
 
 
 # -- the fit of a working set -------------------------------------------------------------------------
