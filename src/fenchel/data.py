@@ -21,6 +21,7 @@ _CACHED = 1 << 21  # bytes of data up to which reading them takes no time worth 
 _spare = []  # memory of such numbers that nobody needs any more: fresh memory takes longer than what is written there
 _CHUNK = 1 << 18  # entries looked at together, so that temporaries stay small
 _MANY = 1 << 20  # entries that are worth the loading of compiled code
+_MANY_SPARSE = 1 << 16  # the same for sparse data, which numpy sums several times as slowly
 
 
 class Rows:
@@ -175,6 +176,19 @@ class Rows:
         return turned
 
     @functools.cached_property
+    def columns(self) -> tuple:
+        """Sparse data as the arrays of CSC, with the numbers that compiled loops take: float64, int32 and int64. A copy
+        where rows are stored."""
+        if self.by_column:
+            data, indices, indptr = self._stored
+            return data.astype(float, copy=False), indices.astype(np.int32, copy=False), indptr.astype(np.int64)
+        from .kernels import sparse_columns
+
+        turned = np.empty(self.stored), np.empty(self.stored, np.int32), np.empty(self.p + 1, np.int64)
+        sparse_columns.turn(*self._stored, *turned)
+        return turned
+
+    @functools.cached_property
     def pairs(self) -> float:
         """Multiply-adds of the Gram matrix of all columns of sparse data."""
         if self.by_column:
@@ -225,7 +239,7 @@ class Rows:
         if self.by_column:
             return self._sums_of_columns() / self.n
         total = np.zeros(self.p)
-        if self.stored > _MANY:
+        if self.stored > (_MANY_SPARSE if self.sparse else _MANY):
             from .kernels import rows
 
             if self.sparse:

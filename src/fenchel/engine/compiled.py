@@ -1,8 +1,9 @@
 """Fits and paths in compiled loops, where Python around small products is what would take the time.
 
-The loops of ``kernels/small_path.py``, ``group_path.py`` and ``tiny_fit.py`` prove every answer by themselves. They
-work on the rows of dense data, or, along paths of the squared loss, on the Gram matrix of all features: once that is
-made nobody reads the data again. The working sets of ``rounds.py`` go on from the first alpha that they leave.
+The loops of ``kernels/small_path.py``, ``group_path.py``, ``sparse_path.py`` and ``tiny_fit.py`` prove every answer by
+themselves. They work on the rows of dense data, on sparse columns, or, along paths of the squared loss, on the Gram
+matrix of all features: once that is made nobody reads the data again. The working sets of ``rounds.py`` go on from the
+first alpha that they leave.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..problem import Certificate
+from .choices import CALLS
 from .covariances import Covariances, covariances, covariances_price
 from .roles import Goal, Iterate, Proposal
 from .units import Units, Vector, dual_variables, units_of
@@ -41,6 +43,14 @@ ALWAYS = 100  # features that nothing holds at zero, beyond which the plain loop
 # Losses with flat parts: where features are more than rows their models are so ill-conditioned that descent wants the
 # extrapolation of ``inner/descent.py`` (on eight random problems the compiled loops took .8 to 3.5 times as long).
 FLAT = ("huber", "smoothed-hinge", "squared-hinge")
+# Rows up to which sparse columns take these losses nonetheless: supports grow as large as that (on five random problems
+# below .2 to .7 times as long, on three above 1.3 times, for models that were left halfway).
+FEW_ROWS = 400
+STORED = 1 << 22  # entries of sparse data up to which the loops take its columns; more make products that take longest
+TURNED = 7.0  # nanoseconds of an entry that is copied, where rows are stored, so that columns are there
+LONGEST = 1e9  # nanoseconds by the prices for one alpha on sparse columns, about a second that nobody can interrupt
+MOVED = 3.0  # nanoseconds of an entry that is moved from its column to its row
+ROUNDS = 30  # in Python, that a fit takes: what columns that are made for it, or a model on them, may cost more
 LOOKS = 6  # products with all of the data that a fit takes besides one for every alpha
 
 
@@ -66,6 +76,8 @@ class CompiledPath:
         known = covariances(problem) if some else None
         if known is not None:
             self._on_covariances(problem, known, units, tol)
+        elif on_columns(problem, units, alphas, prices):
+            self._on_columns(problem, units, tol, prices)
         elif _may_be_filled(problem, alphas):
             self._on_rows(problem, units, tol, _rows_pay(problem, len(self.alphas), prices))
 
@@ -157,6 +169,33 @@ class CompiledPath:
 
         self._collect = collect
 
+    def _on_columns(self, problem: Problem, units: Units, tol: float, prices: Any) -> None:
+        from ..kernels.small_losses import KINDS
+        from ..kernels.sparse_path import follower
+
+        form = problem.loss.small_form()
+        assert form is not None
+        count = len(self.alphas)
+        out = _Answers.room(count, problem.p, problem.n if count == 1 else 0)
+        made, rounds = (prices.csr_gram, prices.descent, prices.potrf), ROUNDS * CALLS * prices.call
+        price = np.array([prices.csc_pass, MOVED, *made, prices.loss, rounds])  # as kernels/sparse_layout.py has them
+        self._advance = follower(
+            problem.data.columns, problem.data.pairs, problem.target,
+            problem.weight if problem.weight.size else np.ones(problem.n), KINDS[form[0]], form[1],
+            np.array(self.alphas), units.l1, units.ridge, units.lower, units.upper, tol, problem.fit_intercept, price,
+            LONGEST, out,
+        )  # fmt: skip
+
+        def collect(k: int) -> _Found:
+            known = out.sums.size > 0 and math.isfinite(out.sums[k, 0])
+            out.W[k, -1] = out.b[k]
+            return _Found(
+                out.W[k], out.x[k] if out.x.size else None, 0.5 * float(out.passes[k]),
+                Certificate(float(out.primal[k]), float(out.dual[k]), 0.0), out.sums[k] if known else None,
+            )  # fmt: skip
+
+        self._collect = collect
+
     def proposal(self, problem: Problem, goal: Goal) -> Proposal:
         """What was found for the problem's alpha, with its bounds; certified on all of its data where these alone are
         too few, or features without a penalty ask for more care."""
@@ -244,7 +283,7 @@ def _group_follower(
 
 def is_compiled(problem: Problem, alphas: Sequence[float], prices: Any) -> bool:
     """Whether the compiled loops suit a problem: one output, and either covariances that are worth making, dense data,
-    or sparse data of so few numbers that its zeros do no harm."""
+    sparse columns, or sparse data of so few numbers that its zeros do no harm."""
     units, form = units_of(problem), problem.loss.small_form()
     if problem.vectors > 1 or form is None or isinstance(units, str):
         return False
@@ -252,9 +291,27 @@ def is_compiled(problem: Problem, alphas: Sequence[float], prices: Any) -> bool:
         return False
     if min(alphas) <= 0 or np.count_nonzero(units.always) > ALWAYS:
         return False
+    if on_columns(problem, units, alphas, prices):
+        return True
     if problem.p > problem.n and form[0] in FLAT:
         return False
     return _may_be_filled(problem, alphas) or (units.alone and on_covariances(problem, alphas, prices))
+
+
+def on_columns(problem: Problem, units: Units, alphas: Sequence[float], prices: Any) -> bool:
+    """Whether the loops over sparse columns suit a problem; where features are more than rows, and neither many nor
+    sparse, their Gram matrices are made faster with the zeros filled in."""
+    data, n, p = problem.data, problem.n, problem.p
+    if not data.sparse or not units.alone or data.stored > STORED:
+        return False
+    if not np.all((units.l1 > 0) | (units.lower == units.upper)):  # features enter by their thresholds
+        return False
+    if not data.by_column and TURNED * data.stored > ROUNDS * CALLS * prices.call * len(alphas):
+        return False
+    form = problem.loss.small_form()
+    if p > n and form is not None and form[0] in FLAT:
+        return bool(n <= FEW_ROWS)
+    return not (p > n and data.stored > FULL * n * p and _may_be_filled(problem, alphas))
 
 
 def _may_be_filled(problem: Problem, alphas: Sequence[float]) -> bool:

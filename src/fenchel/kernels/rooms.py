@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 import weakref
 from typing import Any
@@ -17,10 +18,10 @@ class Room:
     """Arrays without content, which belong to whoever holds the room; afterwards they are used again."""
 
     def __init__(self, numbers: int) -> None:
-        try:
-            memory = _spare.pop()
-        except IndexError:
-            memory = np.empty(0)
+        memory = np.empty(0)
+        if numbers <= _MOST:  # whoever needs more would only lose what is kept
+            with contextlib.suppress(IndexError):
+                memory = _spare.pop()
         # pages that nobody touches cost nothing, so that a new one may be large
         self._memory = memory if memory.size >= numbers else np.empty(numbers)
         self._used = 0

@@ -102,7 +102,24 @@ DATA_FIELDS = (READ2, READ, READ, int64, float64, READ, READ, READ, READ, boolea
 WORK_VALUE = types.NamedTuple(
     (MATRIX, MATRIX, TABLE, MATRIX, MATRIX, MATRIX, MATRIX, MATRIX, TABLE, LIST, VECTOR), Work
 )  # fmt: skip
+ANSWER_VALUE = types.NamedTuple((MATRIX, VECTOR, VECTOR, VECTOR, MATRIX, VECTOR, MATRIX), Answer)
 DATA, WORK = Reference(types.NamedTuple(DATA_FIELDS, Data)), Reference(WORK_VALUE)
+
+
+@apart(void(WORK, Reference(ANSWER_VALUE), int64))
+def record(work, answer, k):
+    """The answer for the alpha of number k."""
+    number = work.number
+    for j in range(work.feature.shape[1]):
+        answer.W[k, j] = work.feature[COEF, j]
+    for i in range(answer.x.shape[1]):
+        answer.x[k, i] = work.row[BEST, i]
+    # no number where the x is one of an earlier look
+    share = number[SHARE] if number[SHARE] > 0.0 else np.nan
+    for j in range(answer.sums.shape[1]):
+        answer.sums[k, j] = work.row.shape[1] * share * work.feature[GRADIENT, j]
+    answer.b[k], answer.primal[k], answer.dual[k] = number[INTERCEPT], number[PRIMAL_BOUND], number[DUAL_BOUND]
+    answer.passes[k], number[PASSES] = number[PASSES], 0.0
 
 
 # -- the certificate ----------------------------------------------------------------------------------

@@ -30,14 +30,14 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numba import boolean, float64, int64, types, void
+from numba import boolean, float64, int64, void
 
-from .apart import MATRIX, READ, VECTOR, apart, door, refer
+from .apart import READ, apart, door, refer
 from .rooms import Room
 from .small_certificate import (
+    ANSWER_VALUE,
     AT_ZERO,
     BEST,
-    CARE,
     COEF,
     COUNTS,
     CURRENT,
@@ -47,24 +47,14 @@ from .small_certificate import (
     DUAL_BOUND,
     FEATURE_ROWS,
     FREE,
-    GRADIENT,
-    HIGH,
     INDEX,
-    INTERCEPT,
-    LAST_COEF,
-    LAST_INTERCEPT,
     LEVEL,
     LOSS,
-    LOW,
-    MODELLED,
     NO_BOUND,
     NUMBERS,
-    PASSES,
     PLACE_ROWS,
-    POSITION,
     PRIMAL_BOUND,
     ROW_ROWS,
-    SCORE,
     SHARE,
     SIZE,
     TIGHT,
@@ -74,13 +64,13 @@ from .small_certificate import (
     Data,
     Work,
     dual_bound,
+    record,
     sweep,
 )  # fmt: skip
-from .small_losses import COVARIANCES, LOGISTIC, SQUARED, addresses, first_intercept, smoothness
-from .small_model import BEFORE, LOWER, MEMBER_ROWS, STEP, TILE, UPPER, VALUE
+from .small_losses import COVARIANCES, addresses
+from .small_model import MEMBER_ROWS, TILE
 from .small_set import (
     FIRST_SET,
-    FLAT,
     FLOOR,
     INNER,
     LOOSE,
@@ -94,12 +84,12 @@ from .small_set import (
     largest_set,
     lines_of,
     load,
-    loss_at,
     score,
     set_penalty,
     step,
     store,
 )  # fmt: skip
+from .small_start import guess, reach_of, start
 
 _MOST_ROUNDS = 60  # working sets for one alpha; an answer takes one to ten of them
 _PATIENCE = 8  # rounds in which the gap did not halve; then rounding stands in the way
@@ -161,20 +151,8 @@ def _solve(data, work, alpha, last_alpha, tol, rounds):
 @apart(void(DATA, WORK, float64, float64))
 def _predict(data, work, alpha, reach):
     """Start the next alpha where the last two answers point to, `reach` times as far again, or on the way there if that
-    is better. Coefficients that would cross zero stop short of it."""
-    member, number, size = work.member, work.number, work.count[SIZE]
-    load(data, work, alpha)
-    for k in range(size):
-        j = work.place[INDEX, k]
-        value, last = member[BEFORE, k], work.feature[LAST_COEF, j]
-        work.feature[LAST_COEF, j] = value
-        if value != 0.0 and last != 0.0 and member[LOWER, k] < value < member[UPPER, k]:
-            guess = value + reach * (value - last)
-            guess = guess if guess * value > 0.0 else 0.1 * value
-            member[VALUE, k] = min(max(guess, member[LOWER, k]), member[UPPER, k])
-        member[STEP, k] = member[VALUE, k] - value
-    shift = reach * (number[INTERCEPT] - number[LAST_INTERCEPT]) if data.intercept else 0.0
-    number[LAST_INTERCEPT] = number[INTERCEPT]
+    is better."""
+    shift = guess(data, work, alpha, reach)
     if reach > 0.0 and step(data, work, shift, 0.0) > 0.0:
         store(work)
 
@@ -182,36 +160,13 @@ def _predict(data, work, alpha, reach):
 # -- the whole path -----------------------------------------------------------------------------------
 
 
-@apart(void(WORK))
-def _clear(work):
-    for i in range(work.row.shape[1]):
-        work.row[SCORE, i] = work.row[MODELLED, i] = 0.0
-        work.columns[-1, i] = 1.0
-    for j in range(work.feature.shape[1]):
-        work.feature[COEF, j] = work.feature[LAST_COEF, j] = 0.0
-        work.place[POSITION, j] = -1
-    for k in range(COUNTS):
-        work.count[k] = 0
-    for k in range(NUMBERS):
-        work.number[k] = 0.0
-
-
 @apart(boolean(DATA, WORK))
 def _begin(data, work):
     """Zero, its intercept and the slopes there; features without a threshold enter the set. False if they are too
     many."""
-    number = work.number
-    _clear(work)
-    at_zero = loss_at(data, work.row, work.row[SCORE])
-    number[CARE] = FLAT * smoothness(data.kind, data.parameter)
-    number[AT_ZERO] = 0.0 if data.kind == LOGISTIC else abs(at_zero)
-    if data.kind != COVARIANCES:
-        row = work.row
-        start = first_intercept(data.blas, data.parameter, data.target, data.weight, row[LOW], row[HIGH])
-        number[INTERCEPT] = start if data.intercept else 0.0
-        for i in range(data.target.size):
-            work.row[SCORE, i] = number[INTERCEPT]
-    number[LOSS] = loss_at(data, work.row, work.row[SCORE])
+    for i in range(work.columns.shape[1]):
+        work.columns[-1, i] = 1.0
+    start(data, work)
     for j in range(data.l1.size):
         if data.l1[j] == 0.0 and data.lower[j] < data.upper[j]:
             if work.count[SIZE] == work.gram.shape[0]:
@@ -222,10 +177,7 @@ def _begin(data, work):
     return True
 
 
-_ANSWER = types.NamedTuple((MATRIX, VECTOR, VECTOR, VECTOR, MATRIX, VECTOR, MATRIX), Answer)
-
-
-@door(int64(*DATA_FIELDS, WORK_VALUE, READ, int64, int64, float64, _ANSWER))
+@door(int64(*DATA_FIELDS, WORK_VALUE, READ, int64, int64, float64, ANSWER_VALUE))
 def _run(X, target, weight, kind, parameter, l1, ridge, lower, upper, intercept, blas, by_column, length, rooms,
          alphas, first, end, tol, answer):  # fmt: skip
     """The alphas from `first` to `end`, in rooms where those before it were solved; returns how many are now."""
@@ -246,31 +198,14 @@ def _run(X, target, weight, kind, parameter, l1, ridge, lower, upper, intercept,
         if staged:
             alpha, stage = stage, stage / STAGE
         elif k > 0:
-            near = alpha < last < last_but_one < np.inf
-            reach = 0.0
-            if near and kind in (SQUARED, COVARIANCES):  # between kinks the answer is linear in alpha
-                reach = (last - alpha) / (last_but_one - last)
-            elif near:
-                reach = np.log(last / alpha) / np.log(last_but_one / last)
-            _predict(data, work, alpha, min(reach, 2.0))
+            _predict(data, work, alpha, reach_of(kind, alpha, last, last_but_one))
         done = _solve(data, work, alpha, last, STAGE_TOL if staged else tol, 1 if staged else _MOST_ROUNDS)
         last_but_one, last = last if k > 0 else np.inf, alpha
         if staged:
             continue
         if not done:
             break
-        for j in range(p):
-            answer.W[k, j] = work.feature[COEF, j]
-        for i in range(answer.x.shape[1]):
-            answer.x[k, i] = work.row[BEST, i]
-        # no number where the x is one of an earlier look
-        share = work.number[SHARE] if work.number[SHARE] > 0.0 else np.nan
-        for j in range(answer.sums.shape[1]):
-            answer.sums[k, j] = n * share * work.feature[GRADIENT, j]
-        answer.b[k], answer.primal[k], answer.dual[k] = (
-            work.number[INTERCEPT], work.number[PRIMAL_BOUND], work.number[DUAL_BOUND],
-        )  # fmt: skip
-        answer.passes[k], work.number[PASSES] = work.number[PASSES], 0.0
+        record(work, refer(answer), k)
         k += 1
     return k
 

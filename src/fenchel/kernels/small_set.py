@@ -228,7 +228,7 @@ def load(data, work, alpha):
 
 
 @apart(float64(DATA, WORK, float64))
-def _error(data, work, intercept_slope):
+def error_on_set(data, work, intercept_slope):
     """An estimate of the gap on the working set, to first order, from the slopes there: what a certificate would find
     if no other feature mattered."""
     member, gram, total, pen, ratio, free = work.member, work.gram, 0.0, 0.0, 1.0, 0.0
@@ -253,8 +253,8 @@ def _error(data, work, intercept_slope):
 
 
 @apart(void(DATA, WORK, boolean))
-def _update_gram(data, work, fresh):
-    """A Gram matrix of the whole set: its last rows are new, or all are, where the curvatures have changed."""
+def refresh(data, work, fresh):
+    """Take the present curvatures for the next model, if they have changed so much that the last ones will not do."""
     row, n = work.row, data.target.size
     change, modelled = 0.0, 0.0
     least_curvature = max(LEAST_CURVATURE * losses.smoothness(data.kind, data.parameter), work.number[CARE])
@@ -268,8 +268,14 @@ def _update_gram(data, work, fresh):
             row[MODELLED, i] = row[SCRATCH, i]
             mean += row[SCRATCH, i] / n
         work.number[MEAN_CURVATURE] = max(mean, 1e-300)
+
+
+@apart(void(DATA, WORK, boolean))
+def _update_gram(data, work, fresh):
+    """A Gram matrix of the whole set: its last rows are new, or all are, where the curvatures have changed."""
+    refresh(data, work, fresh)
     model.append_gram(
-        work.columns, row[MODELLED], work.tile, work.gram, work.member[MEAN_COLUMN], work.count[IN_GRAM],
+        work.columns, work.row[MODELLED], work.tile, work.gram, work.member[MEAN_COLUMN], work.count[IN_GRAM],
         work.count[SIZE], work.number[MEAN_CURVATURE] if data.intercept else 0.0, data.blas,
     )  # fmt: skip
     work.count[IN_GRAM] = work.count[SIZE]
@@ -287,7 +293,7 @@ def _slopes(data, work):
 
 
 @apart(float64(DATA, WORK, float64, float64))
-def _solve_model(data, work, intercept_slope, accuracy):
+def solve_model(data, work, intercept_slope, accuracy):
     """Move the values to the model's minimum; returns the intercept's move."""
     member, size, unit, mean = work.member, work.count[SIZE], 0.0, work.number[MEAN_CURVATURE]
     steepest = 1e-300
@@ -327,8 +333,15 @@ def step(data, work, shift, promise):
                 total += 0.5 * row[l] * member[STEP, l]
             gain += total * member[STEP, k]
         return 1.0 if gain < 0.0 else 0.0
-    start = work.number[LOSS] + before
     model.combine(work.columns, size, member[STEP], shift, row[CHANGE])
+    return search(data, work, shift, promise)
+
+
+@apart(float64(DATA, WORK, float64, float64))
+def search(data, work, shift, promise):
+    """See `step`; row[CHANGE] is how the scores change along the whole of it."""
+    member, row, size = work.member, work.row, work.count[SIZE]
+    start = work.number[LOSS] + set_penalty(member, size, 0.0)
     length = 1.0
     for _ in range(MOST_HALVINGS):
         for i in range(data.target.size):
@@ -354,9 +367,13 @@ def step(data, work, shift, promise):
 def _foresee(data, work):
     """The gap on the set that the x of the last model proves, which is all of it if no feature outside matters;
     infinite where this x leaves the domain of the conjugate."""
+    return gap_ahead(data, work) if foresee(data.weight, work.row) else np.inf
+
+
+@apart(float64(DATA, WORK))
+def gap_ahead(data, work):
+    """See `_foresee`; row[AHEAD] is this x, in the domain of the conjugate."""
     row, member, ratio, total = work.row, work.member, 1.0, 0.0
-    if not foresee(data.weight, row):
-        return np.inf
     for k in range(work.count[SIZE]):
         if member[THRESHOLD, k] > 0.0 and hard_slope(data, work.place[INDEX, k], member[SLOPES, k]):
             ratio = max(ratio, abs(member[SLOPES, k]) / member[THRESHOLD, k])
@@ -385,8 +402,32 @@ def _fit_covariances(data, work, wanted):
         member[START_SLOPES, k] = total
         pen += member[THRESHOLD, k] * abs(member[VALUE, k])
     work.count[IN_GRAM], work.number[MEAN_CURVATURE] = size, 1.0
-    _solve_model(data, work, 0.0, work.number[TIGHT] * min(max(0.5 * wanted / pen, 1e-10), 1e-3))
+    solve_model(data, work, 0.0, work.number[TIGHT] * min(max(0.5 * wanted / pen, 1e-10), 1e-3))
     store(work)
+
+
+@apart(float64(WORK, float64))
+def prepare(work, total):
+    """What a model promises for the whole of its step, where the intercept's part is `total`; the slopes of the rows
+    before it are kept."""
+    member, size = work.member, work.count[SIZE]
+    total += set_penalty(member, size, 1.0) - set_penalty(member, size, 0.0)
+    for k in range(size):
+        total += member[START_SLOPES, k] * member[STEP, k]
+    for i in range(work.row.shape[1]):
+        work.row[BEGAN, i] = work.row[SLOPE, i]
+    return total
+
+
+@apart(void(DATA, WORK, float64))
+def take_care(data, work, length):
+    """After a step that was cut short, rows of flat pieces get more curvature; after a whole one less."""
+    number = work.number
+    if length <= 0.1:
+        top = losses.smoothness(data.kind, data.parameter)
+        number[CARE] = min(max(10.0 * number[CARE], CAREFUL * top), top)
+    elif length == 1.0:
+        number[CARE] *= 0.3
 
 
 @apart(void(DATA, WORK, float64, float64, float64))
@@ -400,7 +441,7 @@ def fit_set(data, work, alpha, wanted, limit):
     fresh, last = False, np.inf
     for turn in range(_MOST_MODELS):
         intercept_slope = _slopes(data, work)
-        error = _error(data, work, intercept_slope)
+        error = error_on_set(data, work, intercept_slope)
         if turn > 0:
             if error <= limit:
                 break
@@ -410,19 +451,10 @@ def fit_set(data, work, alpha, wanted, limit):
         pen = max(set_penalty(member, size, 0.0) if turn == 0 else set_penalty(member, size, 1.0), 1e-300)
         # the model of the squared loss is exact, so that it is solved once and well
         accuracy = 0.5 * wanted / pen if data.kind == SQUARED else 0.03 * max(limit, 0.01 * error) / pen
-        shift = _solve_model(data, work, intercept_slope, number[TIGHT] * min(max(accuracy, 1e-10), 1e-3))
-        promise = set_penalty(member, size, 1.0) - set_penalty(member, size, 0.0) + intercept_slope * shift
-        for k in range(size):
-            promise += member[START_SLOPES, k] * member[STEP, k]
-        for i in range(data.target.size):
-            work.row[BEGAN, i] = work.row[SLOPE, i]
-        length = step(data, work, shift, promise)
+        shift = solve_model(data, work, intercept_slope, number[TIGHT] * min(max(accuracy, 1e-10), 1e-3))
+        length = step(data, work, shift, prepare(work, intercept_slope * shift))
         fresh = length < 1.0
-        if length <= 0.1:
-            top = losses.smoothness(data.kind, data.parameter)
-            number[CARE] = min(max(10.0 * number[CARE], CAREFUL * top), top)
-        elif length == 1.0:
-            number[CARE] *= 0.3
+        take_care(data, work, length)
         if data.kind == SQUARED:
             break
         foreseen = length == 1.0 and _foresee(data, work) <= limit
