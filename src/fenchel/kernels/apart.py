@@ -58,8 +58,7 @@ class Apart:
         """Its address; compiled, or taken from the cache, with all that it calls."""
         if not self.address:
             load_called(self.function)
-            kernel = njit(**{**INSIDE, **self.options}, cache=True)(self.function)
-            _watch_all_files(kernel)
+            kernel = _cached(self.function, {**INSIDE, **self.options})
             kernel.compile(self.signature)
             made = kernel.overloads[tuple(self.signature.args)]
             self.address = made.library.get_pointer_to_function(made.fndesc.llvm_func_name)
@@ -124,8 +123,7 @@ def door(signature: Any, **options: Any) -> Callable[[Callable[..., Any]], Any]:
 
     def decorate(function: Callable[..., Any]) -> Any:
         load_called(function)
-        kernel = njit(**{**PLAIN, **options}, nogil=True, cache=True)(function)
-        _watch_all_files(kernel)
+        kernel = _cached(function, {**PLAIN, **options, "nogil": True})
         kernel.compile(signature)
         kernel.disable_compile()
         return kernel
@@ -149,11 +147,15 @@ def load_called(function: Callable[..., Any], seen: set[int] | None = None) -> N
             _aparts[value].load()
 
 
-def _watch_all_files(kernel: Any) -> None:
-    """Let the cache look at the newest of all files here, not at the kernel's own alone."""
+def _cached(function: Callable[..., Any], options: dict[str, Any]) -> Any:
+    """A kernel whose cache looks at the newest of all files here, not at its own alone. A numba that does not let us
+    say so gets no cache: what it kept could call names that are no longer there."""
+    kernel = njit(**options, cache=True)(function)
     file = getattr(getattr(kernel, "_cache", None), "_cache_file", None)
-    if hasattr(file, "_source_stamp"):
-        file._source_stamp = _stamp()
+    if not hasattr(file, "_source_stamp"):
+        return njit(**options)(function)
+    file._source_stamp = _stamp()
+    return kernel
 
 
 @functools.cache
