@@ -59,14 +59,17 @@ class Proposal:
         Whether the zeros and ties of the answer are exact in it already.
     w : array, optional
         The point itself, where the iterate is still to be made.
+    nanoseconds : float
+        By the model of ``solver/prices.py``, that it cost since the proposal before; the schedule goes by it.
     """
 
     def __init__(
         self, iterate: Iterate | Callable[[], Iterate], primal: float, passes: float, by: str,
-        certificate: Certificate | None = None, exact: bool = False, w: Array | None = None,
+        certificate: Certificate | None = None, exact: bool = False, w: Array | None = None, nanoseconds: float = 0.0,
     ) -> None:  # fmt: skip
         self._iterate, self._w = iterate, w
         self.primal, self.passes, self.by, self.certificate, self.exact = primal, passes, by, certificate, exact
+        self.nanoseconds = nanoseconds
 
     @property
     def iterate(self) -> Iterate:
