@@ -22,6 +22,7 @@ class Fake:
 
     name = "fake"
     steps, most, hook = 300, 100, None
+    cost = 1.0  # nanoseconds of a round, as it says: so cheap that epochs get no turn before it gives up
     made: list = []  # noqa: RUF012
 
     def __init__(self):
@@ -51,7 +52,7 @@ class Fake:
             made = problem.certificate(iterate, fresh=False, primal=primal)
             if self.hook is not None:
                 self.hook(number)
-            yield Proposal(iterate, primal, 2.0, self.name, made)
+            yield Proposal(iterate, primal, 2.0, self.name, made, nanoseconds=self.cost)
 
 
 @pytest.fixture

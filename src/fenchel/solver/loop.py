@@ -1,8 +1,8 @@
 """The one loop: for one alpha or a falling sequence of them; epochs, certificates, limits, callbacks, status.
 
 Every answer goes through it, a path's and a fold's too, and nobody else makes a Result. For every alpha the order is:
-what is known or predicted, rounds of an engine if one fits (along a path without one, Newton's method from the
-prediction), and then epochs of the method with attempts between them, from the best point so far.
+what is known or predicted, and then rounds of an engine if one fits (along a path without one, Newton's method from the
+prediction) and epochs of the method with attempts between them, in turns (``solver/turns.py``).
 """
 
 from __future__ import annotations
@@ -25,11 +25,12 @@ from ..problem import Certificate, Problem
 from .convergence import Convergence, stalled
 from .interrupts import interrupts_noticed
 from .live import make_progress
-from .prices import certificate_nanoseconds, epoch_nanoseconds
+from .prices import accelerated_nanoseconds, certificate_nanoseconds, epoch_nanoseconds
 from .progress import Progress
 from .result import History, Record, Result, Snapshot, Status
 from .schedule import Schedule
 from .starts import Start, Track, warm_state
+from .turns import Turns
 
 _GOOD = 1e-2  # relative gap of a proposal that is taken where the iterate has none; larger: worse points are taken
 _HANDFUL = 8  # passes that an attempt between epochs may well cost: where fewer are allowed in all there is none
@@ -152,6 +153,7 @@ class _Run:
         self.proposal: Proposal | None = None  # the best one before the method has begun
         self.gap = math.inf  # relative, of the first certificate
         self.last = self.max_epochs  # passes at which the run ends
+        self.begun = False  # whether the method has had a turn
         self.interrupts: list[int] = []
 
     def go(self, start: Start, correction: Correction | None = None) -> Result:
@@ -166,11 +168,7 @@ class _Run:
             try:
                 if start.is_zero and not self._has_rounds(correction):
                     self._start_method(None, False)
-                status = self._open(start)
-                status = status or self._rounds(start, correction)
-                if status is None and self.state is None:
-                    status = self._begin(start)
-                status = status or self._epochs(start)
+                status = self._open(start) or self._take_turns(start, correction)
             except KeyboardInterrupt:
                 status = Status.INTERRUPTED
             if not len(self.history):
@@ -230,36 +228,47 @@ class _Run:
         made = self.problem.certificate(iterate)
         return Proposal(iterate, made.primal, 1.0, "known answer", made)
 
-    def _rounds(self, start: Start, correction: Correction | None) -> Status | None:
-        """Proposals of an engine, or of Newton's method from a prediction, judged one after another."""
-        progress = self.progress
-        if progress.engine_ended or not self._has_rounds(correction):
-            return None
-        if correction is None and self._late():
-            return Status.TIME_LIMIT
-        at, room = self._around(start), self.last - progress.passes
-        goal = Goal(self.tol, self.deadline, room, self.rule.allowed)
-        if correction is not None:
-            source: Iterator[Proposal] = _once(correction, at or Iterate.zero(self.problem), goal)
-        else:
-            source = self.engines.rounds(self.problem, at, goal)
-        while True:
+    # -- turns -----------------------------------------------------------------------------------------
+
+    def _take_turns(self, start: Start, correction: Correction | None) -> Status:
+        """Rounds of an engine, or Newton's method from a prediction, and epochs, until one of them gets there."""
+        source, turns = self._source(start, correction), Turns(lambda: self.epoch_price, self.tol)
+        # the epochs see to the limits where there is but one proposal
+        status, going = None if correction is not None or source is None else self._limit(), False
+        while status is None:
             if self.interrupts:
                 raise KeyboardInterrupt
-            # the epochs see to the limits where there is but one proposal
-            status = self._limit() if correction is None else None
-            if status is None:
-                began = time.perf_counter()
-                proposal = next(source, None)
-                self.work += time.perf_counter() - began
+            if source is not None and turns.engine_goes(self.progress):
+                going, proposal = False, self._next(source)
                 if proposal is None:
-                    break
-                status = self._consider(proposal)
-            if status is not None:
-                self._go_on_from_proposal()
-                return status
-        progress.engine_ended = True
-        return None
+                    source, self.progress.engine_ended = None, True
+                    continue
+                status = self._consider(proposal) or (self._limit() if correction is None else None)
+                if status is not None:
+                    self._go_on_from_proposal()
+            elif self.state is None:
+                status = self._begin(start)
+            elif not going:
+                going, status = True, self._resume_epochs(start)
+            else:
+                status = self._epoch()
+        return status
+
+    def _source(self, start: Start, correction: Correction | None) -> Iterator[Proposal] | None:
+        """Who proposes points beside the epochs, if anybody does."""
+        if self.progress.engine_ended or not self._has_rounds(correction):
+            return None
+        at = self._around(start)
+        goal = Goal(self.tol, self.deadline, self.last - self.progress.passes, self.rule.allowed)
+        if correction is not None:
+            return _once(correction, at or Iterate.zero(self.problem), goal)
+        return self.engines.rounds(self.problem, at, goal)
+
+    def _next(self, source: Iterator[Proposal]) -> Proposal | None:
+        began = time.perf_counter()
+        proposal = next(source, None)
+        self.work += time.perf_counter() - began
+        return proposal
 
     def _go_on_from_proposal(self) -> None:
         """Let the method, if it has begun, go on from the best proposal so far, if that is better than its iterate."""
@@ -285,6 +294,7 @@ class _Run:
         """Judge a proposal before the first epoch, and remember it if it is the best."""
         made = self._certificate_of(proposal)
         self.progress.engine_passes += proposal.passes
+        self.progress.engine_nanoseconds += proposal.nanoseconds or proposal.passes * self._pass_price
         # an engine leaves alone what it has proposed; epochs may go on in the arrays of others
         self._take(proposal.w if self.engines.engine is not None else proposal.w.copy(), made)
         before = self.proposal
@@ -307,7 +317,8 @@ class _Run:
         if predicted is not None:
             warm = warm_state(self.problem, predicted.w, predicted.x, predicted.y, start.rho)
         self._start_method(warm, False)
-        self.progress.engine_passes, self.progress.engine_ended = spent.engine_passes, spent.engine_ended
+        for name in ("engine_passes", "engine_ended", "engine_nanoseconds"):
+            setattr(self.progress, name, getattr(spent, name))
         if warm is not None:
             self._offer(warm["w"].copy())
             return self._certify(on_schedule=False)
@@ -327,40 +338,59 @@ class _Run:
 
     # -- epochs ----------------------------------------------------------------------------------------
 
-    def _epochs(self, start: Start) -> Status:
-        state, progress = self.state, self.progress
-        assert state is not None
-        if start.predicted is None:
+    def _resume_epochs(self, start: Start) -> Status | None:
+        """The method's turn begins: it goes on from the best proposal, and attempts may come before its first epoch."""
+        progress = self.progress
+        if start.predicted is None or progress.epoch:
             self._go_on_from_proposal()
-        spacing = self.settings.check_every or self._spacing()
         if not progress.due > progress.epoch:
+            spacing = self.spacing
             progress.due = progress.epoch + spacing - progress.epoch % spacing
-        room, status = self.max_epochs >= _HANDFUL, None
+        if self.begun:
+            return None
+        self.begun = True
         # before all epochs, and where an attempt fell on the last epoch of the run that is resumed
         resumed = start.resumed and (progress.epoch > 0 or not progress.attempt_passes)
         cold = start.saved is None and start.predicted is None
-        if room and (cold or resumed) and not self._late():
+        return self._ask() if self._has_room and (cold or resumed) and not self._late() else None
+
+    def _epoch(self) -> Status | None:
+        """One epoch, and what is due after it: a certificate, an attempt of another way."""
+        state, progress = self.state, self.progress
+        if progress.passes >= self.last:
+            return Status.EPOCH_LIMIT
+        began, status = time.perf_counter(), None
+        report = self.method.epoch(state)
+        progress.count_epoch(report.share, report.guess, self.epoch_price)
+        self.work += time.perf_counter() - began
+        late = self._late()
+        on_schedule = progress.epoch >= progress.due or self._seems_close()
+        if on_schedule or progress.passes >= self.last or late:
+            status = self._certify(on_schedule)
+        if on_schedule:
+            progress.due = progress.epoch + self._wait(self.spacing)
+        if status is None and self._has_room and not late and progress.passes < self.last:
             status = self._ask()
-        while status is None:
-            if progress.passes >= self.last:
-                return Status.EPOCH_LIMIT
-            if self.interrupts:
-                raise KeyboardInterrupt
-            began = time.perf_counter()
-            report = self.method.epoch(state)
-            progress.count_epoch(report.share, report.guess)
-            self.work += time.perf_counter() - began
-            late = self._late()
-            on_schedule = progress.epoch >= progress.due or self._seems_close()
-            if on_schedule or progress.passes >= self.last or late:
-                status = self._certify(on_schedule)
-            if on_schedule:
-                progress.due = progress.epoch + self._wait(spacing)
-            if status is None and room and not late and progress.passes < self.last:
-                status = self._ask()
-            if status is None and late:
-                return Status.TIME_LIMIT
-        return status
+        return Status.TIME_LIMIT if status is None and late else status
+
+    @functools.cached_property
+    def epoch_price(self) -> float:
+        return epoch_nanoseconds(self.problem)
+
+    @functools.cached_property
+    def _pass_price(self) -> float:
+        """Nanoseconds of a pass over the data, where nobody says what a proposal cost."""
+        return accelerated_nanoseconds(self.problem)
+
+    @functools.cached_property
+    def spacing(self) -> int:
+        """Epochs between certificates, so that they cost a small share of the run (by a model, not by the clock)."""
+        return self.settings.check_every or spacing(self.problem, twice=self.method.averages)
+
+    @property
+    def _has_room(self) -> bool:
+        """Whether passes are left for an attempt."""
+        return self.max_epochs >= _HANDFUL
 
     def _late(self) -> bool:
         return time.perf_counter() >= self.deadline
@@ -372,7 +402,9 @@ class _Run:
             return None
         progress, began = self.progress, time.perf_counter()
         goal = Goal(self.tol, self.deadline, self.last - progress.passes, self.rule.allowed)
+        before = progress.attempt_passes
         proposal = self.schedule.propose(at, progress, goal)
+        progress.epochs_nanoseconds += (progress.attempt_passes - before) * self._pass_price
         self.work += time.perf_counter() - began
         if proposal is None:
             return None
@@ -470,10 +502,6 @@ class _Run:
         # no sooner than after what two certificates cost, unless the goal is surely reached by then
         least = min(math.ceil(_TWO * spacing), math.ceil(_SURELY * left) + 1)
         return int(np.clip(math.ceil(_LEFT * left), least, max(spacing, progress.epoch // _GROWTH)))
-
-    def _spacing(self) -> int:
-        """Epochs between certificates, so that they cost a small share of the run (by a model, not by the clock)."""
-        return spacing(self.problem, twice=self.method.averages)
 
     def _seems_close(self) -> bool:
         """Whether the goal may be reached before the first certificate is due."""

@@ -28,9 +28,12 @@ class Progress:
     guess: float = math.inf  # at the gap: how far the last epoch went
     gap: float = math.inf  # at the last certificate on schedule
     gap_epoch: int = 0
+    learnt: int = -1  # epoch of the last certificate that told a pace
     rate: float = _SLOWEST  # at which its logarithm fell, per epoch
     due: int = 0  # epoch of the next certificate
-    engine_passes: float = 0.0  # over the data, before the first epoch
+    engine_passes: float = 0.0  # over the data, by rounds of an engine
+    engine_nanoseconds: float = 0.0  # by the price model, likewise
+    epochs_nanoseconds: float = 0.0  # by epochs, and attempts between them
     engine_ended: bool = False  # whether it has given up, so that a resumed run does not ask it again
     attempt_passes: float = 0.0  # over the data, by attempts between epochs
     attempt_due: int = 4  # epoch of the next attempt
@@ -44,11 +47,17 @@ class Progress:
         """Passes over the data, of all kinds."""
         return math.ceil(self.epoch + self.engine_passes + self.attempt_passes - self.rested)
 
-    def count_epoch(self, share: float, guess: float) -> None:
-        """An epoch visited this share of the rows, and guesses at the gap."""
+    @property
+    def paced(self) -> bool:
+        """Whether a certificate after some epochs has told their pace."""
+        return self.gap < 1.0 and self.learnt > 0
+
+    def count_epoch(self, share: float, guess: float, nanoseconds: float = 0.0) -> None:
+        """An epoch visited this share of the rows, and guesses at the gap; a whole one has this price."""
         self.epoch += 1
         self.share, self.guess = share, guess
         self.rested += 1 - share
+        self.epochs_nanoseconds += share * nanoseconds
 
     def learn(self, gap: float) -> None:
         """A certificate on schedule found this gap."""
@@ -57,6 +66,7 @@ class Progress:
         epochs = max(self.epoch - at, 1)
         self.rate = max(math.log(before / gap), _SLOWEST) / epochs if gap < math.inf else _SLOWEST
         self.gap, self.gap_epoch = gap, self.epoch
+        self.learnt = self.epoch
 
     def adopted(self, gap: float) -> None:
         """The run goes on from a proposal of this gap."""
