@@ -246,7 +246,7 @@ def _curve(name) -> Curve:
     if name == PAPER:
         options = {"preset": "paper", "rho": RHO, "block_size": BLOCK_SIZE}
     elif name == DEFAULT:
-        options = {}
+        options = {"newton": True}
     else:
         offered = METHODS[name].OPTIONS
         options = {key: value for key, value in (("rho", RHO), ("block_size", BLOCK_SIZE)) if key in offered}

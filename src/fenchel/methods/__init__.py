@@ -21,10 +21,15 @@ METHODS = {
 }
 
 
+AUTO = "auto"  # epochs of SDCA-ADMM in turns with an engine, and other ways tried between them
+
+
 def make_method(name: str, options: dict):
     """The method of that name with its options, or a ValueError that lists what there is."""
+    if name == AUTO:
+        name, options = SDCAADMM.name, {"newton": options.get("preset", "default") == "default"} | options
     if name not in METHODS:
-        raise ValueError(f"method is {name!r}; known methods: {', '.join(METHODS)}")
+        raise ValueError(f"method is {name!r}; known methods: {', '.join([AUTO, *METHODS])}")
     method = METHODS[name]
     unknown = set(options) - set(method.OPTIONS)
     if unknown:

@@ -142,8 +142,8 @@ class SDCAADMM:
         allow it: proximal (:mod:`fenchel.newton`) where there are few coefficients, otherwise on the structure that
         the iterate shows (:mod:`fenchel.manifold`), and in turns where one of them was tried in vain; along edges
         after accelerated gradients (:mod:`fenchel.accelerated`); where nothing else applies or helps, with the method
-        of multipliers (:mod:`fenchel.multipliers`). The default preset does, and lets the engine of working sets
-        (:mod:`fenchel.engine.rounds`) go first where the loss is smooth and the penalty falls into units.
+        of multipliers (:mod:`fenchel.multipliers`); and let an engine that fits (:mod:`fenchel.engine`) go first and
+        take turns with the epochs, with the default preset. ``method="auto"`` does, ``method="sdca-admm"`` does not.
     rest : bool
         Visit rows whose dual variable does not move (the ones on the safe side of a margin, say) less often. Only rows
         updated one after another can rest, with a smooth loss. The default preset does.
@@ -180,9 +180,9 @@ class SDCAADMM:
         if rest not in (None, True, False):
             raise ValueError(f"rest is {rest!r}; it must be True or False")
         plain = preset == "default"
-        self.newton = plain if newton is None else newton
+        self.newton = bool(newton)
         # a step of one's own is tested against the map when the method starts, so that it must start
-        self.attempts, self.engines = bool(self.newton), bool(plain and self.newton and eta_b is None)
+        self.attempts, self.engines = self.newton, plain and self.newton and eta_b is None
         self.rest = plain if rest is None else rest
         self.n_jobs = _threads(n_jobs)
         self.snaps = plain

@@ -18,7 +18,7 @@ from .result import Result, Snapshot
 
 def solve(
     problem: Problem,
-    method: str = "sdca-admm",
+    method: str = "auto",
     *,
     tol: float = 1e-6,
     max_epochs: int = 10_000,
@@ -36,8 +36,10 @@ def solve(
     ----------
     problem : Problem
     method : str
-        ``"sdca-admm"``, or one of the methods it is compared with (``fenchel.methods.METHODS``). Its options are
-        passed on (see :class:`fenchel.methods.sdca_admm.SDCAADMM`).
+        ``"auto"``: an engine, where one fits, in turns with epochs of SDCA-ADMM; ``history.work()`` of the result
+        tells who did what, and what it cost. ``"sdca-admm"``: its epochs alone. Or one of the methods it is compared
+        with (``fenchel.methods.METHODS``). Options are passed on (see
+        :class:`fenchel.methods.sdca_admm.SDCAADMM`).
     tol : float
         Stop when gap <= tol * |primal|. 0 runs to the limit.
     max_epochs : int
@@ -58,8 +60,8 @@ def solve(
     progress : bool
         Show a live line.
     **options
-        Of the method; for ``"sdca-admm"`` for instance ``n_jobs=2`` (threads, for wide dense data) or
-        ``newton=False``. None needs to be set.
+        Of the method; for ``"auto"`` and ``"sdca-admm"`` for instance ``n_jobs=2`` (threads, for wide dense data).
+        None needs to be set.
 
     Returns
     -------
@@ -78,7 +80,7 @@ def solve(
 def follow(
     problem: Problem,
     alphas: Sequence[float],
-    method: str = "sdca-admm",
+    method: str = "auto",
     *,
     known: Iterate | None = None,
     correct: bool = True,

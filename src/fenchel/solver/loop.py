@@ -300,7 +300,7 @@ class _Run:
         before = self.proposal
         if before is None or made.relative_gap < self._certificate_of(before).relative_gap:
             self.proposal = proposal
-        return self._judge(made, proposal.w)
+        return self._judge(made, proposal.w, proposal.by)
 
     def _limit(self) -> Status | None:
         """The limit that is reached, if one is."""
@@ -410,7 +410,7 @@ class _Run:
             return None
         made = self._certificate_of(proposal)
         self._take(proposal.iterate.w.copy(), made)
-        status = self._judge(made, proposal.iterate.w)
+        status = self._judge(made, proposal.iterate.w, proposal.by)
         done = status is Status.CONVERGED
         if status is None and progress.epoch and progress.gap == math.inf:
             status = self._certify(on_schedule=True)  # the iterate may be the better one
@@ -455,18 +455,19 @@ class _Run:
             self._take(other.w.copy(), second)
             if on_schedule:
                 method.consider_restart(state, made.gap, second.gap)
-        return self._judge(made, at)
+        return self._judge(made, at, method.name)
 
-    def _judge(self, made: Certificate, at: Array) -> Status | None:
-        """Record a certificate of a point and say whether to stop."""
+    def _judge(self, made: Certificate, at: Array, by: str) -> Status | None:
+        """Record a certificate of a point that somebody found, and say whether to stop."""
         best, settings = self.best, self.settings
         if len(self.history) == self.inherited:
             self.gap = made.relative_gap
         best.residual, best.reason = made.residual, made.reason
         rho = math.nan if self.rho is None else self.rho
         record = Record(
-            self.progress.passes, self._elapsed(), best.primal, best.dual, made.residual, rho, self.work, made.primal
-        )
+            self.progress.passes, self._elapsed(), best.primal, best.dual, made.residual, rho, self.work, made.primal,
+            by, self.progress.nanoseconds,
+        )  # fmt: skip
         self.history.records.append(record)
         self.show(record)
         stop = settings.callback is not None and settings.callback(Snapshot(record, self.problem, at))
@@ -479,7 +480,7 @@ class _Run:
     def _judge_zero(self) -> Status | None:
         made, at = self.problem.zero_certificate(), np.zeros(self.problem.size)
         self._take(at, made)
-        return self._judge(made, at)
+        return self._judge(made, at, "zero")
 
     def _offer(self, w: Array, primal: float | None = None, slack: float = 0.0) -> None:
         """Keep w, which nobody changes any more, if it is the best so far (or within `slack` of it)."""

@@ -48,6 +48,11 @@ class Progress:
         return math.ceil(self.epoch + self.engine_passes + self.attempt_passes - self.rested)
 
     @property
+    def nanoseconds(self) -> float:
+        """Of all kinds, by the price model."""
+        return float(self.engine_nanoseconds + self.epochs_nanoseconds)
+
+    @property
     def paced(self) -> bool:
         """Whether a certificate after some epochs has told their pace."""
         return self.gap < 1.0 and self.learnt > 0

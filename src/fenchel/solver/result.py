@@ -43,6 +43,11 @@ class Record(Bounds):
     rho: float = math.nan
     work: float = math.nan  # seconds inside the method itself, certificates and callbacks left out
     current: float = math.nan  # the objective at the iterate, which may be above the best
+    by: str = ""  # who found the point: an engine, a method, or one that is tried between its epochs
+    nanoseconds: float = math.nan  # so far, by the price model that decides whose turn it is
+
+
+_WORK = ("certificates", "passes", "seconds", "nanoseconds")
 
 
 class Snapshot:
@@ -79,6 +84,22 @@ class History:
 
     def __getitem__(self, index: int) -> Record:
         return self.records[index]
+
+    def work(self) -> dict[str, dict[str, float]]:
+        """Who did what, and what it cost: certificates, passes over the data, seconds, and nanoseconds of the price
+        model, each from the record before; and the factor by which the gap fell."""
+        found: dict[str, dict[str, float]] = {}
+        before: Record | None = None
+        for record in self.records:
+            own = found.setdefault(record.by, dict.fromkeys(_WORK, 0.0) | {"gap": 1.0})
+            own["certificates"] += 1
+            for name, key in (("passes", "epoch"), ("seconds", "seconds"), ("nanoseconds", "nanoseconds")):
+                now = getattr(record, key)
+                own[name] += now - getattr(before, key) if before is not None else now
+            if before is not None and 0 < before.gap < math.inf:
+                own["gap"] *= record.gap / before.gap
+            before = record
+        return found
 
     def __getattr__(self, name: str) -> np.ndarray:
         if name.startswith("_") or name == "records":
