@@ -583,7 +583,7 @@ def test_simple_constraints_fit_proximal_methods(method):
 
 def test_unknown_methods_and_options():
     problem = make_problem("simple")
-    with pytest.raises(ValueError, match="known methods: sdca-admm, batch-admm, ol-admm"):
+    with pytest.raises(ValueError, match="known methods: auto, sdca-admm, batch-admm, ol-admm"):
         fl.solve(problem, "newton")
     for method in METHODS:
         with pytest.raises(ValueError, match=f"{method} has no option 'colour'; it has "):

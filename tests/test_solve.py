@@ -236,7 +236,7 @@ def test_interrupt_returns_the_best_answer(tmp_path):
         ({"max_epochs": -2}, "max_epochs is -2"),
         ({"time_limit": -1}, "time_limit is -1"),
         ({"check_every": 0}, "check_every is 0"),
-        ({"method": "newton"}, "method is 'newton'; known methods: sdca-admm"),
+        ({"method": "newton"}, "method is 'newton'; known methods: auto, sdca-admm"),
         ({"stepsize": 1}, "no option 'stepsize'"),
         ({"rho": 0}, "rho is 0"),
         ({"gamma": -1}, "gamma is -1"),

@@ -8,12 +8,16 @@ import threading
 import types
 from collections.abc import Iterator
 
+# without the detour through enumerations, which takes as long as a small fit
+_set = getattr(signal.signal, "__wrapped__", signal.signal)
+_get = getattr(signal.getsignal, "__wrapped__", signal.getsignal)
+
 
 @contextlib.contextmanager
 def interrupts_noticed() -> Iterator[list[int]]:
     """The interrupts so far. One that is raised where Python swallows it (in a destructor, say) is not lost."""
     own = threading.current_thread() is threading.main_thread()
-    if not own or signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
+    if not own or _get(signal.SIGINT) is not signal.default_int_handler:
         yield []
         return
     caught: list[int] = []
@@ -22,8 +26,8 @@ def interrupts_noticed() -> Iterator[list[int]]:
         caught.append(number)
         signal.default_int_handler(number, frame)
 
-    signal.signal(signal.SIGINT, handler)
+    _set(signal.SIGINT, handler)
     try:
         yield caught
     finally:
-        signal.signal(signal.SIGINT, signal.default_int_handler)
+        _set(signal.SIGINT, signal.default_int_handler)

@@ -526,14 +526,18 @@ class _Run:
     def _elapsed(self) -> float:
         return self.before + time.perf_counter() - self.clock
 
-    def _saved(self) -> dict[str, Any]:
-        """What a warm start and a resumed run need."""
+    def _saved(self) -> dict[str, Any] | Callable[[], dict[str, Any]]:
+        """What a warm start and a resumed run need; a function that makes it where the method has not begun."""
+        problem, progress, proposal = self.problem, self.progress, self.proposal
         if self.state is not None:
-            own = self.state.as_dict()
-        else:
-            at = vars(self.end())
+            return self.state.as_dict() | progress.as_dict() | {"problem": problem.fingerprint}
+
+        def made() -> dict[str, Any]:
+            at = vars(Iterate.zero(problem) if proposal is None else proposal.iterate)
             own = {key: at[key].copy() for key in ("w", "x", "y", "u")}  # whoever goes on makes the sums anew
-        return own | self.progress.as_dict() | {"problem": self.problem.fingerprint}
+            return own | progress.as_dict() | {"problem": problem.fingerprint}
+
+        return made
 
 
 def spacing(problem: Problem, *, twice: bool = False) -> int:

@@ -111,6 +111,22 @@ class History:
         )
 
 
+class _Made:
+    """A field whose value may be a function that makes it when it is first asked for: most results are never gone on
+    from, and dual variables take a pass over the data."""
+
+    def __get__(self, result: Any, owner: type) -> dict[str, Any]:
+        if result is None:
+            raise AttributeError("a Result has its state; its class has none")
+        if callable(result.__dict__["_state"]):
+            result.__dict__["_state"] = result.__dict__["_state"]()
+        made: dict[str, Any] = result.__dict__["_state"]
+        return made
+
+    def __set__(self, result: Any, value: Any) -> None:
+        result.__dict__["_state"] = value
+
+
 @dataclasses.dataclass
 class Result(Bounds):
     """The answer of :func:`fenchel.solve`.
@@ -123,7 +139,7 @@ class Result(Bounds):
     status : Status
     history : History, one record per certificate
     epochs : passes over the data, including those of the result it was started from
-    state : what a warm start and a resumed run need
+    state : what a warm start and a resumed run need; made when it is first asked for
     """
 
     coef: np.ndarray
@@ -134,8 +150,11 @@ class Result(Bounds):
     history: History
     epochs: int
     seconds: float
-    state: dict[str, Any]
+    state: _Made = _Made()
     reason: str = ""
+
+    def __getstate__(self) -> dict[str, Any]:
+        return self.__dict__ | {"_state": self.state}
 
     @property
     def certificate(self) -> Certificate:
