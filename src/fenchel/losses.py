@@ -12,6 +12,7 @@ may instead override :meth:`Loss.dual_step` in plain Python, or set `scalar_step
 
 from __future__ import annotations
 
+import functools
 import inspect
 
 import numpy as np
@@ -19,6 +20,12 @@ from scipy.special import xlogy
 
 _TINY = 1e-12  # rounding slack, relative to the size of a domain
 _DIFFERENCE = 1e-5  # in the scores, for a second derivative that nobody told
+
+
+@functools.cache
+def _definer(cls: type, name: str) -> type:
+    """The class that an attribute is inherited from."""
+    return next(one for one in cls.__mro__ if name in vars(one))
 
 
 class Loss:
@@ -35,6 +42,14 @@ class Loss:
     smoothness: float | None = None  # L: the gradient is L-Lipschitz; None where it is not
     quadratic = False  # whether the curvature is 1 everywhere
     attained = True  # whether some score has the least value
+    least: float | None = (
+        None  # inf f, where it is the same for every target; defined beside `conjugate`, or not at all
+    )
+
+    @functools.cached_property
+    def knows_least(self) -> bool:
+        """Whether `least` may be believed: whoever redefines the conjugate, -inf f at 0, has not inherited it."""
+        return self.least is not None and _definer(type(self), "least") is _definer(type(self), "conjugate")
 
     def small_form(self) -> tuple[str, float] | None:
         """Its name among the losses of the compiled path (``kernels/small_losses.py``), and its parameter there."""
@@ -164,6 +179,8 @@ def _number(name, value, low, high=np.inf, *, open_low=False, open_high=False):
 class _Margin(Loss):
     """f*(x) = t x + s/2 x^2 on t x in [-bound, 0]."""
 
+    least = 0.0
+
     classification = True
     kernel = "margin"
     _smoothing, _bound = 0.0, 1.0
@@ -276,6 +293,7 @@ class Logistic(Loss):
     kernel = "logistic"
     smoothness = 0.25
     attained = False
+    least = 0.0
 
     def small_form(self):
         return "logistic", 0.0
@@ -317,6 +335,7 @@ class _Tube(Loss):
     """f*(x) = t x + s/2 x^2 + e |x| on [low, high]."""
 
     kernel = "tube"
+    least = 0.0
     _smoothing, _width, _low, _high = 0.0, 0.0, -np.inf, np.inf
 
     @property

@@ -120,7 +120,7 @@ class NestedL2(_Norm):
         single, norms = np.zeros(d), np.zeros(labels.max() + 1)
         np.add.at(single, self.first[~several], self.weights[~several])
         norms[labels[self.first[several]]] = self.weights[several]
-        return UnitForm(single, *unbounded(d), labels=labels, norms=norms)
+        return UnitForm(single, *unbounded(d), labels=labels, norms=norms, bounded=False)
 
 
 class LatentL2(_Norm):

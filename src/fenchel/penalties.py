@@ -26,7 +26,8 @@ _TINY = 1e-12  # rounding slack of a dual constraint, relative to its radius
 class UnitForm:
     """A penalty that falls into units: sum_j weights_j |u_j| on lower <= u <= upper, plus norms_g |u_g|_2 for groups.
 
-    `labels` numbers the group of every coordinate, groups one after another; None where there are no groups.
+    `labels` numbers the group of every coordinate, groups one after another; None where there are no groups. `bounded`
+    tells whether there may be a finite bound.
     """
 
     weights: np.ndarray
@@ -34,6 +35,7 @@ class UnitForm:
     upper: np.ndarray
     labels: np.ndarray | None = None
     norms: np.ndarray | None = None
+    bounded: bool = True
 
 
 class Penalty:
@@ -127,6 +129,10 @@ class Penalty:
     def restore(self, at, u):
         """A point close to `at` with the structure of u, a prox, beyond zeros and ties; `at` itself if none is."""
         return at
+
+    def value_at_zero(self, d: int) -> float:
+        """The value at d zeros."""
+        return self.value(np.zeros(d))
 
     def unit_form(self, d: int) -> UnitForm | None:
         """The function as a sum over single coordinates and groups of them; None where it is no such sum."""
@@ -299,6 +305,9 @@ class Separable(Penalty):
             return np.inf
         return float(self.weights @ np.abs(u))
 
+    def value_at_zero(self, d):
+        return 0.0 if self._unbounded else self.value(np.zeros(d))
+
     def conjugate(self, y):
         if self._unbounded and (np.abs(y) <= self.weights).all():
             return 0.0
@@ -369,7 +378,7 @@ class Separable(Penalty):
         return np.flatnonzero((self.weights == 0) & (side > 0))
 
     def unit_form(self, d):
-        return UnitForm(self.weights, self.lower, self.upper)
+        return UnitForm(self.weights, self.lower, self.upper, bounded=not self._unbounded)
 
     def keep(self, some):
         return Separable(self.weights[some], self.lower[some], self.upper[some])
@@ -692,7 +701,8 @@ class GroupL2(_Groups):
     def unit_form(self, d):
         if not self._local:
             return None
-        return UnitForm(np.zeros(d), *unbounded(d), labels=self.units(d), norms=np.asarray(self.weights, dtype=float))
+        return UnitForm(np.zeros(d), *unbounded(d), labels=self.units(d), norms=np.asarray(self.weights, dtype=float),
+                        bounded=False)  # fmt: skip
 
     def local(self, u):
         if not self._local:

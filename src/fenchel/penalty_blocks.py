@@ -47,6 +47,10 @@ class Block:
     def value(self, u):
         return self.scale * self.function.value(u) + 0.5 * self.ridge * float(u @ u)
 
+    def at_zero(self):
+        """The value at u = 0."""
+        return self.scale * self.function.value_at_zero(self.d)
+
     def conjugate(self, y):
         if self.ridge > 0:
             # the maximiser of u'y - psi(u) - ridge/2 |u|^2 is a prox

@@ -608,7 +608,7 @@ class Problem:
 
     @functools.cached_property
     def _penalty_at_zero(self) -> float:
-        return self.penalty_value(np.zeros(self.d))
+        return float(sum(block.at_zero() for block in self.blocks))
 
     @functools.cached_property
     def _loss_at_zero(self) -> float:
@@ -622,7 +622,7 @@ class Problem:
 
     @functools.cached_property
     def _conjugate_at_zero(self) -> float:
-        return self.mean_conjugate(np.zeros(self.visits))
+        return -self.loss.least if self.loss.knows_least else self.mean_conjugate(np.zeros(self.visits))
 
     def _repair(self, x, y, zx, zeroed=_NONE):
         """y moved to Z x + B y = 0 by least squares, and the coordinates that break a zero bound.

@@ -246,12 +246,11 @@ def _units_of(problem: Problem) -> Units | str:
         (block,) = problem.blocks
         form = block.function.unit_form(block.d)
         if form is not None and form.labels is None and block.scale == 1.0:
-            if (form.lower > 0).any() or (form.upper < 0).any():
+            if form.bounded and ((form.lower > 0).any() or (form.upper < 0).any()):
                 return "zero is out of bounds"
-            ridge = np.full(block.d, block.ridge)
-            bounded = bool(np.isfinite(form.lower).any() or np.isfinite(form.upper).any())
+            ridge = np.full(block.d, block.ridge) if block.ridge else np.zeros(block.d)
             none = np.zeros(0, np.int64)
-            return _assembled(form.weights, ridge, form.lower, form.upper, none, np.zeros(0), bounded)
+            return _assembled(form.weights, ridge, form.lower, form.upper, none, np.zeros(0), form.bounded)
     count = problem.vectors * problem.p
     l1, ridge = np.zeros(count), np.zeros(count)
     lower, upper = np.full(count, -np.inf), np.full(count, np.inf)
@@ -271,7 +270,7 @@ def _units_of(problem: Problem) -> Units | str:
         l1[feature] += block.scale * size * form.weights
         if block.ridge:
             ridge[feature] += block.ridge * entry**2
-        if np.isfinite(form.lower).any() or np.isfinite(form.upper).any():
+        if form.bounded and (np.isfinite(form.lower).any() or np.isfinite(form.upper).any()):
             bounded = True
             ends = np.sort(np.array([form.lower / entry, form.upper / entry]), axis=0)
             lower[feature] = np.maximum(lower[feature], ends[0])
@@ -291,6 +290,14 @@ def _units_of(problem: Problem) -> Units | str:
     return _assembled(l1, ridge, lower, upper, group, np.concatenate(norms), bounded)
 
 
+@functools.lru_cache(maxsize=4)
+def _counted(count: int) -> Index:
+    """0, 1, 2, ..., which nobody may change."""
+    numbers = np.arange(count)
+    numbers.flags.writeable = False
+    return numbers
+
+
 def _assembled(
     l1: Vector, ridge: Vector, lower: Vector, upper: Vector, group: Index, norms: Vector, bounded: bool
 ) -> Units | str:
@@ -299,8 +306,9 @@ def _assembled(
     if not l1.all():
         bare = (l1 == 0) & (ridge == 0) & np.isinf(lower) & np.isinf(upper)
     if not norms.size:
-        each, free = np.arange(count), np.flatnonzero(bare)
-        return Units(l1, ridge, lower, upper, np.zeros(count), each, np.arange(count + 1), each, True, free)
+        start = _counted(count + 1)
+        free = np.flatnonzero(bare) if bare.any() else start[:0]
+        return Units(l1, ridge, lower, upper, np.zeros(count), start[:-1], start, start[:-1], True, free)
     inside = group >= 0
     every = bool(inside.all())
     if bounded and (inside & ((np.isfinite(lower) & (lower != 0)) | (np.isfinite(upper) & (upper != 0)))).any():
