@@ -1,0 +1,104 @@
+"""Whose turn it is, and what that costs: never more than 5/2 of the better of engine and epochs, in the price model."""
+
+import math
+
+import numpy as np
+import pytest
+
+import cases
+import fenchel as fl
+from fenchel.engine import registry
+from fenchel.solver import turns
+from fenchel.solver.progress import Progress
+
+BARE = ("non-negative",)  # no penalty beside the constraint: a logistic loss may have no least value
+SMOOTH = [name for name, loss in cases.losses().items() if not loss.kinked]
+
+
+def alone(monkeypatch, problem, who):
+    """The run of one of the two; infinite where the engine gives up, and epochs go on."""
+    with monkeypatch.context() as patch:
+        if who == "engine":
+            patch.setattr(turns.Turns, "engine_goes", lambda self, progress: True)
+        else:
+            patch.setattr(registry, "ENGINES", [])
+        result = fl.solve(problem.with_alpha(problem.alpha), tol=1e-6)
+    gave_up = who == "engine" and result.state["epoch"] > 0
+    return math.inf if gave_up else result.history.nanoseconds[-1], result
+
+
+def pieces(history):
+    return np.diff(history.nanoseconds, prepend=0.0)
+
+
+@pytest.mark.parametrize("loss", SMOOTH)
+def test_never_far_from_the_better_one(loss, monkeypatch):
+    """Over all penalties; a last round or a certificate's spacing of epochs may come on top."""
+    checked = 0
+    for name, (penalty, alpha) in cases.penalties().items():
+        X, y, _ = cases.data(cases.losses()[loss], n=80)
+        problem = fl.Problem(X, y, loss=cases.losses()[loss], penalty=penalty, alpha=alpha)
+        if registry.fitting(problem) is None or (name in BARE and not problem.loss.attained):
+            continue
+        both = fl.solve(problem, tol=1e-6)
+        engine, first = alone(monkeypatch, problem, "engine")
+        epochs, second = alone(monkeypatch, problem, "epochs")
+        assert both.status is fl.Status.CONVERGED, name
+        last = max(pieces(one.history).max() for one in (both, first, second))
+        assert both.history.nanoseconds[-1] <= 2.5 * min(engine, epochs) + last, name
+        checked += 1
+    assert checked > 5
+
+
+def test_the_engine_waits_for_epochs_that_may_be_faster():
+    rule = turns.Turns(lambda: 1000.0, math.exp(-10))
+    fresh = Progress()
+    assert rule.engine_goes(fresh)
+    fresh.engine_nanoseconds = 1.5 * 10 * 1000
+    assert rule.engine_goes(fresh)
+    fresh.engine_nanoseconds *= 1.01
+    assert not rule.engine_goes(fresh)  # more than 3/2 of what ten epochs cost
+    fresh.epochs_nanoseconds = 11 * 1000.0
+    assert rule.engine_goes(fresh)  # they have caught up
+
+
+def test_a_slow_pace_of_epochs_lets_the_engine_go_on():
+    rule = turns.Turns(lambda: 1000.0, 1e-6)
+    slow = Progress(engine_nanoseconds=60_000.0)
+    assert not rule.engine_goes(slow)
+    for _ in range(10):
+        slow.count_epoch(1.0, math.inf, 1000.0)
+    slow.learn(0.5)  # a gap of 1/2 after ten epochs: some 200 more
+    assert rule.engine_goes(slow)
+
+
+def test_no_price_is_asked_where_the_first_round_suffices():
+    def never():
+        raise AssertionError("nobody needs to know")
+
+    assert turns.Turns(never, 1e-6).engine_goes(Progress())
+
+
+def test_history_tells_who_did_what():
+    X, y, _ = cases.data(cases.losses()["logistic"], n=80)
+    problem = fl.Problem(X, y, loss="logistic", penalty=fl.L1() @ fl.Difference(X.shape[1]))
+    problem = problem.with_alpha(0.05 * problem.alpha_max())
+    auto, epochs = fl.solve(problem), fl.solve(problem, "sdca-admm")
+    assert set(auto.history.work()) == {"zero", "quadratic models"}
+    assert set(epochs.history.work()) == {"zero", "sdca-admm"}
+    for result in (auto, epochs):
+        work = result.history.work()
+        assert sum(own["passes"] for own in work.values()) == result.epochs
+        assert sum(own["certificates"] for own in work.values()) == len(result.history)
+        assert sum(own["nanoseconds"] for own in work.values()) == pytest.approx(result.history.nanoseconds[-1])
+        assert math.prod(own["gap"] for own in work.values()) == pytest.approx(result.gap / result.history.gap[0])
+    assert auto.primal == pytest.approx(epochs.primal, rel=2e-6)
+
+
+def test_history_survives_a_file(tmp_path):
+    X, y, _ = cases.data(cases.losses()["squared"], n=40)
+    result = fl.solve(fl.Problem(X, y, loss="squared", penalty=fl.L1(), alpha=0.1))
+    result.save(tmp_path / "result.npz")
+    again = fl.Result.load(tmp_path / "result.npz")
+    assert list(again.history.by) == list(result.history.by)
+    assert again.history.records == result.history.records
