@@ -2,10 +2,10 @@
 
 import math
 
+import cases
 import numpy as np
 import pytest
 
-import cases
 import fenchel as fl
 from fenchel.engine import registry
 from fenchel.solver import turns
