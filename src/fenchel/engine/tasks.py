@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from ..problem import Problem
 from ..solver.prices import Prices
 from .roles import Goal, Iterate, Proposal
+from .task_curved import CurvedTasks
 from .task_squared import SquaredTasks
 
 NAME = "blocks"
@@ -21,7 +22,7 @@ class BlockModels:
 
     def __init__(self, prices: Prices) -> None:
         self.prices = prices
-        self._fit: SquaredTasks | None = None
+        self._fit: SquaredTasks | CurvedTasks | None = None
 
     def unfit(self, problem: Problem) -> str | None:
         """Why it does not suit the problem; None where it does."""
@@ -29,8 +30,6 @@ class BlockModels:
             return "one output"
         if problem.loss.kinked:
             return f"{type(problem.loss).__name__} has kinks"
-        if not problem.loss.quadratic:
-            return "not yet"
         if problem.p > MOST or problem.vectors * problem.p**2 > ROOM:
             return f"{problem.p} features are too many for a model of all of them"
         return None if problem.d else "there is no penalty"
@@ -44,5 +43,6 @@ class BlockModels:
         if not problem.d:
             return  # alpha = 0 has no penalty
         if self._fit is None or self._fit.admm.problem.d != problem.d:
-            self._fit = SquaredTasks(problem, self.prices, NAME)
+            kind = SquaredTasks if problem.loss.quadratic else CurvedTasks
+            self._fit = kind(problem, self.prices, NAME)
         yield from self._fit.rounds(problem, start, goal)
