@@ -232,7 +232,7 @@ class CurvedTasks:
                 accuracy = FINEST
             if gram.floor and share == 1.0:
                 gram.trust()
-            stale = not fresh and self._worth(gap, allowed, rate) or (fresh and share < 1.0)
+            stale = (not fresh and self._worth(gap, allowed, rate)) or (fresh and share < 1.0)
 
     def _worth(self, gap: float, allowed: float, rate: float) -> bool:
         """Whether what is left, at the present rate, costs more than a new curvature."""

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from scipy.linalg import lapack
 
-from ..problem import Certificate, Problem
+from ..problem import Problem
 from .curvatures.blocks import BlockGram
 from .inner.block_admm import WIDE, FeatureMaps, inverses
 from .moments import Moments
@@ -58,7 +58,7 @@ class BlockSolve:
             )
         if len(self.inverse) == 1:
             return np.asarray(e @ self.inverse[0])
-        return np.matmul(self.inverse, e[:, :, None])[:, :, 0]
+        return np.asarray(np.matmul(self.inverse, e[:, :, None])[:, :, 0])
 
 
 def kappa_of(problem: Problem) -> float:
@@ -91,9 +91,10 @@ class SquaredProof:
         # y is brought to B y = -slope: by its own share of the work, and by what rounding leaves
         y = y + self.solve.step * self.maps.down((at - each).ravel())
         left = slope.ravel() + self.maps.up(y)
-        y = y - problem.map @ problem.gram.solve(left) if not problem.renames else -slope.ravel()[problem.map.indices]
         if problem.renames:
-            y = y / problem.map.data
+            y = -slope.ravel()[problem.map.indices] / problem.map.data
+        else:
+            y = y - problem.map @ problem.gram.solve(left)
         size = problem.gauge(y)
         if not math.isfinite(size):
             return -math.inf, at, y
@@ -142,6 +143,3 @@ class BlockRepair(Repair):
     def foresee(self, g: Vector, y: Vector, at: Vector, penalty: float) -> Foreseen | None:
         self.factor = np.zeros(0) if self.solver is not None else None  # the base class asks whether there is one
         return super().foresee(g, y, at, penalty)
-
-
-__all__ = ["BlockRepair", "BlockSolve", "Certificate", "SquaredProof", "kappa_of"]

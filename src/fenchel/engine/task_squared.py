@@ -121,7 +121,7 @@ class SquaredTasks:
             return out
         w = np.zeros(problem.size)
         w[problem.feature_slots] = v
-        return problem.within(problem.snap(w, u))[problem.feature_slots]
+        return np.asarray(problem.within(problem.snap(w, u))[problem.feature_slots])
 
     def _proposal(
         self, each: Vector, u: Vector, primal: float, dual: float, there: Vector, y: Vector, goal: Goal

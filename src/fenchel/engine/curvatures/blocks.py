@@ -224,7 +224,7 @@ class BlockGram:
         assert self.matrices is not None
         if len(self.matrices) == 1:
             return np.asarray(each @ self.matrices[0])
-        return np.matmul(self.matrices, each[:, :, None])[:, :, 0]
+        return np.asarray(np.matmul(self.matrices, each[:, :, None])[:, :, 0])
 
     def times(self, d: Vector) -> Vector:
         """H d with intercepts."""
