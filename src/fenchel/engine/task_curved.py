@@ -214,6 +214,7 @@ class CurvedTasks:
             rate = min(gap / before, 1.0) if math.isfinite(before) else 1.0
             before = gap
             idle, least = (0 if gap < 0.7 * least else idle + 1), min(least, gap)
+            failed = False
             if distrust * gap <= allowed or over or idle > IDLE or number in (7, 15, 31, 63):
                 at = Iterate(point.w, point.x, problem.n * answer.y, problem.n * point.g, answer.u, point.scores)
                 at, made = repair.prove(at, point.g, point.h, point.primal, allowed, True)
@@ -221,6 +222,7 @@ class CurvedTasks:
                 repair.passes = 0.0
                 self._remember(point, answer.u, at.y / problem.n)
                 yield self._offered(Proposal(at, point.primal, 0.0, self.name, made))
+                failed = made.gap > allowed
                 if distrust * gap <= allowed:
                     distrust = max(distrust, min(0.3 * made.gap / max(gap, 1e-300), 1e3 * distrust))
             if over or idle > IDLE:
@@ -232,7 +234,8 @@ class CurvedTasks:
                 accuracy = FINEST
             if gram.floor and share == 1.0:
                 gram.trust()
-            stale = (not fresh and self._worth(gap, allowed, rate)) or (fresh and share < 1.0)
+            # a proof in vain costs about as much as the curvature that it lacks
+            stale = (not fresh and (failed or self._worth(gap, allowed, rate))) or (fresh and share < 1.0)
 
     def _worth(self, gap: float, allowed: float, rate: float) -> bool:
         """Whether what is left, at the present rate, costs more than a new curvature."""
