@@ -6,9 +6,11 @@ from collections.abc import Iterator, Sequence
 
 from ..problem import Problem
 from ..solver.prices import Prices
+from .curvatures.blocks import has_tasks
 from .roles import Goal, Iterate, Proposal
 from .task_curved import CurvedTasks
 from .task_squared import SquaredTasks
+from .units import units_of
 
 NAME = "blocks"
 MOST = 1024  # features; more: factors take too long
@@ -32,6 +34,8 @@ class BlockModels:
             return f"{type(problem.loss).__name__} has kinks"
         if problem.p > MOST or problem.vectors * problem.p**2 > ROOM:
             return f"{problem.p} features are too many for a model of all of them"
+        if problem.n < problem.p and not has_tasks(problem) and not isinstance(units_of(problem), str):
+            return "with fewer rows than features few of these count, and working sets find them"
         return None if problem.d else "there is no penalty"
 
     def begin(self, problem: Problem, alphas: Sequence[float], tol: float) -> None:
