@@ -77,7 +77,10 @@ class SquaredProof:
     @staticmethod
     def suits(problem: Problem, moments: Moments) -> bool:
         """Whether the moments prove as much as the data: every feature is penalised, by rows of B' with one entry each
-        (then rounding passes through B as it is), and nothing has a sign to keep."""
+        (then rounding passes through B as it is), nothing has a sign to keep, and psi* is 0 in its domain (otherwise
+        rounding of y counts too)."""
+        if any(block.ridge > 0 for block in problem.blocks):
+            return False
         free = problem.vectors if problem.fit_intercept else 0
         return moments.gram.faithful and problem._picks and problem.constraint_count == free
 
@@ -111,8 +114,8 @@ class SquaredProof:
         of_loss, of_slopes = self.moments.spread(at)
         errors = of_slopes.ravel()
         beyond = errors[problem.map.indices] / np.abs(problem.map.data)
-        size = problem.gauge(beyond)
-        return of_loss + (size * max(primal, 0.0) if math.isfinite(size) else 0.0)
+        size = max(problem.gauge(beyond), problem.gauge(-beyond))
+        return of_loss + size * max(primal, 0.0)
 
 
 class BlockRepair(Repair):

@@ -79,7 +79,7 @@ class SquaredTasks:
             slope = self.moments.gradient(each)
             at = self.maps.down(each.ravel())
             primal = self.moments.loss(each, slope) + problem.penalty_value(at)
-            allowed, over = goal.allowed(primal), time.perf_counter() > goal.deadline
+            allowed, over = goal.allowed(primal), self.passes >= goal.passes or time.perf_counter() > goal.deadline
             dual, there, balanced = self.proof.bound(each, slope, y, primal)
             gap = primal - dual
             idle, least = (0 if gap < 0.7 * least else idle + 1), min(least, gap)
