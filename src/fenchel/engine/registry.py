@@ -9,8 +9,9 @@ from ..solver.prices import PRICES, Prices
 from .models import QuadraticModels
 from .roles import Engine
 from .rounds import WorkingSets
+from .tasks import BlockModels
 
-ENGINES: list[Callable[[Prices], Engine]] = [WorkingSets, QuadraticModels]
+ENGINES: list[Callable[[Prices], Engine]] = [BlockModels, WorkingSets, QuadraticModels]
 
 
 def fitting(problem: Problem) -> Engine | None:

@@ -48,17 +48,32 @@ class Maps:
         return out
 
 
+def visit_weights(problem: Problem) -> Vector:
+    """The weight of every visit; empty where all are 1."""
+    weight, outputs = problem.weight, problem.layout[0]
+    if outputs == 1 or not weight.size:
+        return np.asarray(weight)
+    made: Vector = problem.remembered("visit weights", lambda: np.repeat(weight, outputs))
+    return made
+
+
 class Products:
-    """Products with the data of one output: by the library of linear algebra where it can."""
+    """Products with the data: by the library of linear algebra where it can."""
 
     def __init__(self, problem: Problem) -> None:
         self.problem, self.data = problem, problem.data
-        self.dense = not problem.data.sparse and problem.data.dtype == np.float64
+        self.several = problem.vectors > 1
+        self.dense = not problem.data.sparse and problem.data.dtype == np.float64 and not problem.layout[2].size
 
     def scores(self, w: Vector) -> Vector:
         """Z'w."""
         if not self.dense:
             return self.problem.scores(w)
+        if self.several:
+            each = w.reshape(self.problem.vectors, -1)
+            scores: Vector = self.data.dense @ each[:, :-1].T
+            scores += each[:, -1]
+            return scores.ravel()
         found: Vector = self.data.times(w[:-1])
         if w[-1] != 0.0:
             found += w[-1]
@@ -69,6 +84,12 @@ class Products:
         problem, n = self.problem, self.problem.n
         if not self.dense:
             return np.asarray(problem.gradient_sum(x) / n)
+        if self.several:
+            sums, each = np.empty((problem.vectors, problem.p + 1)), x.reshape(n, -1)
+            sums[:, :-1] = each.T @ self.data.dense
+            sums[:, -1] = each.sum(axis=0) if problem.fit_intercept else 0.0
+            sums /= n
+            return sums.ravel()
         out = np.empty(problem.size)
         out[:-1] = self.data.transposed_times(x)
         out[-1] = x.sum() if problem.fit_intercept else 0.0
@@ -91,7 +112,7 @@ class WholePoint:
             else:
                 scores = np.zeros(problem.visits)
         self.scores = scores
-        total, self.x, self.h = problem.loss.sums(scores, problem.target, problem.weight)
+        total, self.x, self.h = problem.loss.sums(scores, problem.target, visit_weights(problem))
         self.loss = total / problem.n
         self.at = Maps.of(problem).down(w) if u is None else u  # B'w
         self.penalty = problem.penalty_value(self.at)

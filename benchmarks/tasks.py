@@ -1,0 +1,196 @@
+"""Tasks and outputs on random data: fenchel (certified) against a lean FISTA (not certified).
+
+    python benchmarks/tasks.py --seeds 0 20                      one line a problem, then the distribution
+    python benchmarks/tasks.py --seeds 0 20 --save here.json     keep the numbers
+    python benchmarks/tasks.py --seeds 0 20 --against here.json  compare with numbers that were kept
+
+A seed draws tasks or outputs, rows, columns (perhaps in units that differ), loss, penalty and alpha (1/3 to 1/300 of
+the largest). With the squared loss FISTA works on Gram matrices, for which it pays; otherwise on the data. It has the
+largest curvature for free, restarts, is judged by the true optimum, and pays for no proof. fenchel pays for everything.
+Times are processor seconds of one thread, medians. Seeds below 1000 are for choosing constants.
+"""
+
+from __future__ import annotations
+
+import os
+
+for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS"):
+    os.environ.setdefault(variable, "1")
+
+import argparse
+import json
+import math
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+
+from structured import distribution
+
+import fenchel as fl
+from fenchel.catalogue import MultiTaskLasso, MultiTaskLowRank
+
+GOALS = (1e-3, 1e-6)
+LIMIT = 10.0  # seconds of one run
+LOSSES = ("squared", "squared", "logistic", "huber", "poisson")
+ENTRIES = 1_000_000  # of the data times the outputs, at the most
+
+
+def draw(seed: int):
+    """A function that makes the problem of a seed anew, and what it is."""
+    rng = np.random.default_rng([11, seed])
+    tasks, loss = bool(rng.random() < 0.5), str(rng.choice(LOSSES))
+    penalty = str(rng.choice(["l2,1", "l2,1", "trace", "both"]))
+    vectors = int(10 ** rng.uniform(0.5, 2.0 if tasks else 1.3))
+    p = int(10 ** rng.uniform(0.8, 1.8 if tasks else 2.3))
+    n = int(min(p * 10 ** rng.uniform(0.0, 1.5) * (vectors if tasks else 1), ENTRIES / p / (1 if tasks else vectors)))
+    n = max(n, 4 * vectors, 20)
+    X = rng.standard_normal((n, p))
+    data = str(rng.choice(["plain", "correlated", "units"]))
+    if data == "correlated":
+        rho = rng.uniform(0.5, 0.95)
+        for j in range(1, p):
+            X[:, j] = rho * X[:, j - 1] + math.sqrt(1 - rho * rho) * X[:, j]
+    elif data == "units":
+        X = X * 10 ** rng.uniform(-1, 1, p) + rng.standard_normal(p)
+    W = rng.standard_normal((vectors, 3)) @ rng.standard_normal((3, p)) * (rng.random(p) < 0.3) / np.sqrt(X.var(axis=0))
+    task = np.sort(rng.integers(0, vectors, n)) if tasks else None
+    if tasks:
+        task[:vectors] = np.arange(vectors)
+    score = np.einsum("ij,ij->i", X, W[task]) if tasks else X @ W.T
+    score = score / max(score.std(), 1e-12)
+    noise = rng.standard_normal(score.shape)
+    if loss == "logistic":
+        y = np.where(score + 0.5 * noise > 0, 1.0, -1.0)
+        y[:2] = (1.0, -1.0) if tasks else np.array([[1.0], [-1.0]])
+    elif loss == "poisson":
+        y = rng.poisson(np.exp(np.clip(score, -3, 3))).astype(float)
+    else:
+        y = score + 0.5 * noise
+    parts = {"l2,1": MultiTaskLasso(vectors), "trace": MultiTaskLowRank(vectors)}
+    function = parts[penalty] if penalty in parts else parts["l2,1"] + 0.3 * parts["trace"]
+    given = {"loss": loss, "penalty": function, "fit_intercept": bool(rng.random() < 0.3), "task": task}
+    share = 10 ** -rng.uniform(math.log10(3), math.log10(300))
+    alpha = share * fl.Problem(X, y, **given).alpha_max()
+    what = f"{n} x {p} {data}, {vectors} {'tasks' if tasks else 'outputs'}, {loss}, {penalty}, 1/{1 / share:.0f}"
+    return (lambda: fl.Problem(X, y, alpha=alpha, **given)), what + (", intercept" if given["fit_intercept"] else "")
+
+
+def fista(problem: fl.Problem, goals, limit: float) -> list[float]:
+    """Seconds until the objective is at most each of the goals; infinite beyond the limit."""
+    from fenchel.engine.curvatures.blocks import BlockGram
+    from fenchel.engine.moments import moments
+    from fenchel.engine.whole import Products, visit_weights
+    from fenchel.kernels.prox import structured_prox
+    from fenchel.proximal import StructuredProx
+    from fenchel.solver.prices import PRICES
+
+    prox, info, quadratic = StructuredProx(problem), np.zeros(4), problem.loss.quadratic
+    probe = BlockGram(problem, PRICES)
+    probe.precise = True
+    bend = 1.0 if problem.loss.smoothness is None else problem.loss.smoothness
+    probe.make(np.repeat(problem.weight if problem.weight.size else np.ones(problem.n), problem.layout[0]))
+    largest = max(float(np.linalg.eigvalsh(matrix)[-1]) for matrix in probe.matrices)
+    centre = float(np.max(np.sum(probe.centre**2, axis=1))) if problem.fit_intercept else 0.0
+    L, V = bend * (largest if quadratic else largest + centre), problem.vectors
+    products, clock = Products(problem), time.process_time
+    began, found, looking = clock(), [], 0.0
+    made = moments(problem, PRICES) if quadratic else None
+    w = ahead = np.zeros(problem.size)
+    theta, u = 1.0, np.zeros(problem.d)
+    slope = np.zeros(problem.d)
+    while len(found) < len(goals) and clock() - began - looking < limit:
+        g = np.zeros((V, problem.p + 1))
+        if quadratic:
+            g[:, :-1] = made.gradient(ahead.reshape(V, -1)[:, :-1])
+        else:
+            scores = products.scores(ahead)
+            value, x, _ = problem.loss.sums(scores, problem.target, visit_weights(problem))
+            g = products.sums(x).reshape(V, -1)
+        while True:
+            new = np.empty_like(w)
+            structured_prox(ahead - g.ravel() / L, 1 / L, slope, new, u, prox.solver, (1e-10, 0.0, 30), info)
+            if problem.loss.smoothness is not None:
+                break
+            move = new - ahead  # a loss without a bound on its curvature
+            reached = problem.loss.sums(products.scores(new), problem.target, visit_weights(problem))[0]
+            if (reached - value) / problem.n <= g.ravel() @ move + 0.5 * L * move @ move + 1e-14 * abs(value):
+                break
+            L *= 2
+        step = new - w
+        theta = 1.0 if float((ahead - new) @ step) > 0 else theta
+        following = 0.5 * (1 + math.sqrt(1 + 4 * theta * theta))
+        ahead, w, theta = new + (theta - 1) / following * step, new, following
+        look = clock()  # nobody pays for the judge
+        full = made.with_intercepts(w.reshape(V, -1)[:, :-1]) if quadratic else w
+        objective = problem.primal_at(full)
+        while len(found) < len(goals) and objective <= goals[len(found)]:
+            found.append(look - began - looking)
+        looking += clock() - look
+    return found + [math.inf] * (len(goals) - len(found))
+
+
+def measure(seed: int, repetitions: int, peer: bool) -> dict:
+    make, what = draw(seed)
+    row: dict = {"seed": seed, "text": what, "fenchel": [], "fista": [], "status": []}
+    for goal in GOALS:
+        times = []
+        for repetition in range(repetitions + 1):
+            problem = make()
+            began = time.process_time()
+            result = fl.solve(problem, tol=goal, time_limit=LIMIT)
+            if repetition or time.process_time() - began > 3:  # the first one compiles
+                times.append(time.process_time() - began)
+        row["fenchel"].append(float(np.median(times)))
+        row["status"].append(result.status.value)
+    if peer:
+        exact = fl.solve(make(), tol=1e-9, time_limit=30.0)
+        if exact.relative_gap > 1e-7:
+            print(f"seed {seed}: the optimum is known to {exact.relative_gap:.1e} only", file=sys.stderr)
+        goals = [exact.primal + goal * abs(exact.primal) for goal in GOALS]
+        runs = [fista(make(), goals, LIMIT) for _ in range(max(repetitions - 1, 1))]
+        row["fista"] = [float(value) for value in np.median(runs, axis=0)]
+    return row
+
+
+def shown(row: dict, other: dict | None) -> str:
+    parts = [f"{row['seed']:5d}"]
+    for k in range(len(GOALS)):
+        cell = f"{1e3 * row['fenchel'][k]:8.1f}"
+        if row["fista"]:
+            cell += f" {1e3 * row['fista'][k]:8.1f} {row['fista'][k] / row['fenchel'][k]:6.2f}"
+        if other is not None:
+            cell += f" {1e3 * other['fenchel'][k]:8.1f} {other['fenchel'][k] / row['fenchel'][k]:6.2f}"
+        parts.append(cell + ("" if row["status"][k] == "converged" else f" {row['status'][k]}"))
+    return " | ".join(parts) + f"  {row['text']}"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--seeds", type=int, nargs=2, default=(0, 20), help="first, and one beyond the last")
+    parser.add_argument("--repetitions", type=int, default=3)
+    parser.add_argument("--no-fista", action="store_true")
+    parser.add_argument("--save", type=Path)
+    parser.add_argument("--against", type=Path)
+    options = parser.parse_args()
+    others = {row["seed"]: row for row in json.loads(options.against.read_text())} if options.against else {}
+    rows = []
+    print("fenchel", fl.__file__)
+    for seed in range(*options.seeds):
+        rows.append(measure(seed, options.repetitions, not options.no_fista))
+        print(shown(rows[-1], others.get(seed)), flush=True)
+    for k, goal in enumerate(GOALS):
+        if not options.no_fista:
+            print(distribution(f"FISTA's time / ours, {goal:g}", [row["fista"][k] / row["fenchel"][k] for row in rows]))
+        if others:
+            ratios = [others[row["seed"]]["fenchel"][k] / row["fenchel"][k] for row in rows if row["seed"] in others]
+            print(distribution(f"the other's time / ours, {goal:g}", ratios))
+    if options.save:
+        options.save.write_text(json.dumps(rows))
+
+
+if __name__ == "__main__":
+    main()

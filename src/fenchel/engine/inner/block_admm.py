@@ -1,0 +1,184 @@
+"""ADMM on a model that falls into blocks: a factor per block serves many rounds, for any map and any simple penalty.
+
+Features of one unit may belong to several blocks; the penalty couples them in its prox, and nothing else does.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from scipy.linalg import lapack
+
+from ...maps import row_width
+from ...problem import Problem
+from ...proximal import CompiledPenalty
+from ...solver.prices import Prices
+from ..curvatures.blocks import BlockGram
+from ..parts import Vector
+
+FLAT = 0.1  # of a feature's mean curvature over the blocks: none has less where the steps are chosen
+DEAD = 1e-12  # of the largest curvature of a feature: what those have that no row sees
+BET = 100.0  # factor on the step for units that are zero, and its inverse for the others
+WIDE = 64  # features from which inverses are in single precision
+EVEN = 5.0  # ratio of the residuals up to which the pace is left alone; smaller: more factors
+LIFT, LIFT_SINGLE = 1e-12, 1e-6  # of the diagonal: makes a matrix definite in spite of rounding
+
+
+class FeatureMaps:
+    """B' and B on the features alone, in compiled form."""
+
+    def __init__(self, problem: Problem) -> None:
+        matrix = problem.map
+        self.size, self.d = matrix.shape[1], problem.d
+        self.arrays = matrix.indptr.astype(np.int64), matrix.indices.astype(np.uint64), matrix.data.astype(float)
+        widths = [row_width(block.matrix) for block in problem.blocks]
+        none = np.zeros(len(widths), dtype=np.int64)
+        first, last = problem.bounds[:-1].copy(), problem.bounds[1:].copy()
+        self.rows = first, last, np.array(widths, dtype=np.int64), none, none, none, none
+        self.joined = bool(np.any(np.diff(matrix.indptr) > 1))
+        self.squares = matrix.power(2)
+        sizes = abs(matrix)
+        # a diagonal that bounds B diag(r) B' is `reach` r; equal to it where rows have one entry
+        self.reach = (sizes.multiply(np.asarray(sizes.sum(axis=1)).ravel()[:, None])).T.tocsr()
+
+    @classmethod
+    def of(cls, problem: Problem) -> FeatureMaps:
+        """Made once for all problems on one map."""
+        made: FeatureMaps = problem.shared("feature maps", lambda: cls(problem))
+        return made
+
+    def down(self, v: Vector) -> Vector:
+        """B'v."""
+        from ...kernels.prox import apply_map
+
+        out = np.empty(self.d)
+        apply_map(self.arrays, self.rows, v, out)
+        return out
+
+    def up(self, y: Vector) -> Vector:
+        """B y."""
+        from ...kernels.prox import apply_adjoint
+
+        out = np.empty(self.size)
+        apply_adjoint(self.arrays, self.rows, y, out)
+        return out
+
+
+def inverses(matrices: Any, added: Vector, single: bool) -> Any:
+    """(matrix + diag(added))^-1 for every block; `added` is (blocks, p)."""
+    from ...kernels.models import mirrored
+
+    blocks, p = len(matrices), matrices.shape[1]
+    places = np.arange(p)
+    made = np.empty((blocks, p, p), dtype=np.float32 if single else np.float64)
+    lift = LIFT_SINGLE if single else LIFT
+    potrf, potri = (lapack.spotrf, lapack.spotri) if single else (lapack.dpotrf, lapack.dpotri)
+    for k in range(blocks):
+        work = matrices[k].astype(made.dtype)
+        work[places, places] += added[k] + lift * matrices[k].diagonal() + 1e-300
+        factor, failed = potrf(work.T, lower=1, overwrite_a=1, clean=0)
+        if failed:
+            made[k] = np.linalg.pinv(matrices[k] + np.diag(added[k]), hermitian=True)
+        else:
+            mirrored(potri(factor, lower=1, overwrite_c=1)[0], made[k])
+    return made
+
+
+class BlockAdmm:
+    """The method, its pace and what it knows of the blocks."""
+
+    def __init__(self, problem: Problem, prices: Prices) -> None:
+        self.prices, self.pace, self.fresh = prices, 1.0, True
+        self.single = problem.p >= WIDE
+        self.inverse: Any = None
+        self.matrices: Any = None  # whose inverse it is
+        self.info = np.zeros(4)
+        self.maps = FeatureMaps.of(problem)
+        labels, count = problem.units
+        self.labels, self.sizes = labels, np.maximum(np.bincount(labels, minlength=count), 1)
+        self.bet = np.ones(count)
+        self.spent = 0.0  # nanoseconds
+        self.move_to(problem)
+
+    def move_to(self, problem: Problem) -> None:
+        """Go on with another alpha."""
+        self.problem = problem
+        self.penalty: Any = CompiledPenalty(problem)
+
+    def factor_price(self, blocks: int) -> float:
+        """Nanoseconds of the inverses of so many blocks."""
+        return float(blocks * (self.prices.potrf * self.problem.p**3 / 2 + 4 * self.prices.call))
+
+    def round_price(self) -> float:
+        """Nanoseconds of a round."""
+        problem, entry = self.problem, self.prices.gemv * (0.25 if self.single else 0.5)
+        return float(entry * problem.vectors * problem.p**2 + 4 * self.prices.penalty_coordinate * problem.d)
+
+    def units_step(self, gram: BlockGram) -> Vector:
+        """The mean curvature that the coordinates of every unit see."""
+        diagonal = gram.diagonal
+        mean = diagonal.mean(axis=0)
+        floor = np.maximum(FLAT * mean, DEAD * float(mean.max(initial=0.0)) + 1e-300)
+        seen = 1.0 / (self.maps.squares @ (1.0 / np.maximum(diagonal, floor)).ravel())
+        return np.asarray(np.bincount(self.labels, seen, self.sizes.size) / self.sizes)
+
+    def _factor(self, gram: BlockGram, u: Vector, y: Vector) -> None:
+        """The step of every coordinate from the curvature that it sees, and the inverses that go with it."""
+        unit = self.units_step(gram)
+        if self.fresh:
+            self._begin_pace(unit[self.labels], u, y)
+        self.step = (self.pace * self.bet * unit)[self.labels]
+        self.added = self.maps.reach @ self.step
+        assert gram.matrices is not None
+        matrices, added = gram.matrices, self.added.reshape(-1, self.problem.p)
+        if len(matrices) == 1 and np.ptp(added, axis=0).any():
+            matrices = np.broadcast_to(matrices, (len(added), *matrices.shape[1:]))
+        self.inverse, self.matrices = inverses(matrices, added, self.single), gram.matrices
+        self.spent += self.factor_price(len(matrices))
+
+    def turn(
+        self, gram: BlockGram, g: Vector, w: Vector, v: Vector, u: Vector, y: Vector, accuracy: float, most: int
+    ) -> bool:
+        """Rounds on the model at w with the gradient g; v, u and y go on. Returns whether they arrived."""
+        from ...kernels.blocks import block_admm_steps
+
+        if self.inverse is None or self.matrices is not gram.matrices:
+            self._factor(gram, u, y)
+        penalty, at, info = self.penalty, self.maps.down(v), self.info
+        block_admm_steps(self.inverse, self.added, g, w, v, at, u, y, self.step, penalty.scale, penalty.ridge,
+                         self.maps.arrays, penalty.blocks, self.maps.joined, accuracy, most, info)  # fmt: skip
+        penalty.check()
+        self.spent += info[2] * self.round_price()
+        self.forces = float(np.sum(y * y / self.step))
+        return bool(max(info[0], info[1]) <= accuracy * accuracy * info[3] + 1e-22 * self.forces)
+
+    def adapt(self, turn: int, u: Vector) -> None:
+        """Change the steps after a turn that did not arrive."""
+        if turn > 1 and turn % 2 == 0 and self.sizes.size > 1:
+            self._place_bets(u)
+        else:
+            ratio = self.info[0] / max(self.info[1], 1e-100)
+            self._set_pace(ratio, self.forces / max(float(np.sum(self.step * u * u)), 1e-100))
+
+    def _begin_pace(self, step: Vector, u: Vector, y: Vector) -> None:
+        """Both sides of a start that knows them are to count alike."""
+        forces, sizes = float(np.sum(y**2 / step)), float(np.sum(step * u**2))
+        if forces > 0 and sizes > 0:
+            self.pace = min(max(math.sqrt(forces / sizes), 1e-4), 1e4)
+        self.fresh = False
+
+    def _set_pace(self, residuals: float, sizes: float) -> None:
+        """Balance the two residuals, each relative to what it is the residual of (Stellato et al., 2020)."""
+        ratio = math.sqrt(min(residuals * sizes, 1e12))
+        if not 1 / EVEN < ratio < EVEN:
+            self.pace = min(max(self.pace * min(max(ratio, 0.02), 50.0), 1e-6), 1e6)
+            self.inverse = None
+
+    def _place_bets(self, u: Vector) -> None:
+        """Long steps for units that are zero, short ones for the others: if they stay so, a few rounds are left."""
+        zero = np.bincount(self.labels, u != 0, self.sizes.size) == 0
+        bet = np.where(zero, BET, 1 / BET)
+        if not np.array_equal(bet, self.bet):
+            self.bet, self.inverse = bet, None
