@@ -370,9 +370,26 @@ def test_multipliers_read_rows_in_any_order():
     np.testing.assert_allclose(ends[0], ends[1], atol=1e-8)
 
 
-def test_multipliers_leave_unknown_proxes_and_many_coefficients_alone(monkeypatch):
+class Unknown(fl.TraceNorm):
+    """A penalty that does not know the derivative of its prox."""
+
+    prox_jacobian = fl.Penalty.prox_jacobian
+
+
+def test_multipliers_find_the_derivative_of_a_prox_by_themselves():
+    X, y = design("quantile")
+    problem = fl.Problem(X, y, loss="quantile", penalty=Unknown((3, 4)), alpha=0.02, fit_intercept=True)
+    assert applies(problem)
+    zeros = np.zeros(problem.size), np.zeros(problem.visits), np.zeros(problem.d)
+    point = Multipliers(problem).run(*zeros, tol=1e-7, steps=400)
+    assert point.made.relative_gap <= 1e-7
+
+
+def test_multipliers_leave_long_differences_and_many_coefficients_alone(monkeypatch):
     X, y = design("squared")
-    assert not applies(fl.Problem(X, y, loss="squared", penalty=fl.TraceNorm((3, 4)), alpha=0.1))
+    monkeypatch.setattr("fenchel.multipliers._MOVES", 5)
+    assert not applies(fl.Problem(X, y, loss="squared", penalty=Unknown((3, 4)), alpha=0.1))
+    assert applies(fl.Problem(X, y, loss="squared", penalty=fl.TraceNorm((3, 4)), alpha=0.1))
     problem = fl.Problem(X, y, loss="squared", penalty=fl.L1(), alpha=0.1)
     assert applies(problem)
     monkeypatch.setattr("fenchel.multipliers._MOST", 5)
