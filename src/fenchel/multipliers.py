@@ -35,6 +35,7 @@ _MOST = 2000  # coefficients: the curvature is a matrix
 _MOVES = 200  # proxes that the derivative of one may take
 _STEPS = 40  # Newton steps in a round before S is raised
 _NEAR = 1e-3  # S in the first round, in units of the loss's curvature
+_FLATTEST = 0.1  # of the loss's largest curvature, what it counts for where it is flat
 _LEAST = 0.05  # of the mean square of a typical column, what a column counts for at the least
 _LIFT = 1e-13  # of the curvature's diagonal: makes it definite
 _DIFFERENCE = 1e-6  # for the slope of a dual step
@@ -138,7 +139,10 @@ class Multipliers:
         if forces > 0 and size > 0:
             self.q *= math.sqrt(forces / size)
         bend = self._rows(self.scores, bend=True)[1]
-        self.near = _NEAR * self.unit**2 * self.squares * max(bend.mean(), 1e-3 * bend.max(), 1e-300)
+        least = 1e-3 * bend.max()
+        if problem.loss.smoothness is not None:  # the rows may all be on flat parts
+            least = max(least, _FLATTEST * problem.loss.smoothness * self.weights.mean())
+        self.near = _NEAR * self.unit**2 * self.squares * max(bend.mean(), least, 1e-300)
 
     # -- one round ----------------------------------------------------------------------------------
 
