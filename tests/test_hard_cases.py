@@ -17,6 +17,7 @@ import fenchel as fl
 from fenchel import Status
 from fenchel.methods.sdca_admm import SDCAADMM
 from fenchel.multipliers import Multipliers, applies
+from fenchel.solver.attainment import SEPARABLE, unattained
 
 CLASSIFIERS = ["logistic", "smoothed-hinge", "hinge", "squared-hinge"]
 LOSSES = list(cases.losses())
@@ -151,6 +152,37 @@ def test_without_penalty_separable_labels_have_no_answer():
     assert result.status is not Status.CONVERGED  # the infimum, zero, is not attained
     assert 0 < result.primal < 1e-2
     assert result.dual <= 0
+    assert "not attained" in result.reason
+
+
+def test_labels_that_nothing_separates_are_not_called_separable():
+    X, y = design("logistic", n=300)
+    problem = fl.Problem(X, y, loss="logistic", penalty=fl.L1(), alpha=0.0, fit_intercept=True)
+    assert fl.solve(problem, tol=0.0, max_epochs=3).reason != SEPARABLE
+    # and with a penalty on all directions there is always an answer
+    penalised = fl.Problem(X, np.sign(X[:, 0]), loss="logistic", penalty=fl.L1(), alpha=0.1)
+    assert unattained(penalised) == ""
+
+
+class NoNumber(fl.TraceNorm):
+    def prox(self, u, step):
+        return np.full(len(u), np.nan)
+
+
+@pytest.mark.parametrize("loss", ["squared", "hinge"])
+def test_a_prox_that_returns_no_number_is_reported(loss):
+    X, y = design(loss)
+    problem = fl.Problem(X, y, loss=loss, penalty=NoNumber((3, 4)), alpha=0.01)
+    with pytest.raises(ValueError, match="prox of a penalty returned nan"):
+        fl.solve(problem, time_limit=20)
+
+
+def test_the_augmented_lagrangian_starts_where_the_loss_is_flat():
+    """At zero the smoothed hinge has no curvature at all."""
+    X, y = design("smoothed-hinge")
+    problem = fl.Problem(X, y, loss="smoothed-hinge", penalty=fl.Oscar(1.0, 0.1), alpha=0.002, fit_intercept=True)
+    zeros = np.zeros(problem.size), np.zeros(problem.visits), np.zeros(problem.d)
+    assert Multipliers(problem).run(*zeros, tol=1e-7, steps=200).made.relative_gap <= 1e-7
 
 
 @pytest.mark.parametrize("alpha", [1e-3, 1e-6])
@@ -370,9 +402,26 @@ def test_multipliers_read_rows_in_any_order():
     np.testing.assert_allclose(ends[0], ends[1], atol=1e-8)
 
 
-def test_multipliers_leave_unknown_proxes_and_many_coefficients_alone(monkeypatch):
+class Unknown(fl.TraceNorm):
+    """A penalty that does not know the derivative of its prox."""
+
+    prox_jacobian = fl.Penalty.prox_jacobian
+
+
+def test_multipliers_find_the_derivative_of_a_prox_by_themselves():
+    X, y = design("quantile")
+    problem = fl.Problem(X, y, loss="quantile", penalty=Unknown((3, 4)), alpha=0.02, fit_intercept=True)
+    assert applies(problem)
+    zeros = np.zeros(problem.size), np.zeros(problem.visits), np.zeros(problem.d)
+    point = Multipliers(problem).run(*zeros, tol=1e-7, steps=400)
+    assert point.made.relative_gap <= 1e-7
+
+
+def test_multipliers_leave_long_differences_and_many_coefficients_alone(monkeypatch):
     X, y = design("squared")
-    assert not applies(fl.Problem(X, y, loss="squared", penalty=fl.TraceNorm((3, 4)), alpha=0.1))
+    monkeypatch.setattr("fenchel.multipliers._MOVES", 5)
+    assert not applies(fl.Problem(X, y, loss="squared", penalty=Unknown((3, 4)), alpha=0.1))
+    assert applies(fl.Problem(X, y, loss="squared", penalty=fl.TraceNorm((3, 4)), alpha=0.1))
     problem = fl.Problem(X, y, loss="squared", penalty=fl.L1(), alpha=0.1)
     assert applies(problem)
     monkeypatch.setattr("fenchel.multipliers._MOST", 5)

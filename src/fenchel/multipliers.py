@@ -10,8 +10,8 @@ and S is small; the slopes of the envelopes at the minimum are the next x and y.
 :math:`\phi` is smooth and its curvature piecewise so, therefore Newton steps with a line search find the minimum; and
 where everything is piecewise linear or quadratic, finitely many rounds find the answer. This is the semismooth Newton
 augmented Lagrangian method (Li, Sun and Toh, 2018) in the proximal form of Rockafellar (1976). What it asks of a
-penalty is the slope of its prox (:meth:`fenchel.penalties.Penalty.prox_slope`); nothing has to be guessed about which
-rows are at a kink and which coefficients are zero or tied.
+penalty is the derivative of its prox (:meth:`fenchel.penalties.Penalty.prox_jacobian`); nothing has to be guessed about
+which rows are at a kink and which coefficients are zero or tied.
 
 Nothing here is believed: every round ends with the problem's certificate.
 """
@@ -27,12 +27,15 @@ import scipy.sparse as sp
 
 from .manifold import Point
 from .newton import dense_curvature
+from .penalties import Penalty
 from .problem import Certificate, Problem
 from .solver.convergence import Convergence
 
 _MOST = 2000  # coefficients: the curvature is a matrix
+_MOVES = 200  # proxes that the derivative of one may take
 _STEPS = 40  # Newton steps in a round before S is raised
 _NEAR = 1e-3  # S in the first round, in units of the loss's curvature
+_FLATTEST = 0.1  # of the loss's largest curvature, what it counts for where it is flat
 _LEAST = 0.05  # of the mean square of a typical column, what a column counts for at the least
 _LIFT = 1e-13  # of the curvature's diagonal: makes it definite
 _DIFFERENCE = 1e-6  # for the slope of a dual step
@@ -40,10 +43,17 @@ _FLAT = 0.1  # of the first slope, where a line search may end
 
 
 def applies(problem: Problem) -> bool:
-    """Whether the slope of every prox is known, and the curvature may be a matrix."""
-    return problem.size <= _MOST and all(
-        block.function.prox_slope(np.zeros(block.d), np.ones(block.d)) is not None for block in problem.blocks
-    )
+    """Whether the curvature may be a matrix, and the derivative of every prox is known or cheap to find."""
+    return problem.size <= _MOST and all(_is_known(block.function, block.d) for block in problem.blocks)
+
+
+def _is_known(function: Penalty, d: int) -> bool:
+    """Whether the derivative of a prox is known, or takes few proxes to find."""
+    if type(function).prox_jacobian is not Penalty.prox_jacobian:
+        return True
+    if function.prox_slope(np.zeros(d), np.ones(d)) is not None:
+        return True
+    return int(np.bincount(np.unique(function.units(d), return_inverse=True)[1]).max(initial=0)) <= _MOVES
 
 
 class Multipliers:
@@ -129,7 +139,10 @@ class Multipliers:
         if forces > 0 and size > 0:
             self.q *= math.sqrt(forces / size)
         bend = self._rows(self.scores, bend=True)[1]
-        self.near = _NEAR * self.unit**2 * self.squares * max(bend.mean(), 1e-3 * bend.max(), 1e-300)
+        least = 1e-3 * bend.max()
+        if problem.loss.smoothness is not None:  # the rows may all be on flat parts
+            least = max(least, _FLATTEST * problem.loss.smoothness * self.weights.mean())
+        self.near = _NEAR * self.unit**2 * self.squares * max(bend.mean(), least, 1e-300)
 
     # -- one round ----------------------------------------------------------------------------------
 
@@ -250,26 +263,49 @@ class Multipliers:
             dense_curvature(problem, bend, matrix)
         if not problem.fit_intercept:
             matrix[problem.intercept_slots] = 0.0
-        if problem.d:
-            part = sp.coo_array(self._penalty_curvature(point, length))
-            lower = part.row >= part.col
-            np.add.at(matrix, (part.row[lower], part.col[lower]), part.data[lower])
+        self._add_penalty_curvature(point, length, matrix)
         own = np.diag(matrix).copy()
         matrix[np.diag_indices_from(matrix)] += self.near + _LIFT * own + 1e-300
         return matrix
 
-    def _penalty_curvature(self, point, length):
-        """B J B', where J = q - q^2 / (q + ridge) times the slope of the prox."""
+    def _add_penalty_curvature(self, point, length, matrix):
+        """Add B J B', where J = q - q^2 / (q + ridge) times the derivative of the prox."""
         problem, d = self.problem, self.problem.d
         share = self.q**2 / (self.q + self.ridge)
-        diagonal, direction = np.empty(d), np.empty(d)
+        diagonal, direction = np.zeros(d), np.zeros(d)
         for block, first, last in problem._parts():
             some = slice(first, last)
-            diagonal[some], direction[some] = block.function.prox_slope(point[some], length[some])
-        B = problem.map_slots
-        out = B.T @ (sp.diags_array(self.q - share * diagonal) @ B)
-        if direction.any():
-            entries = np.sqrt(share) * direction, (self.units, np.arange(d))
-            across = sp.csr_array(entries, shape=(self.unit_count, d)) @ B
-            out = out - across.T @ across
-        return out
+            slope = block.function.prox_slope(point[some], length[some])
+            if slope is not None:
+                diagonal[some], direction[some] = slope
+                continue
+            root = np.sqrt(share[some])
+            jacobian = block.function.prox_jacobian(point[some], length[some])
+            if sp.issparse(jacobian):
+                scaled = sp.diags_array(root) @ problem.map_slots[some]
+                _subtract(matrix, scaled.T @ (jacobian @ scaled))
+            else:
+                _subtract_within(matrix, problem.map_slots[some], root[:, None] * jacobian * root)
+        if d:
+            B = problem.map_slots
+            _subtract(matrix, B.T @ (sp.diags_array(share * diagonal - self.q) @ B))
+            if direction.any():
+                entries = np.sqrt(share) * direction, (self.units, np.arange(d))
+                across = sp.csr_array(entries, shape=(self.unit_count, d)) @ B
+                _subtract(matrix, across.T @ across)
+
+
+def _subtract(matrix, part):
+    """Subtract a sparse matrix from the lower triangle of one that is not."""
+    part = sp.coo_array(part)
+    part.sum_duplicates()
+    lower = part.row >= part.col
+    matrix[part.row[lower], part.col[lower]] -= part.data[lower]
+
+
+def _subtract_within(matrix, rows, middle):
+    """Subtract B M B' for a dense M, where `rows` are those of B'."""
+    if np.all(np.diff(rows.indptr) == 1) and np.unique(rows.indices).size == rows.indices.size:
+        matrix[np.ix_(rows.indices, rows.indices)] -= rows.data[:, None] * middle * rows.data
+    else:
+        matrix -= rows.T @ (rows.T @ middle.T).T

@@ -5,9 +5,10 @@ from __future__ import annotations
 import functools
 
 import numpy as np
+import scipy.sparse as sp
 
 from .maps import finite_vector
-from .penalties import _TINY, Penalty, UnitForm, unbounded
+from .penalties import _TINY, Penalty, UnitForm, run_prox, unbounded
 
 
 class _Norm(Penalty):
@@ -57,6 +58,15 @@ class SortedL1(_Norm):
 
     def gauge(self, y):
         return float(np.max(np.cumsum(np.sort(np.abs(y))[::-1]) / np.cumsum(self.weights)))
+
+    def prox_jacobian(self, u, step):
+        # entries of one size were pooled: they move together, each by the mean
+        found = run_prox(self, u, step)
+        size = np.abs(found)
+        _, pool, count = np.unique(size, return_inverse=True, return_counts=True)
+        direction = np.sign(found) / np.sqrt(count[pool])
+        across = sp.csr_array((direction, (np.arange(len(found)), pool)), shape=(len(found), count.size))
+        return across @ across.T
 
     def ties(self, u):
         size = np.abs(u)
@@ -111,6 +121,29 @@ class NestedL2(_Norm):
 
         y = np.ascontiguousarray(y, dtype=float)
         return float(nested_gauge(y, self.first, self.last, self.parent, self.weights))
+
+    def prox_jacobian(self, u, step):
+        # groups shrink one after another, from inner to outer ones: the product of their derivatives
+        u, step, d = np.array(u, dtype=float), np.broadcast_to(step, np.shape(u)), len(u)
+        roots = np.flatnonzero(self.parent < 0)
+        parts = {}
+        for first, last in zip(self.first[roots], self.last[roots], strict=True):
+            parts[first, last] = np.eye(last - first)
+        starts, ends = np.sort(self.first[roots]), np.sort(self.last[roots])
+        for first, last, weight in zip(self.first, self.last, self.weights, strict=True):
+            k = np.searchsorted(starts, first, side="right") - 1
+            rows = parts[starts[k], ends[k]][first - starts[k] : last - starts[k]]
+            length, short = float(np.linalg.norm(u[first:last])), weight * step[first]
+            if length <= short:
+                rows[:] = 0.0
+                u[first:last] = 0.0
+                continue
+            direction = u[first:last] / length
+            rows *= 1.0 - short / length
+            rows += np.outer((short / (length - short)) * direction, direction @ rows)
+            u[first:last] *= 1.0 - short / length
+        out = sp.block_diag([parts[key] for key in sorted(parts)], format="csr")
+        return out if out.shape[0] == d else sp.csr_array(sp.block_diag([out, sp.eye_array(d - out.shape[0])]))
 
     def unit_form(self, d):
         several = self.last - self.first > 1
@@ -172,6 +205,28 @@ class LatentL2(_Norm):
         u = np.ascontiguousarray(u, dtype=float)
         return float(latent_value(u, self.weights, self.index))
 
+    def prox_jacobian(self, u, step):
+        r"""With v the projection on the balls, :math:`v_j = u_j / D_j` and :math:`D_j = 1 + \sum_{g \ni j} \lambda_g`.
+
+        A move of u changes the multipliers of the balls that hold v so that it stays on their surfaces:
+        :math:`dv = D^{-1} du - N M^{-1} N^\top du` with :math:`N_{jg} = v_j / D_j` and
+        :math:`M_{gh} = \sum_{j \in g \cap h} v_j^2 / D_j`.
+        """
+        u, step = np.asarray(u, dtype=float), np.broadcast_to(step, np.shape(u))
+        v = u - run_prox(self, u, step)
+        owner = np.repeat(np.arange(len(self.members)), np.diff(self._bounds))
+        lengths = np.sqrt(np.bincount(owner, v[self._flat] ** 2, len(self.members)))
+        radius = self.weights * step[self._flat[self._bounds[:-1]]]
+        held = np.flatnonzero(lengths >= (1 - 1e-9) * radius)
+        member = sp.csr_array((np.ones(owner.size), (self._flat, owner)), shape=(len(u), len(self.members)))
+        member = member[:, held].toarray()
+        known = (v != 0) & member.any(axis=1)
+        share = np.ones(len(u))
+        share[known] = np.clip(v[known] / u[known], 0.0, 1.0)
+        normal = member * (v * share)[:, None]
+        middle = normal.T @ (member * v[:, None])
+        return np.diag(1.0 - share) + normal @ np.linalg.pinv(middle, rcond=1e-10, hermitian=True) @ normal.T
+
     def gauge(self, y):
         squares = np.asarray(y, dtype=float)[self._flat] ** 2
         return float(np.max(np.sqrt(np.add.reduceat(squares, self._bounds[:-1])) / self.weights))
@@ -213,6 +268,15 @@ class ExclusiveL1(Penalty):
 
     def value(self, u):
         return 0.5 * float(self.weights @ np.add.reduceat(np.abs(u), self._bounds[:-1]) ** 2)
+
+    def prox_jacobian(self, u, step):
+        # on the support the threshold is the step times the weight times the l1 norm of what is left
+        found = run_prox(self, u, step)
+        group, sign = self.units(len(found)), np.sign(found)
+        rate = np.broadcast_to(step, found.shape)[self._bounds[:-1]] * self.weights
+        across = np.sqrt(rate / (1.0 + rate * np.bincount(group, found != 0, len(self.sizes))))
+        across = sp.csr_array((sign * across[group], (np.arange(len(found)), group)))
+        return sp.csr_array(sp.diags_array(np.abs(sign)) - across @ across.T)
 
     def conjugate(self, y):
         return 0.5 * float((np.maximum.reduceat(np.abs(y), self._bounds[:-1]) ** 2 / self.weights).sum())

@@ -20,6 +20,7 @@ import scipy.sparse as sp
 from .maps import Copies, Identity, MadeMap, Map, Matrix, _count, finite_vector, index_array, repeated, weight_vector
 
 _TINY = 1e-12  # rounding slack of a dual constraint, relative to its radius
+_DIFFERENCE = 1e-6  # of the largest coordinate, for a derivative that nobody told
 
 
 @dataclasses.dataclass(frozen=True)
@@ -121,6 +122,22 @@ class Penalty:
         """
         return None
 
+    def prox_jacobian(self, u, step):
+        """The derivative of the prox at u, a symmetric matrix (sparse or not) with eigenvalues from 0 to 1.
+
+        Where it has none, one of a point close by. By differences where a penalty knows neither this nor its
+        `prox_slope`; that takes as many proxes as the largest unit has coordinates.
+        """
+        slope = self.prox_slope(u, step)
+        if slope is None:
+            return _jacobian_by_differences(self, u, step)
+        diagonal, direction = slope
+        out = sp.diags_array(diagonal)
+        if direction.any():
+            across = sp.csr_array((direction, (np.arange(len(u)), self.units(len(u)))))
+            out = out + across @ across.T
+        return sp.csr_array(out)
+
     def ties(self, u):
         """Coordinates that u, a prox, holds equal or opposite: i, j and the sign with u_i = sign u_j. Zeros apart."""
         none = np.zeros(0, dtype=np.int64)
@@ -201,6 +218,26 @@ class Penalty:
 
     def __repr__(self):
         return f"{type(self).__name__}()"
+
+
+def _jacobian_by_differences(function: Penalty, u, step):
+    """The derivative of a prox: the k-th coordinates of all units are moved together."""
+    d, out = len(u), sp.lil_array((len(u), len(u)))
+    _, labels = np.unique(function.units(d), return_inverse=True)
+    order = np.argsort(labels, kind="stable")
+    bounds = np.searchsorted(labels[order], np.arange(labels.max(initial=-1) + 2))
+    parts = [order[first:last] for first, last in itertools.pairwise(bounds.tolist())]
+    h = _DIFFERENCE * (np.abs(u).max(initial=0.0) + np.max(step) + 1e-300)
+    columns = np.zeros((d, max(map(len, parts), default=0)))
+    for k in range(columns.shape[1]):
+        move = np.zeros(d)
+        move[[part[k] for part in parts if len(part) > k]] = h
+        columns[:, k] = (function.prox(u + move, step) - function.prox(u - move, step)) / (2 * h)
+    for part in parts:
+        own = columns[np.ix_(part, np.arange(len(part)))]
+        values, vectors = np.linalg.eigh((own + own.T) / 2)
+        out[np.ix_(part, part)] = (vectors * np.clip(values, 0.0, 1.0)) @ vectors.T
+    return sp.csr_array(out)
 
 
 @functools.cache
@@ -793,6 +830,35 @@ class TraceNorm(Penalty):
 
     def gauge(self, y):
         return float(np.linalg.norm(np.reshape(y, self.shape), 2))
+
+    def prox_jacobian(self, u, step):
+        r"""In the bases of the singular vectors it couples the entries (i, j) and (j, i) alone.
+
+        With :math:`f = (s - t)_+` the symmetric part of such a pair is multiplied by
+        :math:`(f_i - f_j) / (s_i - s_j)` and the other one by :math:`(f_i + f_j) / (s_i + s_j)`.
+        """
+        rows, columns = self.shape
+        left, s, right = np.linalg.svd(np.reshape(u, self.shape))
+        short = min(rows, columns)
+        size, kept = np.zeros(max(rows, columns)), np.zeros(max(rows, columns))
+        size[:short], kept[:short] = s, np.maximum(s - np.ravel(step)[0], 0.0)
+        a, b = size[:rows, None], size[None, :columns]
+        low, high = kept[:rows, None], kept[None, :columns]
+        apart, both = a - b, a + b
+        near = np.abs(apart) <= 1e-9 * both
+        even = np.where(near, (np.minimum(low, high) > 0) + 0.0, (low - high) / np.where(near, 1.0, apart))
+        odd = np.where(both > 0, (low + high) / np.where(both > 0, both, 1.0), 0.0)
+        own, swapped = 0.5 * (even + odd), 0.5 * (even - odd)
+        i, j = np.nonzero(own)
+        # entry (i, j) of the bases as a vector of the length of u
+        basis = (left[:, i][:, None, :] * right.T[:, j][None, :, :]).reshape(rows * columns, -1)
+        images = basis * own[i, j]
+        square = np.flatnonzero((i < short) & (j < short) & (swapped[i, j] != 0))
+        if square.size:
+            there = np.full((rows, columns), -1)
+            there[i, j] = np.arange(i.size)
+            images[:, square] += basis[:, there[j[square], i[square]]] * swapped[i, j][square]
+        return images @ basis.T
 
     def restore(self, at, u):
         left, s, _ = np.linalg.svd(np.reshape(u, self.shape), full_matrices=False)

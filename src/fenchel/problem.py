@@ -858,11 +858,13 @@ class Problem:
                 restored = block.function.restore(at, u[first:last])
                 if restored is not at:
                     values[column], changed = restored / entry, True
-        zero = np.flatnonzero(u == 0)
+        zero = np.flatnonzero((u == 0) & (counts > 0))  # an empty row asks for nothing
         if np.any(counts[zero] > 2):
             rows, changed = self.map[zero], True
+            length = np.sqrt(np.asarray(rows.power(2).sum(axis=1)).ravel())
+            rows = sp.csr_array(sp.diags_array(1.0 / length) @ rows)
             gram = sp.csc_array(rows @ rows.T)
-            solve = sla.splu(sp.csc_array(gram + sp.diags_array(1e-14 * gram.diagonal()))).solve
+            solve = sla.splu(sp.csc_array(gram + sp.diags_array(np.full(zero.size, 1e-14)))).solve
             for _ in range(3):
                 values = values - rows.T @ solve(rows @ values)
         if not changed:

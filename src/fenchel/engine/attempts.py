@@ -232,7 +232,7 @@ class Multiplied:
 
     @classmethod
     def unfit(cls, problem: Problem) -> str | None:
-        return None if multipliers_apply(problem) else "a prox has no known slope, or there are too many coefficients"
+        return None if multipliers_apply(problem) else "there are too many coefficients for a matrix of them"
 
     def price(self, start: Iterate) -> float:
         """Of a step; a run makes some."""

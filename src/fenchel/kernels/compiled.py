@@ -104,7 +104,11 @@ def python_prox(function):
 
     def prox(d, u, step, params, index):
         values = np.ctypeslib.as_array(u, shape=(d,))
+        finite = np.isfinite(values).all()
         values[:] = function(values.copy(), np.ctypeslib.as_array(step, shape=(d,)))
+        if finite and not np.isfinite(values).all():
+            place = int(np.flatnonzero(~np.isfinite(values))[0])
+            raise ValueError(f"the prox of a penalty returned {values[place]} at coordinate {place} for a finite point")
 
     return Callback(PROX_CTYPE, prox)
 

@@ -22,6 +22,7 @@ from ..engine.registry import fitting
 from ..engine.roles import Array, Engine, Goal, Iterate, Proposal
 from ..methods.roles import Method, PrimalIterate, State
 from ..problem import Certificate, Problem
+from .attainment import unattained
 from .convergence import Convergence, stalled
 from .interrupts import interrupts_noticed
 from .live import make_progress
@@ -178,6 +179,8 @@ class _Run:
             self.best.reason = self.best.reason or "no point within the constraints was found"
         if status in (Status.EPOCH_LIMIT, Status.TIME_LIMIT) and self.rule.reached(self.best):
             status = Status.CONVERGED  # exact zeros closed the rest of the gap
+        if status in (Status.EPOCH_LIMIT, Status.TIME_LIMIT, Status.STALLED):
+            self.best.reason = unattained(self.problem) or self.best.reason
         coef, intercept = self.problem.unpack(np.zeros(self.problem.size) if self.w is None else self.w)
         coef += 0.0  # no zero has a sign
         return Result(
