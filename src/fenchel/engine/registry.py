@@ -9,8 +9,9 @@ from ..solver.prices import PRICES, Prices
 from .models import QuadraticModels
 from .roles import Engine
 from .rounds import WorkingSets
+from .wide import Faces
 
-ENGINES: list[Callable[[Prices], Engine]] = [WorkingSets, QuadraticModels]
+ENGINES: list[Callable[[Prices], Engine]] = [WorkingSets, Faces, QuadraticModels]
 
 
 def fitting(problem: Problem) -> Engine | None:
