@@ -71,6 +71,8 @@ class Faces:
             return f"{type(problem.loss).__name__} has kinks"
         if not problem.d:
             return "there is no penalty"
+        if int(np.diff(problem.map.indptr).max(initial=0)) != 2:
+            return "faces of other penalties than differences are not small"
         return face.unfit(problem)
 
     def begin(self, problem: Problem, alphas: Sequence[float], tol: float) -> None:
