@@ -20,7 +20,7 @@ import numpy as np
 
 from ..manifold import correct
 from ..problem import Certificate, Problem
-from ..solver.prices import Prices
+from ..solver.prices import Prices, certificate_nanoseconds
 from .curvatures.step_length import Steps
 from .models import _Fit
 from .parts import Vector
@@ -34,7 +34,8 @@ LEAST = 1000  # features from which faces are worth it; fewer: models of all of 
 LONGEST, SHORTEST = 4.0, 1.1  # factor from one multiple of alpha to the next
 BALANCE = 2.0  # times what a stage costs at any rate: what its face may cost; larger: fewer and larger faces
 COORDINATE, OVERHEAD = 150.0, 3e6  # nanoseconds of a stage for each coordinate of B'w, and at any rate
-ROUNDS = 60  # for one alpha
+ROUNDS = 80  # for one alpha, stages included
+MOST = 3000  # coordinates of a face; larger ones take too long, and others find the answer
 ROUGH = 3e-3  # relative gap of a stage's answer on its face
 INNER, FINEST = 0.03, 0.1  # of the gap: accuracy on a face; and of the one that is wanted, at the least
 FINE = 400  # rounds of a prox that is to tell zeros
@@ -98,7 +99,7 @@ class _Wide:
         self.known: Known | None = None
         self.passes = self.read = 0.0
         self.eta, self.factor = 0.0, 2.0
-        self.log: list[Any] = []
+        self.nanoseconds = 0.0  # by the price model, since the last proposal
 
     def rounds(self, problem: Problem, start: Iterate | None, goal: Goal) -> Iterator[Proposal]:
         self.problem, self.goal, self.read = problem, goal, 0.0
@@ -121,10 +122,10 @@ class _Wide:
                 at = Iterate(point.w, point.x, y, problem.n * point.g, self.maps.down(point.w), point.scores)
                 if goal.reached(made):
                     self.known = Known(problem.alpha, point.w, point.x, point.scores, slope)
-                yield Proposal(at, made.primal, self.passes, NAME, made, exact=number > 0)
-                self.passes = 0.0
-                if self.read >= goal.passes or time.perf_counter() > goal.deadline:
-                    return
+                spent, self.passes, self.nanoseconds = (self.passes, self.nanoseconds), 0.0, 0.0
+                yield Proposal(at, made.primal, spent[0], NAME, made, exact=number > 0, nanoseconds=spent[1])
+            if self.read >= goal.passes or time.perf_counter() > goal.deadline:
+                return
             if multiple > 1.0:
                 inner = ROUGH
             elif before is not None and np.array_equal(zero, before):
@@ -200,6 +201,7 @@ class _Wide:
         x = own if x is None else x
         g = self.products.sums(x)
         self._count(0.5)
+        self.nanoseconds += self._stage_price()
         primal = total / problem.n + problem.penalty_value(self.maps.down(w))
         return _At(w, scores, x, h, g, primal, slope)
 
@@ -222,6 +224,7 @@ class _Wide:
             mean = float(self.problem.data.mean_squares.sum()) * float(point.h.mean())
             self.eta = 4.0 / max(mean, 1e-300)
         eta, slope, info = self.eta * multiple, point.slope.copy(), np.zeros(4)
+        self.nanoseconds += COORDINATE * self.problem.d
         moved = float(point.w @ point.w) * 1e-6 or None
         v = steps._prox(point.w - self.eta * point.g, eta, slope, moved, info, FINE)
         u = steps.u if steps.lattice is None else steps.lattice.structure(slope)
@@ -245,10 +248,10 @@ class _Wide:
     def _solve(self, point: _At, zero: Flags, multiple: float, slope: Vector, inner: float) -> _At | None:
         """The answer on the face where `zero` is held, to a relative gap of `inner`."""
         problem, goal = self.problem, self.goal
-        t0 = time.process_time()
         restricted = FaceProblem(problem, zero, multiple)
+        if restricted.count > MOST:
+            return None
         small = restricted.problem
-        t1 = time.process_time()
         self._count(0.5)
         if not small.d:
             return point
@@ -265,7 +268,7 @@ class _Wide:
         if best is None:
             return None
         at = best.iterate
-        self.log.append((multiple, restricted.count, small.d, inner, time.process_time() - t0, t1 - t0))
+        self.nanoseconds += self._face_price(restricted.count)
         if fit.gram.exact is not None:
             self.eta = 1.0 / _top(fit.gram.exact)
         self._count(restricted.count / problem.p)
@@ -277,7 +280,9 @@ class _Wide:
         zx = problem.n * point.g
         y = self.steps._balanced(zx, problem.n * self.steps.prox.dual(slope, point.w))
         at = Iterate(point.w, point.x, y, zx, np.zeros(0))
-        made = problem.certificate(at, fresh=False, primal=point.primal, enough=point.primal - self.goal.allowed(point.primal))
+        enough = point.primal - self.goal.allowed(point.primal)
+        made = problem.certificate(at, fresh=False, primal=point.primal, enough=enough)
+        self.nanoseconds += certificate_nanoseconds(problem)
         return made, y
 
 

