@@ -114,6 +114,12 @@ class _Wide:
         for number in range(ROUNDS):
             if multiple > 1.0:
                 multiple, zero, slope = self._next(point, multiple)
+                # for whoever wants to stop here: a point, and nothing is proven
+                nothing = Certificate(point.primal, -math.inf, math.inf, "a stage on the way has no proof")
+                at = Iterate(
+                    point.w, point.x, problem.n * slope, problem.n * point.g, self.maps.down(point.w), point.scores
+                )
+                yield self._offered(at, nothing, True)
             else:
                 _, u, slope = self._prox(point, multiple)
                 zero = self._zero(u) & self._zero(self.maps.down(point.w))
@@ -122,8 +128,7 @@ class _Wide:
                 at = Iterate(point.w, point.x, y, problem.n * point.g, self.maps.down(point.w), point.scores)
                 if goal.reached(made):
                     self.known = Known(problem.alpha, point.w, point.x, point.scores, slope)
-                spent, self.passes, self.nanoseconds = (self.passes, self.nanoseconds), 0.0, 0.0
-                yield Proposal(at, made.primal, spent[0], NAME, made, exact=number > 0, nanoseconds=spent[1])
+                yield self._offered(at, made, number > 0)
             if self.read >= goal.passes or time.perf_counter() > goal.deadline:
                 return
             if multiple > 1.0:
@@ -139,6 +144,10 @@ class _Wide:
             if found is None:
                 return
             point = found
+
+    def _offered(self, at: Iterate, made: Certificate, exact: bool) -> Proposal:
+        passes, nanoseconds, self.passes, self.nanoseconds = self.passes, self.nanoseconds, 0.0, 0.0
+        return Proposal(at, made.primal, passes, NAME, made, exact=exact, nanoseconds=nanoseconds)
 
     def _next(self, point: _At, multiple: float) -> tuple[float, Flags, Vector]:
         """The next multiple of alpha, the coordinates that are held there, and the dual variables.
