@@ -182,6 +182,10 @@ class _View:
         merge_columns(rows, n, self.stride, old, face.columns[first], side, face.inner)
         return rows[: n * self.stride].reshape(n, -1)[:, : face.inner]
 
+    def made(self):
+        """All rows as z sees them, in memory of their own."""
+        return self._reduced(0, np.empty((self.problem.n, self.face.inner)))
+
     def _reduced(self, first, out):
         """As many rows as `out` has."""
         from .kernels.newton import reduce_dense, reduce_sparse

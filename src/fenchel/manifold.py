@@ -24,6 +24,7 @@ from .faces import DENSE, Bent, Curvature, Face, Known, definite
 from .maps import Gram, row_width
 from .problem import Certificate, Problem, tied_features
 from .proximal import CompiledPenalty
+from .row_space import row_space_solve
 from .solver import prices
 from .solver.convergence import Convergence
 
@@ -332,14 +333,17 @@ class Finisher:
                 worth = price > 0.5 * _REUSES * round_price
                 try:
                     lost = bend.sum() - strong.sum()
-                    solve = self._factored(face, strong, own, dtype, lost, keep=price > _LENT * round_price)
+                    if self._row_space_price(face, rows) < self._whole_price(face, rows, dtype):
+                        solve, thin = self._row_space(face, strong, own), True
+                    else:
+                        solve = self._factored(face, strong, own, dtype, lost, keep=price > _LENT * round_price)
                 except np.linalg.LinAlgError:
                     self.trust = self.trust and dtype is float
                     continue
                 self.factor = (face, solve) if worth else None
                 if dtype is float and not thin:
                     return solve(-slope)
-                least = least if thin else _MENDED
+                least = least if rows < free.size else _MENDED
                 move = self._conjugate_gradients(face, bend, free, own, slope, goal, solve, least)
                 if move is not None:
                     return move
@@ -363,6 +367,17 @@ class Finisher:
         if keep and self.alone and face.features is not None and matrix.size <= _MOST_KNOWN:
             self.known = Known(face, bend, matrix, lost)
         return self._completed(face, matrix, own, lost)
+
+    def _row_space(self, face, bend, own):
+        """The solve with the curvature on a face in the space of the rows."""
+        self.factor = None
+        some = np.flatnonzero(bend)
+        rows = face.data.kept.copy() if face.data.kept is not None else face.data.made()
+        rows = rows if some.size == bend.size else rows[some]
+        solve = None if own.alone is None else row_space_solve(rows, bend[some], own.alone, own.A, own.S)
+        if solve is None:
+            raise np.linalg.LinAlgError
+        return solve
 
     def _borrowed(self, face, own):
         """The face with a solve with its curvature, as far as an earlier face knows that; None elsewhere."""
@@ -417,7 +432,29 @@ class Finisher:
         return all(np.all(self._bend(np.full(self.problem.visits, score)) > 0) for score in looks)
 
     def _matrix_price(self, face, rows, dtype=float):
-        """Nanoseconds, by a model, for the curvature as a matrix with its factor."""
+        """Nanoseconds, by a model, for the curvature as a matrix with its factor; in the space of the rows, if that is
+        cheaper."""
+        return min(self._whole_price(face, rows, dtype), self._row_space_price(face, rows))
+
+    def _row_space_price(self, face, rows):
+        """The same in the space of the rows; infinite where the penalty does not bend coefficients one by one."""
+        if not self._bends_singly or face.turn is not None or rows >= face.count or not sp.issparse(face.map):
+            return np.inf
+        return prices.face_row_space_nanoseconds(self.problem, face.count, rows, self._large_units)
+
+    @functools.cached_property
+    def _large_units(self):
+        """Units of several coordinates."""
+        return int(np.count_nonzero(np.bincount(self.units, minlength=self.unit_count) > 1))
+
+    @functools.cached_property
+    def _bends_singly(self):
+        """Whether every coordinate of B'w is one feature, and some unit has several: then no curvature couples two
+        features but along the direction of a unit."""
+        return bool(np.all(np.diff(self.problem.map.indptr) == 1)) and self._large_units > 0 and self.problem.single
+
+    def _whole_price(self, face, rows, dtype=float):
+        """Nanoseconds for the curvature as a matrix of all coefficients, with its factor."""
         return prices.face_matrix_nanoseconds(
             self.problem, face.count, rows,
             single=dtype is not float, scattered=face.data.scattered, plain=face.data.plain,
@@ -438,7 +475,10 @@ class Finisher:
     def _direct(self, face, rows):
         """Whether to form the curvature as a matrix: where that is cheaper than some eighty products with it."""
         cheap = self._matrix_price(face, rows) <= 80 * self._product_price(face, rows) + 1e6
-        return face.count <= _MOST_DIRECT and self.problem.single and cheap
+        small = face.count <= _MOST_DIRECT
+        if not small and self._row_space_price(face, rows) < np.inf:
+            small = rows + self._large_units <= _MOST_DIRECT
+        return small and self.problem.single and cheap
 
     def _foresee(self, face, z, bent):
         """Nanoseconds that the steps from here may take: a matrix and up to fifteen products, or a hundred products."""

@@ -20,6 +20,8 @@ from scipy.linalg import qr
 _identities: weakref.WeakValueDictionary[int, sp.csr_array] = weakref.WeakValueDictionary()
 _last: collections.deque[sp.csr_array] = collections.deque(maxlen=4)  # kept for the next problem of that size
 _SMALL = 1 << 16  # features up to which they are: a MiB of memory
+_LONG = 1e9  # multiply-adds of a factor of a band: more take longer than dozens of solves by conjugate gradients
+_EVEN = 100.0  # condition of B B' up to which these are quick; larger: more rounds
 _DIRECT = 30_000  # above this many features B B' is solved by conjugate gradients
 
 
@@ -329,6 +331,12 @@ class Gram:
         return self.is_diagonal or self.p <= _DIRECT
 
     @property
+    def _wide_band(self) -> bool:
+        """Whether a factor may take very long: on graphs without an order, most of it fills up."""
+        band = int(np.abs(self._rows - self._gram.indices).max(initial=0))
+        return self.p * band**2 > _LONG
+
+    @property
     def nnz(self) -> int:
         """Entries of B B'."""
         return int(self._gram.nnz)
@@ -433,7 +441,7 @@ class Gram:
                 _, _, pivot = qr(vectors, mode="economic", pivoting=True)
             ground[part[pivot[: len(vectors)]]] = self.diagonal.max()
         gram = self._grounded(ground)
-        if self.direct:
+        if self.direct and not (self._wide_band and _well_conditioned(gram)):
             return _sparse_solve(gram)
         rows, scale = gram.T, 1.0 / gram.diagonal()
         precondition = sla.LinearOperator(gram.shape, lambda r: scale * np.ravel(r))
@@ -463,6 +471,13 @@ class Gram:
         if self.is_diagonal:
             return np.divide(r, self.diagonal, out=np.zeros(self.p), where=self.diagonal > 0)
         return self.project(self._factor(self.project(r)))
+
+
+def _well_conditioned(gram):
+    """Whether conjugate gradients take some dozen rounds, by Gershgorin's bound."""
+    diagonal = gram.diagonal()
+    others = np.asarray(abs(gram).sum(axis=1)).ravel() - diagonal
+    return bool((diagonal + others).max() <= _EVEN * (diagonal - others).min())
 
 
 def _sparse_solve(gram):

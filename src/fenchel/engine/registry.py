@@ -10,8 +10,9 @@ from .models import QuadraticModels
 from .roles import Engine
 from .rounds import WorkingSets
 from .tasks import BlockModels
+from .wide import Faces
 
-ENGINES: list[Callable[[Prices], Engine]] = [BlockModels, WorkingSets, QuadraticModels]
+ENGINES: list[Callable[[Prices], Engine]] = [BlockModels, WorkingSets, Faces, QuadraticModels]
 
 
 def fitting(problem: Problem) -> Engine | None:

@@ -292,6 +292,12 @@ def face_matrix_nanoseconds(
     return rows * count * (pair * count + copied) + pair * count**3
 
 
+def face_row_space_nanoseconds(problem: Problem, count: int, rows: int, units: int) -> float:
+    """The same with its factor in the space of the rows and of so many units of the penalty."""
+    made = (PRICES.copy + PRICES.syrk64 * rows / 2) * rows * count + PRICES.csr_pass * rows * problem.d
+    return made + PRICES.potrf * (rows + units) ** 3 / 2
+
+
 def face_borrowed_nanoseconds(problem: Problem, count: int) -> float:
     """The factor of a curvature that an earlier face knows."""
     return PRICES.face_kept_entry * problem.n * count + PRICES.face_factor * count**3
