@@ -46,7 +46,7 @@ class Loss:
         None  # inf f, where it is the same for every target; defined beside `conjugate`, or not at all
     )
 
-    @functools.cached_property
+    @property
     def knows_least(self) -> bool:
         """Whether `least` may be believed: whoever redefines the conjugate, -inf f at 0, has not inherited it."""
         return self.least is not None and _definer(type(self), "least") is _definer(type(self), "conjugate")
