@@ -9,7 +9,7 @@ import scipy.sparse as sp
 import fenchel as fl
 from fenchel.engine import compiled
 from fenchel.engine.compiled import CompiledPath, is_compiled, on_columns
-from fenchel.engine.units import units_of
+from fenchel.engine.units import shared_units, units_of
 from fenchel.solver.prices import PRICES
 
 LOSSES = ("squared", "logistic", "poisson", "huber", "smoothed-hinge", "squared-hinge")
@@ -92,7 +92,7 @@ def test_bounds_agree_with_epochs_alone(loss, penalty):
         problem = fl.Problem(X, y, loss=loss, penalty=fl.L1() if kind is None else kind(rng, p), fit_intercept=seed > 0)
         problem = problem.with_alpha(0.1 * problem.alpha_max())
         path = CompiledPath(problem, [problem.alpha], 1e-8, PRICES)
-        path._on_columns(problem, units_of(problem).times(1.0 / problem.alpha), 1e-8, PRICES)  # whatever was chosen
+        path._on_columns(problem, shared_units(problem)[1], 1e-8, PRICES)  # whatever was chosen
         assert path.has(problem.alpha)
         proven = path.answers[problem.alpha].proven
         assert proven.gap <= 1e-8 * abs(proven.primal)

@@ -8,17 +8,19 @@ too, in half the size, and dense data of at most 64 MiB.
 
 from __future__ import annotations
 
-import functools
 import weakref
 
 import numpy as np
 import scipy.sparse as sp
+
+from .lazy import lazy
 
 WIDE = 256  # columns from which dense rows are visited by fours
 ROUGH = 3e-6  # relative gap down to which numbers in single precision will do, as long as certificates become better
 _ROOM = 1 << 25  # bytes that they may take
 _CACHED = 1 << 21  # bytes of data up to which reading them takes no time worth mentioning
 _spare = []  # memory of such numbers that nobody needs any more: fresh memory takes longer than what is written there
+_NO_WEIGHTS = np.zeros(0)  # where all are equal
 _CHUNK = 1 << 18  # entries looked at together, so that temporaries stay small
 _MANY = 1 << 16  # entries that are worth the loading of compiled code, which sums in less than half the time
 
@@ -66,7 +68,7 @@ class Rows:
         """(X,) or (data, indices, indptr) of the rows, read-only views: what the kernels take."""
         return self._rows if self.by_column else self._stored
 
-    @functools.cached_property
+    @lazy
     def _rows(self) -> tuple:
         """The rows of data whose columns are stored: a copy."""
         if not self.sparse:
@@ -174,7 +176,7 @@ class Rows:
         sparse_columns.turn(data[entries], indices[entries], ends, *turned)
         return turned
 
-    @functools.cached_property
+    @lazy
     def columns(self) -> tuple:
         """Sparse data as the arrays of CSC, with the numbers that compiled loops take: float64, int32 and int64. A copy
         where rows are stored."""
@@ -187,7 +189,7 @@ class Rows:
         sparse_columns.turn(*self._stored, *turned)
         return turned
 
-    @functools.cached_property
+    @lazy
     def pairs(self) -> float:
         """Multiply-adds of the Gram matrix of all columns of sparse data."""
         if self.by_column:
@@ -196,7 +198,7 @@ class Rows:
             lengths = np.diff(self._stored[2]).astype(float)
         return 0.5 * float(lengths @ lengths)
 
-    @functools.cached_property
+    @lazy
     def _column_counts(self) -> np.ndarray:
         """Stored entries of every column of CSR data."""
         return np.bincount(self._stored[1], minlength=self.p)
@@ -211,7 +213,7 @@ class Rows:
         """Whether epochs read single precision first: where rows are wide, and caches too small for all of them."""
         return self.halves and self.p >= WIDE and self.nbytes > _CACHED
 
-    @functools.cached_property
+    @lazy
     def single(self) -> tuple | None:
         """`arrays` in single precision, for work that is far from its goal: a copy, made when it is first asked for.
 
@@ -232,7 +234,6 @@ class Rows:
         """Copies make a copy of their own: the memory of this one is free again when its owner is gone."""
         return {key: value for key, value in vars(self).items() if key != "single"}
 
-    @np.errstate(over="ignore", invalid="ignore")
     def _mean_squares(self) -> np.ndarray:
         """Mean of the square of each column, without a copy of X."""
         if self.by_column:
@@ -248,8 +249,8 @@ class Rows:
         elif self.sparse:
             data, indices, _ = self.arrays
             for first in range(0, data.size, _CHUNK):
-                part = data[first : first + _CHUNK].astype(float)
-                total += np.bincount(indices[first : first + _CHUNK], part * part, minlength=self.p)
+                part = _squares(data[first : first + _CHUNK])
+                total += np.bincount(indices[first : first + _CHUNK], part, minlength=self.p)
         else:
             X = self.arrays[0]
             step = max(1, _CHUNK // max(self.p, 1))
@@ -261,7 +262,7 @@ class Rows:
     def _sums_of_columns(self):
         """Sums of squares of the columns, which are stored one after another."""
         if self.sparse:
-            squares = self._stored[0].astype(float) ** 2
+            squares = _squares(self._stored[0])
             column = np.repeat(np.arange(self.p), np.diff(self._stored[2]))
             return np.bincount(column, squares, minlength=self.p)
         total, step = np.empty(self.p), max(1, _CHUNK // max(self.n, 1))
@@ -271,6 +272,13 @@ class Rows:
         return total
 
 
+@np.errstate(over="ignore")
+def _squares(values):
+    """The squares of numbers; what is too large becomes infinite, and is refused later."""
+    values = values.astype(float)
+    return values * values
+
+
 def _keep(memory):
     """For the next data, unless there is some already."""
     if not _spare:
@@ -278,7 +286,7 @@ def _keep(memory):
 
 
 def _as_matrix(X):
-    if isinstance(X, np.ndarray) and X.dtype == object:
+    if isinstance(X, np.ndarray) and X.dtype.hasobject:
         raise ValueError("X has dtype object; convert it to numbers, e.g. X.astype(float)")
     if sp.issparse(X):
         if X.ndim != 2:
@@ -299,9 +307,9 @@ def _as_matrix(X):
             raise ValueError("X is a masked array; fill its masked entries, e.g. X.filled(0)")
         if X.dtype.kind not in "biuf":
             raise ValueError(f"X has dtype {X.dtype}; it must be real numbers")
-        if X.dtype not in (np.float32, np.float64) or not X.dtype.isnative:
+        if X.dtype.char not in "fd" or not X.dtype.isnative:
             return np.ascontiguousarray(X, dtype=float)
-        if not (X.flags.c_contiguous or X.flags.f_contiguous):
+        if not X.flags.forc:
             raise ValueError(
                 f"X is neither C- nor Fortran-contiguous (strides {X.strides}); its rows or its columns must be stored "
                 "one after another. Pass np.ascontiguousarray(X) (a copy)"
@@ -372,7 +380,7 @@ def _check_finite(X, sparse):
 def as_weights(sample_weight, n) -> np.ndarray:
     """Weights scaled to mean 1, or an empty array where all are equal."""
     if sample_weight is None:
-        return np.zeros(0)
+        return _NO_WEIGHTS
     weight = np.asarray(sample_weight)
     if weight.dtype.kind not in "biuf" or weight.ndim != 1:
         raise ValueError(

@@ -130,19 +130,21 @@ class Loss:
         if target.dtype.kind not in "biuf":
             raise ValueError(f"y has dtype {target.dtype}; {type(self).__name__} takes numbers")
         target = np.ascontiguousarray(target, dtype=float)
-        bad = np.flatnonzero(~np.isfinite(target))
-        if bad.size:
+        good = np.isfinite(target)
+        if not good.all():
+            bad = np.flatnonzero(~good)
             raise ValueError(f"y[{_where(bad[0], target)}] is {target.flat[bad[0]]}; y must be finite")
         if self.classification:
-            bad = np.flatnonzero(np.abs(target) != 1)
-            if bad.size:
+            good = np.abs(target) == 1
+            if not good.all():
+                bad = np.flatnonzero(~good)
                 raise ValueError(
                     f"y[{_where(bad[0], target)}] is {target.flat[bad[0]]:g}; {type(self).__name__} takes labels -1 "
                     "and +1 (for 0/1 labels pass 2 * y - 1)"
                 )
             columns = target.reshape(len(target), -1)
             for j in range(columns.shape[1]):
-                if len(target) and np.all(columns[:, j] == columns[0, j]):
+                if len(target) and (columns[:, j] == columns[0, j]).all():
                     raise ValueError(
                         f"y holds one class only ({columns[0, j]:+g}); {type(self).__name__} needs both -1 and +1"
                     )

@@ -17,9 +17,11 @@ import itertools
 import numpy as np
 import scipy.sparse as sp
 
+from .lazy import lazy
 from .maps import Copies, Identity, MadeMap, Map, Matrix, _count, finite_vector, index_array, repeated, weight_vector
 
 _TINY = 1e-12  # rounding slack of a dual constraint, relative to its radius
+_SMALL = 1 << 16  # coordinates up to which bounds that are none are kept for the next penalty: a MiB of memory
 _DIFFERENCE = 1e-6  # of the largest coordinate, for a derivative that nobody told
 
 
@@ -326,11 +328,11 @@ class Separable(Penalty):
     def units(self, d):
         return np.arange(d)
 
-    @functools.cached_property
+    @lazy
     def _unbounded(self):
         return not (np.isfinite(self.lower).any() or np.isfinite(self.upper).any())
 
-    @functools.cached_property
+    @lazy
     def _weighs_all(self):
         return bool((self.weights > 0).all())
 
@@ -458,8 +460,18 @@ class _SeparableLeaf(Penalty):
 
 
 def unbounded(d):
-    """Bounds that are none."""
-    return np.full(d, -np.inf), np.full(d, np.inf)
+    """Bounds that are none, which nobody may change."""
+    return _kept_unbounded(d) if d <= _SMALL else _unbounded(d)
+
+
+def _unbounded(d):
+    bounds = np.full(d, -np.inf), np.full(d, np.inf)
+    for bound in bounds:
+        bound.flags.writeable = False
+    return bounds
+
+
+_kept_unbounded = functools.lru_cache(maxsize=4)(_unbounded)
 
 
 class L1(_SeparableLeaf):
@@ -482,14 +494,18 @@ class L1(_SeparableLeaf):
         return None if self.weights is None else len(self.weights)
 
     def separable(self, d, scale=1.0):
-        weights = np.ones(d) if self.weights is None else self.weights
+        lower, upper = unbounded(d)
+        if self.weights is None:
+            made = Separable(np.full(d, scale), lower, upper)
+            made._unbounded, made._weighs_all = True, scale > 0
+            return made
+        weights = self.weights
         if len(weights) != d:
             raise ValueError(f"weights has {len(weights)} entries; expected {d}")
-        lower, upper = unbounded(d)
         out = np.isinf(weights)
         if out.any():  # bounds hold such a coordinate; any finite weight will do
             weights = np.where(out, 1.0, weights)
-            lower[out] = upper[out] = 0.0
+            lower, upper = np.where(out, 0.0, lower), np.where(out, 0.0, upper)
         return Separable(scale * weights, lower, upper)
 
 
@@ -616,6 +632,12 @@ class _Groups(Penalty):
             k = np.searchsorted(self.bounds, outside[0], side="right") - 1
             index_array(f"groups[{k}]", self.copies[self.bounds[k] : self.bounds[k + 1]], p)
         return Copies(self.copies, p)
+
+    def copies_matrix(self, p):
+        """The matrix of :meth:`copies_map`; the identity that everybody shares where groups stand one after another."""
+        if self.copies.size == p and (self.copies == np.arange(p)).all():
+            return Identity().shared(p)
+        return self.copies_map(p).matrix(p)
 
     def _norms(self, u):
         raise NotImplementedError

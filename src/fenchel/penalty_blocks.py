@@ -11,7 +11,7 @@ import dataclasses
 import numpy as np
 import scipy.sparse as sp
 
-from .maps import Identity
+from .maps import Identity, is_shared_identity
 from .penalties import Penalty, Ridge, Separable, _Groups, _SeparableLeaf, unbounded
 
 
@@ -110,8 +110,10 @@ def unit_blocks(penalty: Penalty | None, p: int) -> list[Block]:
             else:
                 blocks.append(Block(own, 1.0, 0.0, matrix))
         elif isinstance(leaf, _Groups):
-            copies = leaf.copies_map(matrix.shape[0]).matrix(matrix.shape[0])
-            copied = copies if type(map_) is Identity else sp.csr_array(copies @ matrix)
+            copies = leaf.copies_matrix(matrix.shape[0])
+            copied = matrix if is_shared_identity(copies) else copies
+            if copied is copies and type(map_) is not Identity:
+                copied = sp.csr_array(copies @ matrix)
             blocks.append(Block(leaf.localised(), scale, 0.0, copied, (matrix, copies)))
         else:
             _check_size(leaf, matrix)

@@ -10,7 +10,6 @@ output (or task) its p features and then its intercept. See ``docs/mathematics.m
 from __future__ import annotations
 
 import dataclasses
-import functools
 import hashlib
 import itertools
 import math
@@ -22,6 +21,7 @@ import scipy.sparse as sp
 import scipy.sparse.linalg as sla
 
 from .data import Rows, as_weights
+from .lazy import lazy
 from .losses import LOSSES, Loss
 from .maps import Gram, is_shared_identity
 from .penalties import Penalty, Separable
@@ -78,7 +78,7 @@ class Fingerprint:
     def __init__(self, head: tuple, arrays: tuple, blocks: list[Block]) -> None:
         self._parts: tuple | None = (head, arrays, blocks)
 
-    @functools.cached_property
+    @lazy
     def digest(self) -> str:
         assert self._parts is not None
         (head, arrays, blocks), self._parts = self._parts, None
@@ -156,9 +156,7 @@ class Problem:
         self.alpha = _as_alpha(alpha)
         self.data = Rows(X)
         self.n, self.p = self.data.n, self.data.p
-        target = y.to_numpy() if hasattr(y, "to_numpy") else y.toarray() if sp.issparse(y) else np.asarray(y)
-        if isinstance(y, np.ma.MaskedArray):
-            raise ValueError("y is a masked array; drop the rows whose target is masked")
+        target = y if type(y) is np.ndarray else _as_target(y)
         if target.ndim not in (1, 2):
             raise ValueError(f"y has shape {target.shape}; it must be (n,) or (n, outputs)")
         if len(target) != self.n:
@@ -168,7 +166,7 @@ class Problem:
         outputs = 1 if target.ndim == 1 else target.shape[1]
         if outputs == 0:
             raise ValueError("y has no columns")
-        offset = np.zeros(0, dtype=np.int64)
+        offset = _NONE
         self.vectors = outputs
         if task is not None:
             if outputs > 1:
@@ -187,16 +185,16 @@ class Problem:
     def _set_blocks(self, blocks: list[Block]):
         self.blocks, features = blocks, self.vectors * self.p
         self._of_map: dict[str, object] = {}  # what follows from data and map alone; see `_once_per_map`
-        self.map = _stacked([b.matrix for b in self.blocks], features)  # B' on the features alone
-        ends = [0, *itertools.accumulate(b.d for b in self.blocks)]
-        self.bounds, self._spans = np.array(ends, dtype=np.int64), list(itertools.pairwise(ends))
+        self.map = _stacked([b.matrix for b in blocks], features)  # B' on the features alone
+        ends = [0, *itertools.accumulate([b.d for b in blocks])]
+        self.bounds, self._spans = np.array(ends), list(itertools.pairwise(ends))
 
-    @functools.cached_property
+    @lazy
     def feature_slots(self) -> np.ndarray:
         """The places of the coefficients in w."""
         return np.arange(self.size).reshape(self.vectors, self.p + 1)[:, :-1].flatten()
 
-    @functools.cached_property
+    @lazy
     def intercept_slots(self) -> np.ndarray:
         """The places of the intercepts in w."""
         return np.arange(self.p, self.size, self.p + 1)
@@ -254,7 +252,7 @@ class Problem:
             for block, own in zip(self._unit_blocks, self.blocks, strict=False)
         ) and len(self.blocks) == len(self._unit_blocks)
 
-    @functools.cached_property
+    @lazy
     def blocks(self) -> list[Block]:
         """The penalty, compiled: see ``penalty_blocks.py``."""
         return scale_blocks(self._unit_blocks, self.alpha)
@@ -602,25 +600,25 @@ class Problem:
         """The squares of the entries of `map_slots`."""
         return self.map_slots.power(2)
 
-    @functools.cached_property
+    @lazy
     def _objective_at_zero(self) -> float:
         return self._loss_at_zero + self._penalty_at_zero
 
-    @functools.cached_property
+    @lazy
     def _penalty_at_zero(self) -> float:
         return float(sum(block.at_zero() for block in self.blocks))
 
-    @functools.cached_property
+    @lazy
     def _loss_at_zero(self) -> float:
         return self.mean_loss(np.zeros(self.visits))
 
-    @functools.cached_property
+    @lazy
     def _dual_at_zero(self) -> float:
         # where no value is below that at zero, zero, the conjugate at zero is zero
         least = self._penalty_at_zero == 0.0 and all(block.function.nonnegative for block in self.blocks)
         return -self._conjugate_at_zero - (0.0 if least else self.penalty_conjugate(np.zeros(self.d)))
 
-    @functools.cached_property
+    @lazy
     def _conjugate_at_zero(self) -> float:
         return -self.loss.least if self.loss.knows_least else self.mean_conjugate(np.zeros(self.visits))
 
@@ -664,7 +662,7 @@ class Problem:
         unseen = 0 if self.renames else self.gram.unseen.size + self.gram.blind_count
         return unseen + (self.vectors if self.fit_intercept else 0)
 
-    @functools.cached_property
+    @lazy
     def fingerprint(self) -> Fingerprint:
         """What tells whether a saved run was one of this very problem."""
         loss, data = self.loss, self.data
@@ -968,7 +966,7 @@ def _stacked(matrices, columns):
     """Matrices one under the other, each row in order and without duplicates."""
     if not matrices:
         return sp.csr_array((0, columns))
-    if len(matrices) == 1 and _is_stacked(matrices[0]):
+    if len(matrices) == 1 and (is_shared_identity(matrices[0]) or _is_stacked(matrices[0])):
         return matrices[0]
     data, indices = (np.concatenate([getattr(matrix, name) for matrix in matrices]) for name in ("data", "indices"))
     ends = np.cumsum(np.concatenate([[0], *(np.diff(matrix.indptr) for matrix in matrices)]), dtype=indices.dtype)
@@ -1018,6 +1016,13 @@ def _as_loss(loss) -> Loss:
     return loss
 
 
+def _as_target(y):
+    """Targets of any kind as an array."""
+    if isinstance(y, np.ma.MaskedArray):
+        raise ValueError("y is a masked array; drop the rows whose target is masked")
+    return y.to_numpy() if hasattr(y, "to_numpy") else y.toarray() if sp.issparse(y) else np.asarray(y)
+
+
 def _vector(name, values, length):
     """A float vector of that length: a kernel would read past the end of a shorter one."""
     values = np.ascontiguousarray(values, dtype=float)
@@ -1031,7 +1036,7 @@ def _as_alpha(alpha) -> float:
         alpha = float(alpha)
     except (TypeError, ValueError):
         raise ValueError(f"alpha is {alpha!r}; it must be a number") from None
-    if not (np.isfinite(alpha) and alpha >= 0):
+    if not 0 <= alpha < math.inf:
         raise ValueError(f"alpha is {alpha:g}; it must be finite and not negative")
     return alpha
 

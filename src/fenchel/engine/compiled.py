@@ -15,13 +15,12 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from ..problem import Certificate
 from .choices import CALLS
 from .covariances import Covariances, covariances, covariances_price
 from .roles import Goal, Iterate, Proposal
-from .units import Units, Vector, dual_variables, units_of
+from .units import Units, Vector, dual_variables, shared_units, units_of
 
 if TYPE_CHECKING:
     from ..problem import Problem
@@ -65,10 +64,9 @@ class CompiledPath:
     """
 
     def __init__(self, problem: Problem, alphas: Sequence[float], tol: float, prices: Any) -> None:
-        units = units_of(problem)
+        alpha, units = shared_units(problem)
         assert isinstance(units, Units)
-        units = units.times(1.0 / problem.alpha)  # every alpha multiplies it
-        self._plan(alphas)
+        self._plan(alphas, alpha)
         if _is_tiny(problem, alphas, units):
             self._all_at_once(problem, units, tol)
             return
@@ -81,9 +79,10 @@ class CompiledPath:
         elif _may_be_filled(problem, alphas):
             self._on_rows(problem, units, tol, _rows_pay(problem, len(self.alphas), prices))
 
-    def _plan(self, alphas: Sequence[float]) -> None:
-        """Nothing is found, and nobody knows how."""
+    def _plan(self, alphas: Sequence[float], base: float = 1.0) -> None:
+        """Nothing is found, and nobody knows how. The units are those of the alpha `base`."""
         self.alphas = [float(alpha) for alpha in alphas]
+        self.base, self.multiples = base, np.array(self.alphas) / base
         self.answers: dict[float, _Found] = {}
         self._done, self._chunk = 0, CHUNK
         self._advance: Callable[[int, int], int] | None = None
@@ -112,23 +111,23 @@ class CompiledPath:
         weight = problem.weight if problem.weight.size else np.ones(problem.n)
         found = fit(
             np.ascontiguousarray(problem.data.filled().T, dtype=float), problem.target, weight, KINDS[form[0]], form[1],
-            problem.alpha, units.l1, units.ridge, units.lower, units.upper, problem.fit_intercept, tol,
+            problem.alpha / self.base, units.l1, units.ridge, units.lower, units.upper, problem.fit_intercept, tol,
         )  # fmt: skip
         if found is not None:
-            w, b, primal, dual, x, models = found
-            self.answers[problem.alpha] = _Found(np.append(w, b), x, models, Certificate(primal, dual, 0.0))
+            w, primal, dual, x, models = found
+            self.answers[problem.alpha] = _Found(w, x, models, Certificate(primal, dual, 0.0))
 
     def _on_covariances(self, problem: Problem, known: Covariances, units: Units, tol: float) -> None:
         out = _Answers.room(len(self.alphas), problem.p, 0)
         self._advance = _follower(
-            known.gram, known.with_target, np.zeros(0), "covariances", known.variance, self.alphas, units, tol, False,
-            out, np.zeros(0),
+            known.gram, known.with_target, np.zeros(0), "covariances", known.variance, self.multiples, units, tol,
+            False, out, np.zeros(0),
         )  # fmt: skip
 
         def collect(k: int) -> _Found:
             w, value, passes = out.W[k], float(out.primal[k]), 1.0 if k == 0 else 0.0  # the Gram matrix is a pass
             coef = w[:-1]
-            lower = float(out.dual[k]) - known.rounding(coef, self.alphas[k] * units.l1, value)
+            lower = float(out.dual[k]) - known.rounding(coef, self.multiples[k] * units.l1, value)
             blurred, w[-1] = known.blurred(coef, value), known.mean - known.centre @ coef
             if blurred:  # targets that are nearly explained
                 value, passes = problem.with_alpha(self.alphas[k]).primal_at(w), passes + 0.5
@@ -148,12 +147,12 @@ class CompiledPath:
         n, count = len(X), len(self.alphas)
         scale = problem.n / n  # weights have mean 1 over the rows that are left
         weight = weight / scale if weight.size else np.ones(n)
-        careful = bool(units.always.any())
+        careful = units.unheld_count > 0
         # a path keeps no dual variables: whoever asks for them can make them from w
         out = _Answers.room(count, problem.p, n if careful or count == 1 else 0)
         length = np.sqrt(scale * problem.data.mean_squares)  # of the columns; those of fewer rows are no longer
         self._advance = (_follower if units.alone else _group_follower)(
-            X, target, weight, form[0], form[1], self.alphas, units, tol, problem.fit_intercept, out, length
+            X, target, weight, form[0], form[1], self.multiples, units, tol, problem.fit_intercept, out, length
         )
 
         def collect(k: int) -> _Found:
@@ -182,7 +181,7 @@ class CompiledPath:
         self._advance = follower(
             problem.data.columns, problem.data.pairs, problem.target,
             problem.weight if problem.weight.size else np.ones(problem.n), KINDS[form[0]], form[1],
-            np.array(self.alphas), units.l1, units.ridge, units.lower, units.upper, tol, problem.fit_intercept, price,
+            self.multiples, units.l1, units.ridge, units.lower, units.upper, tol, problem.fit_intercept, price,
             LONGEST, out,
         )  # fmt: skip
 
@@ -254,29 +253,29 @@ class _Answers(NamedTuple):
 
 
 def _follower(
-    X: Any, target: Vector, weight: Vector, kind: str, parameter: float, alphas: Sequence[float], units: Units,
-    tol: float, intercept: bool, out: _Answers, length: Vector,
+    X: Any, target: Vector, weight: Vector, kind: str, parameter: float, alphas: Vector, units: Units, tol: float,
+    intercept: bool, out: _Answers, length: Vector,
 ) -> Callable[[int, int], int]:  # fmt: skip
     """What solves for the alphas from one to another, and fills in `out`."""
     from ..kernels.small_losses import KINDS
     from ..kernels.small_path import follower
 
     return follower(
-        X, target, weight, KINDS[kind], np.array([parameter]), np.array(alphas), units.l1, units.ridge, units.lower,
+        X, target, weight, KINDS[kind], np.array([parameter]), alphas, units.l1, units.ridge, units.lower,
         units.upper, tol, intercept, *out, length,
     )  # fmt: skip
 
 
 def _group_follower(
-    X: Any, target: Vector, weight: Vector, kind: str, parameter: float, alphas: Sequence[float], units: Units,
-    tol: float, intercept: bool, out: _Answers, length: Vector,
+    X: Any, target: Vector, weight: Vector, kind: str, parameter: float, alphas: Vector, units: Units, tol: float,
+    intercept: bool, out: _Answers, length: Vector,
 ) -> Callable[[int, int], int]:  # fmt: skip
     """As `_follower`, for units of several coefficients."""
     from ..kernels.group_path import follower
     from ..kernels.small_losses import KINDS
 
     return follower(
-        X, target, weight, KINDS[kind], parameter, np.array(alphas), units.members, units.start, units.l1, units.norm,
+        X, target, weight, KINDS[kind], parameter, alphas, units.members, units.start, units.l1, units.norm,
         tol, intercept, *out,
     )  # fmt: skip
 
@@ -287,9 +286,9 @@ def is_compiled(problem: Problem, alphas: Sequence[float], prices: Any) -> bool:
     units, form = units_of(problem), problem.loss.small_form()
     if problem.vectors > 1 or form is None or isinstance(units, str):
         return False
-    if not units.alone and not _plain_groups(units):
+    if not units.alone and not units.plain_groups:
         return False
-    if min(alphas) <= 0 or np.count_nonzero(units.always) > ALWAYS:
+    if min(alphas) <= 0 or units.unheld_count > ALWAYS:
         return False
     if on_columns(problem, units, alphas, prices):
         return True
@@ -332,22 +331,9 @@ def _rows_pay(problem: Problem, alphas: int, prices: Any) -> bool:
     return bool(kept < problem.n and kept * prices.cast <= (problem.n - kept) * (alphas + LOOKS) * prices.gemv)
 
 
-def _plain_groups(units: Units) -> bool:
-    """Whether every unit is a group with a norm, or a single feature with a weight, and there is nothing else."""
-    held = (units.norm > 0) | ((np.diff(units.start) == 1) & (units.l1[units.members[units.start[:-1]]] > 0))
-    free = np.isinf(units.lower).all() and np.isinf(units.upper).all() and not units.ridge.any()
-    return bool(free and held.all() and np.isfinite(units.l1).all())
-
-
 def _is_tiny(problem: Problem, alphas: Sequence[float], units: Units) -> bool:
     small = units.alone and len(alphas) == 1 and problem.p <= NARROW and problem.n * problem.p <= TINY
-    return small and bool(np.all(_held(units)))
-
-
-def _held(units: Units) -> npt.NDArray[np.bool_]:
-    """Features that a weight, a quadratic or the lack of room holds in both directions."""
-    held: npt.NDArray[np.bool_] = (units.l1 > 0) | (units.ridge > 0) | (units.lower == units.upper)
-    return held
+    return small and units.held
 
 
 def on_covariances(problem: Problem, alphas: Sequence[float], prices: Any) -> bool:
@@ -355,7 +341,7 @@ def on_covariances(problem: Problem, alphas: Sequence[float], prices: Any) -> bo
     units, form = units_of(problem), problem.loss.small_form()
     if len(alphas) == 1:  # a single answer needs the products of few features alone
         return False
-    if form is None or form[0] != "squared" or isinstance(units, str) or not np.all(_held(units)):
+    if form is None or form[0] != "squared" or isinstance(units, str) or not units.held:
         return False
     entry = prices.csr_pass if problem.data.sparse else prices.gemv
     looks = 2 * (len(alphas) + LOOKS) * problem.data.stored * entry

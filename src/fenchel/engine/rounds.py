@@ -81,7 +81,7 @@ class WorkingSets:
         units = units_of(problem)
         if isinstance(units, str):
             return units
-        if np.count_nonzero(units.always) > problem.vectors * problem.n:
+        if units.unheld_count > problem.vectors * problem.n:
             return "the features that nothing holds at zero are more than the rows"
         return None
 

@@ -17,6 +17,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from ..lazy import lazy
+
 if TYPE_CHECKING:
     from ..penalties import UnitForm
     from ..problem import Problem
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
 Vector = npt.NDArray[np.float64]
 Index = npt.NDArray[np.int64]
 _FLAGS = "_bounded", "_unweighted", "_ridged"
+_NONE, _NO_NORMS = np.zeros(0, np.int64), np.zeros(0)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -127,37 +130,50 @@ class Units:
             single = np.where(pull > 0, pull / self.l1[first], 0.0)
             return np.where(self.norm > 0, self.sizes(self.beyond(slope)) / self.norm, single)
 
-    @property
-    def always(self) -> npt.NDArray[np.bool_]:
+    @lazy
+    def unheld_count(self) -> int:
         """Coefficients that nothing holds at zero."""
-        if not self._unweighted:
-            return np.zeros(self.l1.size, dtype=bool)
-        return ~self._weighed & np.isinf(self.lower) & np.isinf(self.upper)
+        if self._normed or not self._unweighted:
+            return 0
+        return int(np.count_nonzero(~self._weighed & np.isinf(self.lower) & np.isinf(self.upper)))
 
-    @functools.cached_property
+    @lazy
+    def held(self) -> bool:
+        """Whether a weight, a quadratic or the lack of room holds every coefficient in both directions, norms apart."""
+        return not self._unweighted or bool(((self.l1 > 0) | (self.ridge > 0) | (self.lower == self.upper)).all())
+
+    @lazy
+    def plain_groups(self) -> bool:
+        """Whether every unit is a group with a norm, or a single feature with a weight, and there is nothing else."""
+        if self._bounded or self._ridged or not (self._no_l1 or np.isfinite(self.l1).all()):
+            return False
+        single = np.diff(self.start) == 1
+        return self._normed or bool(((self.norm > 0) | (single & (self.l1[self.members[self.start[:-1]]] > 0))).all())
+
+    @lazy
     def _bounded(self) -> bool:
         return bool(np.isfinite(self.lower).any() or np.isfinite(self.upper).any())
 
-    @functools.cached_property
+    @lazy
     def _unweighted(self) -> bool:
         return not self.l1.all()
 
-    @functools.cached_property
+    @lazy
     def _ridged(self) -> bool:
         return bool(self.ridge.any())
 
     # penalties of many groups are asked for the same sums again and again: what they have not need not be looked at
 
-    @functools.cached_property
+    @lazy
     def _no_l1(self) -> bool:
         return not self.l1.any()
 
-    @functools.cached_property
+    @lazy
     def _normed(self) -> bool:
         """Whether every unit has a norm of its own."""
         return not self.alone and bool(np.all(self.norm > 0))
 
-    @functools.cached_property
+    @lazy
     def _natural(self) -> bool:
         """Whether the units stand one after another."""
         return np.array_equal(self.members, np.arange(self.members.size))
@@ -190,7 +206,7 @@ class Units:
         open_side = np.where(slope > 0, np.isinf(self.upper), np.isinf(self.lower))
         return np.where(open_side & (self.ridge == 0) & self._weighed, np.abs(slope), 0.0)
 
-    @functools.cached_property
+    @lazy
     def _weighed(self) -> npt.NDArray[np.bool_]:
         """Coefficients whose slope some weight can hold."""
         return (self.l1 > 0) | (self.norm[self.label] > 0)
@@ -231,26 +247,38 @@ def units_of(problem: Problem) -> Units | str:
     """The units of a problem's penalty, or the reason why it does not fall into units; found once for a problem."""
 
     def make() -> Units | str:
-        # problems that differ in alpha alone share the map, and what follows from it
-        alpha: float
-        found: Units | str
-        alpha, found = problem.shared("units of the penalty", lambda: (problem.alpha, _units_of(problem)))
+        alpha, found = shared_units(problem)
         return found if isinstance(found, str) or alpha == problem.alpha else found.times(problem.alpha / alpha)
 
     units: Units | str = problem.remembered("units of the penalty", make)
     return units
 
 
+def shared_units(problem: Problem) -> tuple[float, Units | str]:
+    """An alpha, and the units of the penalty there: problems that differ in alpha alone share them."""
+    found: tuple[float, Units | str]
+    found = problem.shared("units of the penalty", lambda: (problem.alpha, _units_of(problem)))
+    return found if found[0] > 0 else (problem.alpha, _units_of(problem))  # no multiple of zero is anything else
+
+
 def _units_of(problem: Problem) -> Units | str:
     if problem.is_plain:  # nothing has to be put together
         (block,) = problem.blocks
         form = block.function.unit_form(block.d)
-        if form is not None and form.labels is None and block.scale == 1.0:
+        if form is not None:
             if form.bounded and ((form.lower > 0).any() or (form.upper < 0).any()):
                 return "zero is out of bounds"
             ridge = np.full(block.d, block.ridge) if block.ridge else np.zeros(block.d)
-            none = np.zeros(0, np.int64)
-            return _assembled(form.weights, ridge, form.lower, form.upper, none, np.zeros(0), form.bounded)
+            weights = form.weights if block.scale == 1.0 else block.scale * form.weights
+            group, sizes = _NONE, _NO_NORMS
+            if form.labels is not None and form.norms is not None:
+                group, sizes = form.labels, block.scale * form.norms
+            found = _assembled(weights, ridge, form.lower, form.upper, group, sizes, form.bounded)
+            if isinstance(found, Units):
+                found.__dict__["_ridged"] = block.ridge > 0
+                if not form.bounded:
+                    found.__dict__["_bounded"] = False
+            return found
     count = problem.vectors * problem.p
     l1, ridge = np.zeros(count), np.zeros(count)
     lower, upper = np.full(count, -np.inf), np.full(count, np.inf)
@@ -301,14 +329,14 @@ def _counted(count: int) -> Index:
 def _assembled(
     l1: Vector, ridge: Vector, lower: Vector, upper: Vector, group: Index, norms: Vector, bounded: bool
 ) -> Units | str:
-    count = l1.size
-    bare = np.zeros(count, dtype=bool)
-    if not l1.all():
-        bare = (l1 == 0) & (ridge == 0) & np.isinf(lower) & np.isinf(upper)
+    count, weighed = l1.size, bool(l1.all())
     if not norms.size:
-        start = _counted(count + 1)
-        free = np.flatnonzero(bare) if bare.any() else start[:0]
-        return Units(l1, ridge, lower, upper, np.zeros(count), start[:-1], start, start[:-1], True, free)
+        start, free = _counted(count + 1), _NONE
+        if not weighed:
+            free = np.flatnonzero((l1 == 0) & (ridge == 0) & np.isinf(lower) & np.isinf(upper))
+        found = Units(l1, ridge, lower, upper, np.zeros(count), start[:-1], start, start[:-1], True, free)
+        found.__dict__["_unweighted"] = not weighed
+        return found
     inside = group >= 0
     every = bool(inside.all())
     if bounded and (inside & ((np.isfinite(lower) & (lower != 0)) | (np.isfinite(upper) & (upper != 0)))).any():
@@ -326,9 +354,12 @@ def _assembled(
     start = np.zeros(norm.size + 1, dtype=np.int64)
     np.cumsum(sizes, out=start[1:])
     first = members[start[:-1]]
-    if ridge.any() and np.any(ridge[members] != np.repeat(ridge[first], sizes)):
+    if np.any(ridge[members] != np.repeat(ridge[first], sizes)):
         return "a quadratic that differs inside a group"
-    free = np.flatnonzero((norm == 0) & bare[first])
+    free = _NONE
+    if not norm.all():
+        bare = (l1 == 0) & (ridge == 0) & np.isinf(lower) & np.isinf(upper)
+        free = np.flatnonzero((norm == 0) & bare[first])
     return Units(l1, ridge, lower, upper, norm, members, start, label, False, free)
 
 

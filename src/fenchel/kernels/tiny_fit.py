@@ -219,8 +219,8 @@ def _fit(columns, target, weight, kind, parameter, alpha, l1, ridge, lower, uppe
 def fit(
     columns: Any, target: Any, weight: Any, kind: int, parameter: float, alpha: float, l1: Any, ridge: Any, lower: Any,
     upper: Any, fit_intercept: bool, tol: float,
-) -> tuple[Any, float, float, float, Any, float] | None:  # fmt: skip
-    """Coefficients, intercept, both bounds of the optimum, the last x, and the number of models;
+) -> tuple[Any, float, float, Any, float] | None:  # fmt: skip
+    """Coefficients with the intercept behind them, both bounds of the optimum, the last x, and the number of models;
     None where that takes another way.
 
     Parameters are those of :func:`fenchel.kernels.small_path.follow`, for one alpha; `columns` is (p, n), every feature
@@ -235,4 +235,7 @@ def fit(
     )  # fmt: skip
     if not done:
         return None
-    return member[VALUE], float(found[B]), float(found[PRIMAL]), float(found[DUAL_BOUND]), row[DUAL], found[MODELS]
+    w = np.empty(p + 1)
+    w[:-1] = member[VALUE]
+    w[-1], primal, dual, models = found.tolist()
+    return w, primal, dual, row[DUAL], models

@@ -2,32 +2,31 @@
 
 from __future__ import annotations
 
-import contextlib
+import importlib.util
 import signal
 import threading
 import types
-from collections.abc import Iterator
 
-# without the detour through enumerations, which takes as long as a small fit
-_set = getattr(signal.signal, "__wrapped__", signal.signal)
-_get = getattr(signal.getsignal, "__wrapped__", signal.getsignal)
+# `signal` makes a detour through enumerations, which takes as long as a small fit
+_plain = importlib.import_module("_signal") if importlib.util.find_spec("_signal") else signal
 
 
-@contextlib.contextmanager
-def interrupts_noticed() -> Iterator[list[int]]:
-    """The interrupts so far. One that is raised where Python swallows it (in a destructor, say) is not lost."""
-    own = threading.current_thread() is threading.main_thread()
-    if not own or _get(signal.SIGINT) is not signal.default_int_handler:
-        yield []
-        return
-    caught: list[int] = []
+class interrupts_noticed:
+    """The interrupts so far, within a `with`. One that is raised where Python swallows it (in a destructor, say) is not
+    lost."""
 
-    def handler(number: int, frame: types.FrameType | None) -> None:
-        caught.append(number)
+    def __enter__(self) -> list[int]:
+        own = threading.current_thread() is threading.main_thread()
+        self.caught: list[int] = []
+        self.ours = own and _plain.getsignal(signal.SIGINT) is signal.default_int_handler
+        if self.ours:
+            _plain.signal(signal.SIGINT, self._notice)
+        return self.caught
+
+    def __exit__(self, *raised: object) -> None:
+        if self.ours:
+            _plain.signal(signal.SIGINT, signal.default_int_handler)
+
+    def _notice(self, number: int, frame: types.FrameType | None) -> None:
+        self.caught.append(number)
         signal.default_int_handler(number, frame)
-
-    _set(signal.SIGINT, handler)
-    try:
-        yield caught
-    finally:
-        _set(signal.SIGINT, signal.default_int_handler)

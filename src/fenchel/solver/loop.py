@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import functools
 import math
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -20,6 +19,7 @@ import numpy as np
 from ..engine.attempts import Correction
 from ..engine.registry import fitting
 from ..engine.roles import Array, Engine, Goal, Iterate, Proposal
+from ..lazy import lazy
 from ..methods.roles import Method, PrimalIterate, State
 from ..problem import Certificate, Problem
 from .attainment import unattained
@@ -189,12 +189,12 @@ class _Run:
             state=self._saved() if start.keep else {}, reason=self.best.reason,
         )  # fmt: skip
 
-    @functools.cached_property
+    @lazy
     def method(self) -> Method:
         """The method; an answer that an engine finds does without one."""
         return self.settings.make()
 
-    @functools.cached_property
+    @lazy
     def rng(self) -> np.random.Generator:
         return np.random.default_rng(self.settings.seed)
 
@@ -376,16 +376,16 @@ class _Run:
             status = self._ask()
         return Status.TIME_LIMIT if status is None and late else status
 
-    @functools.cached_property
+    @lazy
     def epoch_price(self) -> float:
         return epoch_nanoseconds(self.problem)
 
-    @functools.cached_property
+    @lazy
     def _pass_price(self) -> float:
         """Nanoseconds of a pass over the data, where nobody says what a proposal cost."""
         return accelerated_nanoseconds(self.problem)
 
-    @functools.cached_property
+    @lazy
     def spacing(self) -> int:
         """Epochs between certificates, so that they cost a small share of the run (by a model, not by the clock)."""
         return self.settings.check_every or spacing(self.problem, twice=self.method.averages)
