@@ -83,11 +83,11 @@ def _feature_weights(weights, p):
 
 def _group_weights(weights, groups):
     """One weight per group: the root of its size, or as given, or as given by name."""
+    if weights is not None and not isinstance(weights, dict):
+        return finite_vector("weights", weights, len(groups), minimum=0)
     default = np.sqrt(groups.sizes)
     if weights is None:
         return default
-    if not isinstance(weights, dict):
-        return finite_vector("weights", weights, len(groups), minimum=0)
     places = _places(groups.names)
     for name, weight in weights.items():
         name = str(name)

@@ -638,6 +638,8 @@ def repeated(flat, bounds):
 
     The numbers are not negative.
     """
+    if (flat[1:] > flat[:-1]).all():
+        return None
     owner = np.repeat(np.arange(len(bounds) - 1), np.diff(bounds))
     width = int(flat.max(initial=0)) + 1
     both = np.sort(owner * width + flat.astype(np.int64))

@@ -619,7 +619,8 @@ class _Groups(Penalty):
 
     def localised(self, keep=None):
         """The same function on the copies themselves; `keep` selects groups."""
-        out = copy.copy(self)
+        out = object.__new__(type(self))
+        out.__dict__.update(self.__dict__)
         if keep is not None:
             out.bounds = np.concatenate([[0], np.cumsum(np.diff(self.bounds)[keep])]).astype(np.int64)
             out.weights, out._default_weights = self.weights[keep], False
@@ -672,6 +673,9 @@ class _Groups(Penalty):
 
     def value(self, u):
         return float(self.weights @ self._norms(self._split(u)))
+
+    def value_at_zero(self, d):
+        return 0.0
 
     def prox(self, u, step):
         if not self._local:

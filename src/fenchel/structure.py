@@ -16,6 +16,7 @@ import os
 import numpy as np
 import scipy.sparse as sp
 
+from .lazy import lazy
 from .maps import _count, finite_vector, repeated
 
 _SLAB = 1 << 22  # correlations looked at together
@@ -132,22 +133,34 @@ class Groups:
                 groups, names = _by_label(groups, names)
         if not groups:
             raise ValueError("groups is empty; give at least one group of features")
-        self.names = [f"group {k}" for k in range(len(groups))] if names is None else _names(names, "names")
-        if len(self.names) != len(groups):
-            raise ValueError(f"names has {len(self.names)} entries for {len(groups)} groups")
-        places = {} if self.features is None else _places(self.features)
-        numbers = [_numbers(name, group, places) for name, group in zip(self.names, groups, strict=True)]
-        bounds = np.concatenate([[0], np.cumsum([len(group) for group in numbers])])
-        flat = np.concatenate(numbers)
+        if names is not None:
+            self.names = _names(names, "names")
+            if len(self.names) != len(groups):
+                raise ValueError(f"names has {len(self.names)} entries for {len(groups)} groups")
+        if not all(_are_numbers(group) for group in groups):
+            self.bounds = np.arange(len(groups) + 1)  # names of groups are counted by them
+            places = {} if self.features is None else _places(self.features)
+            groups = [_numbers(name, group, places) for name, group in zip(self.names, groups, strict=True)]
+        flat, bounds = np.concatenate(groups), np.zeros(len(groups) + 1, dtype=np.int64)
+        np.cumsum([len(group) for group in groups], out=bounds[1:])
+        self.bounds = bounds
         self._check(flat, bounds)
-        self.flat, self.bounds = flat.astype(np.int64), bounds.astype(np.int64)
-        self.members = [self.flat[first:last] for first, last in itertools.pairwise(bounds.tolist())]
+        self.flat = flat.astype(np.int64)
+
+    @lazy
+    def names(self) -> list[str]:
+        return [f"group {k}" for k in range(len(self))]
+
+    @lazy
+    def members(self) -> list[np.ndarray]:
+        return [self.flat[first:last] for first, last in itertools.pairwise(self.bounds.tolist())]
 
     def _check(self, flat, bounds):
         """Refuse numbers that are no features, and a feature that stands in one group twice."""
         last = np.inf if self.p is None else self.p - 1
-        outside = np.flatnonzero((flat < 0) | (flat > last) | (flat != np.floor(flat)))
-        if outside.size:
+        whole = flat.dtype.kind != "f" or (flat == np.floor(flat)).all()
+        if not (whole and flat.min() >= 0 and flat.max() <= last):
+            outside = np.flatnonzero((flat < 0) | (flat > last) | (flat != np.floor(flat)))
             name, number = self.names[np.searchsorted(bounds, outside[0], side="right") - 1], flat[outside[0]]
             if number != np.floor(number):
                 raise ValueError(f"group {name!r} holds {number}; it must be a list of feature numbers or names")
@@ -263,7 +276,7 @@ class Groups:
     # -- looking at them -----------------------------------------------------------------------------
 
     def __len__(self):
-        return len(self.members)
+        return len(self.bounds) - 1
 
     def __iter__(self):
         return iter(self.members)
@@ -332,9 +345,13 @@ def as_groups(groups, p: int | None = None) -> Groups:
     return (groups if isinstance(groups, Groups) else Groups(groups)).checked(p)
 
 
+def _are_numbers(group):
+    return isinstance(group, np.ndarray) and group.ndim == 1 and group.size > 0 and group.dtype.kind in "iuf"
+
+
 def _numbers(name, group, places):
     """The features of one group as numbers, from numbers or names."""
-    if isinstance(group, np.ndarray) and group.ndim == 1 and group.size and group.dtype.kind in "iuf":
+    if _are_numbers(group):
         return group
     if isinstance(group, str) or not hasattr(group, "__iter__"):
         raise ValueError(f"group {name!r} is {group!r}; it must be a list of features")

@@ -176,7 +176,7 @@ class Units:
     @lazy
     def _natural(self) -> bool:
         """Whether the units stand one after another."""
-        return np.array_equal(self.members, np.arange(self.members.size))
+        return np.array_equal(self.members, _counted(self.members.size))
 
     def scaling(self, slope: Vector) -> float:
         """The largest share s <= 1 of the slopes that the penalty can hold (its gauge is at most 1), quadratics and
@@ -350,11 +350,11 @@ def _assembled(
     if not sizes.all():  # groups without features
         used, label = np.unique(label, return_inverse=True)
         norm, sizes, label = norm[used], sizes[used], label.astype(np.int64)
-    members = np.argsort(label, kind="stable")
+    members = _counted(count) if (label[1:] >= label[:-1]).all() else np.argsort(label, kind="stable")
     start = np.zeros(norm.size + 1, dtype=np.int64)
     np.cumsum(sizes, out=start[1:])
     first = members[start[:-1]]
-    if np.any(ridge[members] != np.repeat(ridge[first], sizes)):
+    if ridge.any() and np.any(ridge[members] != np.repeat(ridge[first], sizes)):
         return "a quadratic that differs inside a group"
     free = _NONE
     if not norm.all():
