@@ -610,7 +610,10 @@ class Problem:
 
     @lazy
     def _loss_at_zero(self) -> float:
-        return self.mean_loss(np.zeros(self.visits))
+        scores = np.zeros(self.visits)
+        if self.weight.size or scores.size > _CHUNK:
+            return self.mean_loss(scores)
+        return float(self.loss.value(scores, self.target).sum()) / self.n
 
     @lazy
     def _dual_at_zero(self) -> float:

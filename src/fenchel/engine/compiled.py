@@ -110,7 +110,7 @@ class CompiledPath:
         assert form is not None
         weight = problem.weight if problem.weight.size else np.ones(problem.n)
         found = fit(
-            np.ascontiguousarray(problem.data.filled().T, dtype=float), problem.target, weight, KINDS[form[0]], form[1],
+            problem.data.filled().T.astype(float, "C", copy=False), problem.target, weight, KINDS[form[0]], form[1],
             problem.alpha / self.base, units.l1, units.ridge, units.lower, units.upper, problem.fit_intercept, tol,
         )  # fmt: skip
         if found is not None:

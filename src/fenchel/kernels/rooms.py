@@ -8,6 +8,10 @@ import weakref
 from typing import Any
 
 import numpy as np
+from numba import float64, int64, types
+from numba.core import cgutils, imputils, typing
+from numba.extending import intrinsic
+from numba.np.arrayobj import make_array, populate_array
 
 _MOST = 1 << 22  # numbers of a room that is kept: 32 MiB; larger: memory that nobody uses for a while
 _KEPT = 2  # rooms, one for every thread of a small machine
@@ -38,3 +42,43 @@ class Room:
 def _leave(memory: Any) -> None:
     if len(_spare) < _KEPT:
         _spare.append(memory)
+
+
+# -- arrays inside of a kernel's memory ---------------------------------------------------------------
+
+
+def _array_at(kind: Any) -> Any:
+    """What makes an array of this kind of a part of a vector, from its first number on; its numbers take eight bytes.
+    `reshape` and slices do the same, but take seconds to compile."""
+
+    def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        memory, array = make_array(sig.args[0])(context, builder, args[0]), make_array(kind)(context, builder)
+        shape, size = args[2:], context.get_constant(types.intp, 8)
+        strides = [size] if kind.ndim == 1 else [builder.mul(size, shape[1]), size]
+        data = builder.bitcast(builder.gep(memory.data, [args[1]]), array.data.type)
+        populate_array(
+            array, data, cgutils.pack_array(builder, shape), cgutils.pack_array(builder, strides), size, meminfo=None
+        )
+        return imputils.impl_ret_borrowed(context, builder, kind, array._getvalue())
+
+    return typing.signature(kind, float64[::1], int64, *(int64 for _ in range(kind.ndim))), codegen
+
+
+@intrinsic
+def vector_at(typingctx: Any, memory: Any, first: Any, size: Any) -> Any:
+    return _array_at(float64[::1])
+
+
+@intrinsic
+def list_at(typingctx: Any, memory: Any, first: Any, size: Any) -> Any:
+    return _array_at(int64[::1])
+
+
+@intrinsic
+def matrix_at(typingctx: Any, memory: Any, first: Any, rows: Any, columns: Any) -> Any:
+    return _array_at(float64[:, ::1])
+
+
+@intrinsic
+def table_at(typingctx: Any, memory: Any, first: Any, rows: Any, columns: Any) -> Any:
+    return _array_at(int64[:, ::1])

@@ -26,6 +26,7 @@ from numba import boolean, float64, int64, njit, types, void
 from . import small_losses as losses
 from . import small_model as model
 from .apart import INLINE, INSIDE, LIST, MATRIX, READ, READ2, READ_LIST, TABLE, VECTOR, Reference, apart, refer
+from .rooms import list_at, matrix_at, table_at, vector_at
 from .small_losses import COVARIANCES, SQUARED
 
 NO_BOUND = -1e300  # in place of minus infinity: the dual bound of a point that has none
@@ -83,6 +84,36 @@ class Work(NamedTuple):
     support: np.ndarray
     count: np.ndarray
     number: np.ndarray
+
+
+def work_numbers(rows: int, p: int, most: int) -> int:
+    """Numbers of all rooms of a Work, whose set may have `most` members."""
+    features = (FEATURE_ROWS + PLACE_ROWS) * p + COUNTS + NUMBERS
+    members = (model.MEMBER_ROWS + most) * most + (most + 2) ** 2 + 2 * (most + 1)
+    return (ROW_ROWS + most + 1 + min(model.TILE, most)) * rows + features + members
+
+
+@njit(**INSIDE)
+def work_in(memory, rows, p, most):
+    """The rooms of a Work, one after another in one piece of memory: to make them in Python takes as long as a fit."""
+    tile, wide, members = min(model.TILE, most), most + 2, model.MEMBER_ROWS
+    feature = ROW_ROWS * rows
+    place = feature + FEATURE_ROWS * p
+    member = place + PLACE_ROWS * p
+    columns = member + members * most
+    gram = columns + (most + 1) * rows
+    factor = gram + most * most
+    tiles = factor + wide * wide
+    support = tiles + tile * rows
+    count = support + 2 * (most + 1)
+    return Work(
+        matrix_at(memory, 0, ROW_ROWS, rows), matrix_at(memory, feature, FEATURE_ROWS, p),
+        table_at(memory, place, PLACE_ROWS, p), matrix_at(memory, member, members, most),
+        matrix_at(memory, columns, most + 1, rows), matrix_at(memory, gram, most, most),
+        matrix_at(memory, factor, wide, wide), matrix_at(memory, tiles, tile, rows),
+        table_at(memory, support, 2, most + 1), list_at(memory, count, COUNTS),
+        vector_at(memory, count + COUNTS, NUMBERS),
+    )  # fmt: skip
 
 
 class Answer(NamedTuple):

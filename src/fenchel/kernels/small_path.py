@@ -25,50 +25,43 @@ P, D       primal, dual            proven bounds: D <= optimum <= P
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from numba import boolean, float64, int64, void
 
-from .apart import READ, apart, door, refer
+from .apart import READ, VECTOR, apart, door, refer
 from .rooms import Room
 from .small_certificate import (
     ANSWER_VALUE,
     AT_ZERO,
     BEST,
     COEF,
-    COUNTS,
     CURRENT,
     DATA,
     DATA_FIELDS,
     DUAL,
     DUAL_BOUND,
-    FEATURE_ROWS,
     FREE,
     INDEX,
     LEVEL,
     LOSS,
     NO_BOUND,
-    NUMBERS,
-    PLACE_ROWS,
     PRIMAL_BOUND,
-    ROW_ROWS,
     SHARE,
     SIZE,
     TIGHT,
     WORK,
-    WORK_VALUE,
     Answer,
     Data,
-    Work,
     dual_bound,
     record,
     sweep,
+    work_in,
+    work_numbers,
 )  # fmt: skip
 from .small_losses import COVARIANCES, addresses
-from .small_model import MEMBER_ROWS, TILE
 from .small_set import (
     FIRST_SET,
     FLOOR,
@@ -177,13 +170,13 @@ def _begin(data, work):
     return True
 
 
-@door(int64(*DATA_FIELDS, WORK_VALUE, READ, int64, int64, float64, ANSWER_VALUE))
-def _run(X, target, weight, kind, parameter, l1, ridge, lower, upper, intercept, blas, by_column, length, rooms,
+@door(int64(*DATA_FIELDS, VECTOR, int64, READ, int64, int64, float64, ANSWER_VALUE))
+def _run(X, target, weight, kind, parameter, l1, ridge, lower, upper, intercept, blas, by_column, length, memory, most,
          alphas, first, end, tol, answer):  # fmt: skip
     """The alphas from `first` to `end`, in rooms where those before it were solved; returns how many are now."""
     data = refer(Data(X, target, weight, kind, parameter, l1, ridge, lower, upper, intercept, blas, by_column, length))
-    work = refer(rooms)
-    n, p = work.row.shape[1], l1.size
+    n, p = 0 if kind == COVARIANCES else target.size, l1.size
+    work = refer(work_in(memory, n, p, most))
     if first == 0 and not _begin(data, work):
         return 0
     k, stage = first, 0.0
@@ -259,14 +252,9 @@ def follower(
     p, rows = l1.size, 0 if kind == COVARIANCES else target.size
     most = largest_set(rows, p)
     # the largest that it may be, so that the set may grow without moving
-    shapes = {
-        "row": (ROW_ROWS, rows), "feature": (FEATURE_ROWS, p), "place": (PLACE_ROWS, p), "member": (MEMBER_ROWS, most),
-        "columns": (most + 1, rows), "gram": (most, most), "factor": (most + 2, most + 2),
-        "tile": (min(TILE, most), rows), "support": (2, most + 1), "count": (COUNTS,), "number": (NUMBERS,),
-    }  # fmt: skip
-    room = Room(sum(math.prod(shape) for shape in shapes.values()))
-    whole = ("place", "support", "count")
-    work = Work(*(room.take(*shapes[name], kind=np.int64 if name in whole else float) for name in Work._fields))
+    numbers = work_numbers(rows, p, most)
+    room = Room(numbers)
+    memory = room.take(numbers)
     answer = Answer(W, b, primal, dual, x, passes, np.zeros((len(alphas), 0)) if sums is None else sums)
     if length is None:
         length = np.sqrt(np.square(X).mean(axis=0))
@@ -277,6 +265,6 @@ def follower(
 
     def follow_on(first: int, end: int, room: Room = room) -> int:
         """The room is held for as long as somebody may ask."""
-        return int(_run(*data, work, alphas, first, end, tol, answer))
+        return int(_run(*data, memory, most, alphas, first, end, tol, answer))
 
     return follow_on

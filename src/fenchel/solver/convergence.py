@@ -12,8 +12,6 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from ..problem import Bounds
 
 if TYPE_CHECKING:
@@ -57,10 +55,10 @@ class Convergence:
         return bounds.certified and bounds.gap <= self.allowed(bounds.primal)
 
 
-def stalled(records: Sequence[Bounds]) -> bool:
-    """Whether the gap has been at the level of rounding, without progress, for twelve certificates of this run."""
-    last = records[-_CERTIFICATES:]
-    if len(last) < _CERTIFICATES:
+def stalled(records: Sequence[Bounds], inherited: int = 0) -> bool:
+    """Whether the gap has been at the level of rounding, without progress, for twelve certificates of this run; the
+    first records are `inherited` from another one."""
+    if len(records) - inherited < _CERTIFICATES:
         return False
-    first, now = last[0].relative_gap, last[-1].relative_gap
-    return bool(first < _ROUNDING and now > _PROGRESS * first and np.isfinite(now))
+    first, now = records[-_CERTIFICATES].relative_gap, records[-1].relative_gap
+    return first < _ROUNDING and now > _PROGRESS * first and math.isfinite(now)

@@ -175,12 +175,8 @@ class _Run:
             if not len(self.history):
                 self._judge_zero()
         self._snap()
-        if not np.isfinite(self.best.primal):
-            self.best.reason = self.best.reason or "no point within the constraints was found"
-        if status in (Status.EPOCH_LIMIT, Status.TIME_LIMIT) and self.rule.reached(self.best):
-            status = Status.CONVERGED  # exact zeros closed the rest of the gap
-        if status in (Status.EPOCH_LIMIT, Status.TIME_LIMIT, Status.STALLED):
-            self.best.reason = unattained(self.problem) or self.best.reason
+        if status is not Status.CONVERGED:
+            status = self._explained(status)
         coef, intercept = self.problem.unpack(np.zeros(self.problem.size) if self.w is None else self.w)
         coef += 0.0  # no zero has a sign
         return Result(
@@ -188,6 +184,16 @@ class _Run:
             history=self.history, epochs=self.progress.passes, seconds=self._elapsed(),
             state=self._saved() if start.keep else {}, reason=self.best.reason,
         )  # fmt: skip
+
+    def _explained(self, status: Status) -> Status:
+        """Why a run ended before its goal, or that it got there in the end."""
+        if not math.isfinite(self.best.primal):
+            self.best.reason = self.best.reason or "no point within the constraints was found"
+        if status in (Status.EPOCH_LIMIT, Status.TIME_LIMIT) and self.rule.reached(self.best):
+            return Status.CONVERGED  # exact zeros closed the rest of the gap
+        if status in (Status.EPOCH_LIMIT, Status.TIME_LIMIT, Status.STALLED):
+            self.best.reason = unattained(self.problem) or self.best.reason
+        return status
 
     @lazy
     def method(self) -> Method:
@@ -462,23 +468,22 @@ class _Run:
 
     def _judge(self, made: Certificate, at: Array, by: str) -> Status | None:
         """Record a certificate of a point that somebody found, and say whether to stop."""
-        best, settings = self.best, self.settings
-        if len(self.history) == self.inherited:
+        best, settings, records, rho = self.best, self.settings, self.history.records, self.rho
+        if len(records) == self.inherited:
             self.gap = made.relative_gap
         best.residual, best.reason = made.residual, made.reason
-        rho = math.nan if self.rho is None else self.rho
         record = Record(
-            self.progress.passes, self._elapsed(), best.primal, best.dual, made.residual, rho, self.work, made.primal,
-            by, self.progress.nanoseconds,
+            self.progress.passes, self._elapsed(), best.primal, best.dual, made.residual,
+            math.nan if rho is None else rho, self.work, made.primal, by, self.progress.nanoseconds,
         )  # fmt: skip
-        self.history.records.append(record)
+        records.append(record)
         self.show(record)
         stop = settings.callback is not None and settings.callback(Snapshot(record, self.problem, at))
         if self.rule.reached(best):
             return Status.CONVERGED
         if stop:
             return Status.CALLBACK
-        return Status.STALLED if stalled(self.history.records[self.inherited :]) else None
+        return Status.STALLED if stalled(records, self.inherited) else None
 
     def _judge_zero(self) -> Status | None:
         made, at = self.problem.zero_certificate(), np.zeros(self.problem.size)
