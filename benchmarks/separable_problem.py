@@ -9,6 +9,7 @@ because it runs in the environment of every peer and judges `fenchel` too.
 from __future__ import annotations
 
 import dataclasses
+import functools
 
 import numpy as np
 import scipy.sparse as sp
@@ -70,6 +71,12 @@ class Separable:
         return self.group.size > 0
 
     def groups(self) -> list[np.ndarray]:
+        """The features of every group."""
+        return self._groups
+
+    @functools.cached_property
+    def _groups(self) -> list[np.ndarray]:
+        # made once: like layouts of the data, lists for somebody's taste are free
         return [np.arange(a, b) for a, b in zip(self.bounds[:-1], self.bounds[1:], strict=True)]
 
     # -- the judge ----------------------------------------------------------------------------------------------------

@@ -21,11 +21,11 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numba import boolean, float64, int64, types, void
+from numba import boolean, float64, int64, njit, types, void
 
 from . import small_losses as losses
 from . import small_model as model
-from .apart import MATRIX, READ, VECTOR, apart, door, refer
+from .apart import INSIDE, MATRIX, READ, VECTOR, apart, door, refer
 from .group_fit import DEPTH, fit_set, held_share, loss_at, step
 from .group_set import (
     AT_ZERO,
@@ -56,7 +56,6 @@ from .group_set import (
     UNITS,
     VALUE,
     WORK,
-    WORK_VALUE,
     Data,
     Work,
     drop,
@@ -67,6 +66,7 @@ from .group_set import (
     set_penalty,
     store,
 )  # fmt: skip
+from .rooms import Room, flags_at, list_at, matrix_at, vector_at
 from .small_certificate import (
     AHEAD,
     BEST,
@@ -237,15 +237,54 @@ def _begin(data, work):
 # -- the whole path -----------------------------------------------------------------------------------
 
 
+def _work_numbers(n: int, p: int, units: int, most: int, blocks: int, block: int) -> int:
+    """Numbers of all rooms of a Work: `most` members of a set, `blocks` numbers for all blocks and `block` for one."""
+    members = MEMBER_ROWS + 2 * (DEPTH + 1) + 2 + n + 2 * most
+    others = COUNTS + NUMBERS + DEPTH * (DEPTH + 1) + blocks + block
+    return (ROW_ROWS + min(TILE, most)) * n + FEATURE_ROWS * p + 9 * units + 1 + members * most + others
+
+
+@njit(**INSIDE)
+def _work_in(memory, n, p, units, most, blocks, block):
+    """The rooms of a Work, one after another in one piece of memory."""
+    row = FEATURE_ROWS * p
+    unit = row + ROW_ROWS * n  # lists and numbers of units
+    member = unit + 9 * units + 1
+    past = member + MEMBER_ROWS * most
+    slopes = past + (DEPTH + 1) * most
+    place = slopes + (DEPTH + 1) * most
+    columns = place + 2 * most
+    gram = columns + most * n
+    factor = gram + most * most
+    tile = factor + most * most
+    tiles = min(TILE, most)
+    own = tile + tiles * n
+    last = own + blocks + block
+    return Work(
+        matrix_at(memory, row, ROW_ROWS, n), matrix_at(memory, 0, FEATURE_ROWS, p), vector_at(memory, unit, units),
+        list_at(memory, unit + units, units), list_at(memory, unit + 2 * units, units + 1),
+        list_at(memory, unit + 3 * units + 1, units), matrix_at(memory, member, MEMBER_ROWS, most),
+        vector_at(memory, unit + 4 * units + 1, units), vector_at(memory, unit + 5 * units + 1, units),
+        flags_at(memory, unit + 6 * units + 1, units), list_at(memory, unit + 7 * units + 1, units),
+        list_at(memory, unit + 8 * units + 1, units), vector_at(memory, own, blocks),
+        vector_at(memory, own + blocks, block), matrix_at(memory, past, DEPTH + 1, most),
+        matrix_at(memory, slopes, DEPTH + 1, most), list_at(memory, place, 2 * most),
+        matrix_at(memory, columns, most, n), matrix_at(memory, gram, most, most), matrix_at(memory, factor, most, most),
+        matrix_at(memory, tile, tiles, n), list_at(memory, last, COUNTS), vector_at(memory, last + COUNTS, NUMBERS),
+        matrix_at(memory, last + COUNTS + NUMBERS, DEPTH, DEPTH + 1),
+    )  # fmt: skip
+
+
 @door(
-    int64(*DATA_FIELDS, WORK_VALUE, READ, int64, int64, float64, MATRIX, VECTOR, VECTOR, VECTOR, MATRIX, VECTOR, MATRIX)
-)
-def _run(X, target, weight, kind, parameter, members, start, l1, norm, intercept, blas, by_column, rooms, alphas, first,
-         end, tol, W, b, primal, dual, x, passes, sums):  # fmt: skip
+    int64(*DATA_FIELDS, VECTOR, int64, int64, int64, READ, int64, int64, float64, MATRIX, VECTOR, VECTOR, VECTOR,
+          MATRIX, VECTOR, MATRIX)
+)  # fmt: skip
+def _run(X, target, weight, kind, parameter, members, start, l1, norm, intercept, blas, by_column, memory, most, blocks,
+         block, alphas, first, end, tol, W, b, primal, dual, x, passes, sums):  # fmt: skip
     """The alphas from `first` to `end`, in rooms where those before it were solved; returns how many are now."""
     data = refer(Data(X, target, weight, kind, parameter, members, start, l1, norm, intercept, blas, by_column))
-    work = refer(rooms)
     n, p = data.target.size, data.members.size
+    work = refer(_work_in(memory, n, p, norm.size, most, blocks, block))
     if first == 0:
         _begin(data, work)
     k, stage = first, 0.0
@@ -293,20 +332,23 @@ def follower(
     """As :func:`fenchel.kernels.small_path.follower`, with groups; l1 has an entry for every feature in the order of
     `members`, norm one for every unit. A unit without a norm is a single feature with a weight."""
     n, p, units = target.size, members.size, norm.size
-    sizes = np.diff(start)
+    sizes = start[1:] - start[:-1]
     widest = int(sizes.max())
-    most = min(max(largest_set(n, p, p), widest), p)
-    work = Work(
-        np.empty((ROW_ROWS, n)), np.empty((FEATURE_ROWS, p)), np.empty(units), np.empty(units, np.int64),
-        np.empty(units + 1, np.int64), np.empty(units, np.int64), np.empty((MEMBER_ROWS, most)), np.empty(units),
-        np.empty(units), np.empty(units, np.bool_), np.empty(units, np.int64), np.empty(units, np.int64),
-        np.empty(int((sizes * (sizes + 2)).sum())), np.empty(max(widest * (widest + 3), most)),
-        np.empty((DEPTH + 1, most)), np.empty((DEPTH + 1, most)), np.empty(2 * most, np.int64), np.empty((most, n)),
-        np.empty((most, most)), np.empty((most, most)), np.empty((min(TILE, most), n)), np.empty(COUNTS, np.int64),
-        np.empty(NUMBERS), np.empty((DEPTH, DEPTH + 1)),
-    )  # fmt: skip
+    # a set has as many coordinates outside of its support as inside, or not many more than there are rows
+    most = min(max(largest_set(n, p, max(3 * n + 200, 2 * LARGEST_SUPPORT)), widest), p)
+    blocks, block = int(sizes @ (sizes + 2)), max(widest * (widest + 3), most)
+    numbers = _work_numbers(n, p, units, most, blocks, block)
+    room = Room(numbers)
+    memory = room.take(numbers)
     X, by_column = lines_of(X)
     data = Data(
         X, target, weight, kind, parameter, members, start, l1[members], norm, fit_intercept, addresses(kind), by_column
     )
-    return lambda first, end: int(_run(*data, work, alphas, first, end, tol, W, b, primal, dual, x, passes, sums))
+
+    def follow_on(first: int, end: int, room: Room = room) -> int:
+        """The room is held for as long as somebody may ask."""
+        return int(
+            _run(*data, memory, most, blocks, block, alphas, first, end, tol, W, b, primal, dual, x, passes, sums)
+        )
+
+    return follow_on

@@ -8,7 +8,7 @@ import weakref
 from typing import Any
 
 import numpy as np
-from numba import float64, int64, types
+from numba import boolean, float64, int64, types
 from numba.core import cgutils, imputils, typing
 from numba.extending import intrinsic
 from numba.np.arrayobj import make_array, populate_array
@@ -48,12 +48,12 @@ def _leave(memory: Any) -> None:
 
 
 def _array_at(kind: Any) -> Any:
-    """What makes an array of this kind of a part of a vector, from its first number on; its numbers take eight bytes.
-    `reshape` and slices do the same, but take seconds to compile."""
+    """What makes an array of this kind of a part of a vector, which begins at its number `first`. Slices and `reshape`
+    do the same, but take seconds to compile."""
 
     def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
         memory, array = make_array(sig.args[0])(context, builder, args[0]), make_array(kind)(context, builder)
-        shape, size = args[2:], context.get_constant(types.intp, 8)
+        shape, size = args[2:], context.get_constant(types.intp, 1 if kind.dtype == boolean else 8)
         strides = [size] if kind.ndim == 1 else [builder.mul(size, shape[1]), size]
         data = builder.bitcast(builder.gep(memory.data, [args[1]]), array.data.type)
         populate_array(
@@ -72,6 +72,11 @@ def vector_at(typingctx: Any, memory: Any, first: Any, size: Any) -> Any:
 @intrinsic
 def list_at(typingctx: Any, memory: Any, first: Any, size: Any) -> Any:
     return _array_at(int64[::1])
+
+
+@intrinsic
+def flags_at(typingctx: Any, memory: Any, first: Any, size: Any) -> Any:
+    return _array_at(boolean[::1])
 
 
 @intrinsic
