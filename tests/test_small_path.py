@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import fenchel as fl
-from fenchel.kernels import rooms, small_set
+from fenchel.kernels import rooms, small_path, small_set
 from fenchel.kernels.small_losses import KINDS
 from fenchel.kernels.small_path import follow
 
@@ -301,3 +301,24 @@ def test_bounds_hold_where_most_features_are_not_looked_at(loss, order):
         assert primal[k] - dual[k] <= 1e-8 * abs(primal[k])
         tight = fl.solve(at, tol=1e-10)
         assert dual[k] <= tight.primal + 1e-12 * abs(tight.primal)
+
+
+def test_a_set_that_outgrows_its_first_room_is_solved_in_a_larger_one(monkeypatch):
+    """A single fit begins in the memory of the fit before; the answer is the same, bit for bit, where that is small."""
+    rng = np.random.default_rng(5)
+    X = rng.standard_normal((60, 90))
+    y = X[:, :30].sum(axis=1) + 0.1 * rng.standard_normal(60)
+    problem = fl.Problem(X, y, loss="squared", penalty=fl.L1(), alpha=1e-3)
+    whole = fl.solve(problem)
+    assert np.count_nonzero(whole.coef) > 40 and whole.history[-1].by == "compiled path"
+    monkeypatch.setattr(small_path, "_fitting", lambda rows, p, most: 31)
+    again = fl.solve(problem.with_alpha(problem.alpha))
+    assert again.history[-1].by == "compiled path"
+    np.testing.assert_array_equal(again.coef, whole.coef)
+
+
+def test_the_first_room_has_place_for_few_features():
+    for rows, p in ((20, 50), (477, 1659), (1400, 1446), (5000, 6000), (50, 600_000)):
+        most = small_path.largest_set(rows, p)
+        fitting = small_path._fitting(rows, p, most)
+        assert fitting == most or (2 * fitting > rows and small_path.work_numbers(rows, p, fitting) <= small_path.KEPT)

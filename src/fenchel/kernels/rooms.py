@@ -13,8 +13,8 @@ from numba.core import cgutils, imputils, typing
 from numba.extending import intrinsic
 from numba.np.arrayobj import make_array, populate_array
 
-_MOST = 1 << 22  # numbers of a room that is kept: 32 MiB; larger: memory that nobody uses for a while
-_KEPT = 2  # rooms, one for every thread of a small machine
+KEPT = 1 << 22  # numbers of a room that is kept: 32 MiB; larger: memory that nobody uses for a while
+_ROOMS = 2  # that are kept, one for every thread of a small machine
 _spare: list[Any] = []
 
 
@@ -23,13 +23,13 @@ class Room:
 
     def __init__(self, numbers: int) -> None:
         memory = np.empty(0)
-        if numbers <= _MOST:  # whoever needs more would only lose what is kept
+        if numbers <= KEPT:  # whoever needs more would only lose what is kept
             with contextlib.suppress(IndexError):
                 memory = _spare.pop()
         # pages that nobody touches cost nothing, so that a new one may be large
         self._memory = memory if memory.size >= numbers else np.empty(numbers)
         self._used = 0
-        if numbers <= _MOST:
+        if numbers <= KEPT:
             weakref.finalize(self, _leave, self._memory)
 
     def take(self, *shape: int, kind: Any = np.float64) -> Any:
@@ -40,7 +40,7 @@ class Room:
 
 
 def _leave(memory: Any) -> None:
-    if len(_spare) < _KEPT:
+    if len(_spare) < _ROOMS:
         _spare.append(memory)
 
 

@@ -32,12 +32,13 @@ import numpy as np
 from numba import boolean, float64, int64, void
 
 from .apart import READ, VECTOR, apart, door, refer
-from .rooms import Room
+from .rooms import KEPT, Room
 from .small_certificate import (
     ANSWER_VALUE,
     AT_ZERO,
     BEST,
     COEF,
+    COUNTS,
     CURRENT,
     DATA,
     DATA_FIELDS,
@@ -48,6 +49,7 @@ from .small_certificate import (
     LEVEL,
     LOSS,
     NO_BOUND,
+    NUMBERS,
     PRIMAL_BOUND,
     SHARE,
     SIZE,
@@ -203,6 +205,15 @@ def _run(X, target, weight, kind, parameter, l1, ridge, lower, upper, intercept,
     return k
 
 
+def _fitting(rows: int, p: int, most: int) -> int:
+    """The members of a set, up to `most`, whose rooms are left to the next solve; `most` where these would be too few
+    for features that are half as many as the rows."""
+    fewer = most
+    while work_numbers(rows, p, fewer) > KEPT and 2 * fewer > rows:
+        fewer = int(0.9 * fewer)
+    return fewer if 2 * fewer > rows else most
+
+
 def follow(
     X: Any, target: Any, weight: Any, kind: int, params: Any, alphas: Any, l1: Any, ridge: Any, lower: Any, upper: Any,
     tol: float, fit_intercept: bool, W: Any, b: Any, primal: Any, dual: Any, x: Any, passes: Any,
@@ -250,11 +261,11 @@ def follower(
         At least the lengths of the columns, divided by sqrt(n).
     """
     p, rows = l1.size, 0 if kind == COVARIANCES else target.size
+    # The largest that it may be, so that the set may grow without moving. A single fit begins in a room that solves
+    # leave to each other, where that is smaller: fresh pages of memory take longer than what few features write there.
     most = largest_set(rows, p)
-    # the largest that it may be, so that the set may grow without moving
-    numbers = work_numbers(rows, p, most)
-    room = Room(numbers)
-    memory = room.take(numbers)
+    if len(alphas) == 1:
+        most = _fitting(rows, p, most)
     answer = Answer(W, b, primal, dual, x, passes, np.zeros((len(alphas), 0)) if sums is None else sums)
     if length is None:
         length = np.sqrt(np.square(X).mean(axis=0))
@@ -263,8 +274,18 @@ def follower(
         X, target, weight, kind, params[0], l1, ridge, lower, upper, fit_intercept, addresses(kind), by_column, length
     )
 
-    def follow_on(first: int, end: int, room: Room = room) -> int:
-        """The room is held for as long as somebody may ask."""
-        return int(_run(*data, memory, most, alphas, first, end, tol, answer))
+    def within(most: int) -> Callable[[int, int], int]:
+        numbers = work_numbers(rows, p, most)
+        room = Room(numbers)
+        memory = room.take(numbers)
 
-    return follow_on
+        def follow_on(first: int, end: int, room: Room = room) -> int:
+            """The room is held for as long as somebody may ask."""
+            done = int(_run(*data, memory, most, alphas, first, end, tol, answer))
+            full = done < end and memory[-NUMBERS - COUNTS : -NUMBERS].view(np.int64)[SIZE] == most
+            largest = largest_set(rows, p)
+            return within(largest)(first, end) if full and first == 0 and most < largest else done
+
+        return follow_on
+
+    return within(most)
