@@ -1,11 +1,14 @@
 """The quadratic model of a round on sparse columns, solved by passes over the columns instead of their Gram matrix.
 
 A pass costs as much as some products with the columns. Three of four passes visit only coefficients that are not zero.
-Once the passes have cost as much as the Gram matrix of the support would, that is made, and the model is solved there.
+Every few passes the point that they tend to is foreseen (Anderson's extrapolation), and taken where the model is lower:
+the products with the columns there are the same combination of those after the passes, so that no column is read. Once
+the passes have cost as much as the Gram matrix of the support would, that is made, and the model is solved there.
 """
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -17,6 +20,10 @@ from .local import LocalPenalty
 
 _PASSES = 200  # at the most; what is left then is the next model's
 _LEAST = 4  # passes before the support is worth a look
+_DEPTH = 5  # steps that an extrapolation looks back on; more cost memory and gain little
+
+_FLAT = 1e-10  # of the squares of the steps: what makes their Gram matrix regular
+_NOTHING = np.zeros(0, dtype=np.int64)
 
 
 class ColumnDescent:
@@ -71,12 +78,14 @@ class ColumnDescent:
                 return float(self.kernels.descend_group_columns(*columns, bends, *model, active, moving, *groups))
             return float(self.kernels.descend_columns(*columns, bends, *model, active, moving))
 
-        spent = 0.0
+        spent, support, entries, past = 0.0, _NOTHING, 0.0, _Past(self, slope, start, penalty)
         for turn in range(_PASSES):
             active = turn % 4 != 0
             left = visit(active, True)
-            support = penalty.support(v)
-            entries = float((self.ends[support + 1] - self.ends[support]).sum())
+            if not active:
+                support = penalty.support(v)
+                entries = float((self.ends[support + 1] - self.ends[support]).sum())
+            past.extrapolate(v, rest, sums)
             read = entries if active else float(self.values.size)
             self.passes += read / max(self.values.size, 1)
             spent += 1.3 * self.prices.csc_pass * read
@@ -86,6 +95,7 @@ class ColumnDescent:
             if active or turn < _LEAST or not support.size or spent < self._price(support.size, entries):
                 continue
             self._on_support(support, slope, start, v, penalty, rest, sums, max(0.3 * left, 0.5 * target))
+            past.forget()
             spent = 0.0
 
     def _price(self, size: int, entries: float) -> float:
@@ -121,3 +131,48 @@ class ColumnDescent:
         self.kernels.rows_times(*rows, change, along)
         rest += self.weight * along
         sums[0] += float(self.centres[some] @ change)
+
+
+class _Past:
+    """The last points of the passes over a model, with their products rest = diag(weight) X (v - start)."""
+
+    def __init__(self, model: ColumnDescent, slope: Vector, start: Vector, penalty: LocalPenalty) -> None:
+        self.model, self.slope, self.start, self.penalty = model, slope, start, penalty
+        self.points: list[tuple[Vector, Vector, float]] = []
+        weight = model.weight
+        self.inverse = np.divide(1.0, weight, out=np.zeros(weight.size), where=weight > 0)
+
+    def forget(self) -> None:
+        self.points.clear()
+
+    def extrapolate(self, v: Vector, rest: Vector, sums: Vector) -> None:
+        """Remember this point; after some of them go to where they tend to, if the model is lower there."""
+        self.points.append((v.copy(), rest.copy(), float(sums[0])))
+        if len(self.points) <= _DEPTH:
+            return
+        points, products, totals = (np.array(part) for part in zip(*self.points, strict=True))
+        self.points = self.points[-1:]
+        steps = np.diff(points, axis=0)
+        squares = steps @ steps.T
+        scale = float(np.trace(squares))
+        if not scale > 0.0:
+            return
+        share = np.linalg.solve(squares + _FLAT * scale * np.eye(_DEPTH), np.ones(_DEPTH))
+        if not math.isfinite(1.0 / share.sum()):
+            return
+        share /= share.sum()
+        ahead, product, total = share @ points[1:], share @ products[1:], float(share @ totals[1:])
+        inside = not self.penalty.bounded or bool(
+            (ahead >= self.penalty.lower).all() and (ahead <= self.penalty.upper).all()
+        )
+        if inside and self._value(ahead, product, total) < self._value(v, rest, float(sums[0])):
+            v[:], rest[:], sums[0] = ahead, product, total
+            self.points.clear()
+
+    def _value(self, v: Vector, rest: Vector, total: float) -> float:
+        """The model and the penalty, less what all points share."""
+        move, model = v - self.start, self.model
+        value = self.slope @ move + 0.5 * (rest @ (rest * self.inverse)) + 0.5 * (model.ridge @ (move * move))
+        if model.total:
+            value -= 0.5 * total**2 / model.total
+        return float(value) + self.penalty.value(v)

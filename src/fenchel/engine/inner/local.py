@@ -67,6 +67,10 @@ class LocalPenalty:
     def grouped(self) -> bool:
         return bool(self.norm.size)
 
+    @functools.cached_property
+    def bounded(self) -> bool:
+        return not bool(np.isinf(self.lower).all() and np.isinf(self.upper).all())
+
     def value(self, v: Vector) -> float:
         total = float(self.l1 @ np.abs(v))
         if self.grouped:
