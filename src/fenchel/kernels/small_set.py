@@ -100,7 +100,9 @@ def largest_set(n: int, p: int, most: int = 0) -> int:
     # 8 (m n + 2 m^2) = MEMORY
     room = (math.sqrt(n * n + MEMORY) - n) / 4
     most = most or (max(3 * n + 200, 400) if n else p)
-    return max(min(p, int(room), most), 1)
+    found = max(min(p, int(room), most), 1)
+    # the rows of a matrix with a power of two for its length fall into the same few places of the cache
+    return found - 1 if found % 64 == 0 and found < p else found
 
 
 # -- the working set ----------------------------------------------------------------------------------
@@ -169,8 +171,14 @@ def extend(data, work, level, most):
         return False
     if count > most:
         count = max(_largest(found, scores, count, level, high, most), 1)  # of very equal scores one enters
+    first = work.count[SIZE]
     for k in range(count):
-        enter(data, work, found[k])
+        j = found[k]
+        work.place[INDEX, first + k], work.place[POSITION, j] = j, first + k
+        work.member[LOWER, first + k], work.member[UPPER, first + k] = data.lower[j], data.upper[j]
+    work.count[SIZE] = first + count
+    if data.kind != COVARIANCES:
+        model.take_columns(data.X, data.by_column, work.place[INDEX], first, first + count, work.columns)
     return True
 
 
