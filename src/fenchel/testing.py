@@ -421,7 +421,7 @@ def _check_weights(f, duals, targets):
 def _call_step(loss, point, curvature, target, weight):
     """The C function that the solver calls, on arrays."""
     from .kernels.calls import STEP_CTYPE
-    from .losses import _pointer
+    from .losses.base import _pointer
 
     function, params, out = loss.compiled(), loss.params, np.zeros_like(point)
     STEP_CTYPE(function.address)(point.size, *(_pointer(a) for a in (out, point, curvature, target, weight, params)))
@@ -505,7 +505,7 @@ class _Prox:
         import ctypes
 
         from .kernels.calls import PROX_CTYPE
-        from .losses import _pointer
+        from .losses.base import _pointer
 
         u, step = np.array(u, dtype=float), np.array(step, dtype=float)
         index = self._index.ctypes.data_as(ctypes.POINTER(ctypes.c_int64))
