@@ -16,7 +16,8 @@ import numbers
 import numpy as np
 import scipy.sparse as sp
 
-from .maps import Copies, Difference, Incidence, Matrix, Selection, _count, finite_vector, index_array, weight_vector
+from ._validate import _count, finite_vector, index_array, weight_vector
+from .maps import Copies, Difference, Incidence, Matrix, Selection
 from .norms import ExclusiveL1, LatentL2, NestedL2, SortedL1
 from .penalties import (
     L1,

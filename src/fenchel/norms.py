@@ -7,7 +7,7 @@ import functools
 import numpy as np
 import scipy.sparse as sp
 
-from .maps import finite_vector
+from ._validate import finite_vector
 from .penalties import _TINY, Penalty, UnitForm, run_prox, unbounded
 
 

@@ -17,7 +17,8 @@ import itertools
 import numpy as np
 import scipy.sparse as sp
 
-from .maps import Copies, Identity, MadeMap, Map, Matrix, _count, finite_vector, index_array, repeated, weight_vector
+from ._validate import _count, finite_vector, index_array, repeated, weight_vector
+from .maps import Copies, Identity, MadeMap, Map, Matrix
 
 _TINY = 1e-12  # rounding slack of a dual constraint, relative to its radius
 _DIFFERENCE = 1e-6  # of the largest coordinate, for a derivative that nobody told

@@ -16,7 +16,7 @@ import os
 import numpy as np
 import scipy.sparse as sp
 
-from .maps import _count, finite_vector, repeated
+from ._validate import _count, finite_vector, repeated
 
 _SLAB = 1 << 22  # correlations looked at together
 
