@@ -30,7 +30,8 @@ from .penalties import (
     TraceNorm,
 )
 from .penalty_blocks import compile_penalty
-from .structure import Graph, Grid, _names, _places, as_groups
+from .structure import Graph, Grid, as_groups
+from .structure.names import _names, _places
 
 
 class Shorthand(Penalty):
