@@ -8,8 +8,6 @@ from ..losses import SmoothedHinge
 from ..penalties import GroupL2, Ridge
 from ..problem import Problem
 
-# -- the artificial problem -------------------------------------------------------------------------
-
 
 def artificial(n: int = 5120, side: int = 32, noise: float = 0.1, seed: int = 0):
     """The paper's artificial data: a weight matrix of which only the first column counts.

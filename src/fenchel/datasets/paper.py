@@ -23,9 +23,6 @@ _SOURCES = {
 }
 
 
-# -- real data --------------------------------------------------------------------------------------
-
-
 def data_folder() -> Path | None:
     """The folder of the data files: FENCHEL_DATA, else ../shared/data if it is there, else None."""
     named = os.environ.get("FENCHEL_DATA")

@@ -10,8 +10,6 @@ from .grid import Grid
 from .names import _index, _names, _pandas
 from .tree import as_groups
 
-# -- answers by name --------------------------------------------------------------------------------
-
 
 def support(coef, names=None, outputs=None):
     """The features with non-zero coefficients, the largest first.

@@ -11,9 +11,6 @@ from .names import _fits, _label, _names, _number, _pandas, _places, _several
 _SLAB = 1 << 22  # correlations looked at together
 
 
-# -- graphs -----------------------------------------------------------------------------------------
-
-
 class Graph:
     """An undirected graph whose nodes are the features.
 

@@ -7,8 +7,6 @@ import numpy as np
 from .._validate import _count
 from .names import _fits
 
-# -- grids ------------------------------------------------------------------------------------------
-
 
 class Grid:
     """Features on a grid of any number of dimensions, C-ordered, perhaps only where a mask is true.

@@ -17,8 +17,6 @@ from .._validate import repeated
 from .encoders import _outputs
 from .names import _fits, _index, _label, _names, _number, _pandas, _places, _several
 
-# -- groups -----------------------------------------------------------------------------------------
-
 
 class Groups:
     """Groups of features; they may overlap and leave features out.

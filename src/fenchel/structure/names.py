@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from .._validate import _count
 
-# -- names ------------------------------------------------------------------------------------------
-
 
 def _names(names, what="features") -> list[str] | None:
     """A list of different names, from a list or the columns of a data frame; None stays None."""

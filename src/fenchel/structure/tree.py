@@ -18,9 +18,6 @@ def as_groups(groups, p: int | None = None) -> Groups:
     return (groups if isinstance(groups, Groups) else Groups(groups)).checked(p)
 
 
-# -- trees ------------------------------------------------------------------------------------------
-
-
 class Tree:
     """A forest over the features: every node stands for the features at and below it.
 
