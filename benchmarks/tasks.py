@@ -31,7 +31,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 from structured import distribution
 
 import fenchel as fl
-from fenchel.catalogue import MultiTaskLasso, MultiTaskLowRank
+from fenchel.penalties import MultiTaskLasso, MultiTaskLowRank
 
 GOALS = (1e-3, 1e-6)
 LIMIT = 10.0  # seconds of one run

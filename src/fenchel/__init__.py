@@ -16,7 +16,12 @@ _HOME = {
         "Loss", "SmoothedHinge", "Hinge", "SquaredHinge", "Logistic", "Squared", "Huber", "Quantile",
         "EpsilonInsensitive", "Poisson",
     ],
-    "penalties": ["Penalty", "L1", "Ridge", "GroupL2", "GroupLinf", "TraceNorm", "NonNegative", "Box"],
+    "penalties": [
+        "Penalty", "L1", "Ridge", "GroupL2", "GroupLinf", "TraceNorm", "NonNegative", "Box",
+        "Lasso", "ElasticNet", "GroupLasso", "LatentGroupLasso", "SparseGroupLasso", "TreeGroups", "GroupMax",
+        "ExclusiveLasso", "FusedLasso", "TrendFilter", "TotalVariation", "GraphFused", "LowRank", "TensorTraceNorm",
+        "MultiTaskLasso", "MultiTaskLowRank", "Slope", "Oscar", "Monotone", "PerOutput", "Unpenalised",
+    ],
     "maps": ["Map", "Identity", "Matrix", "Incidence", "Difference", "Gradient", "Copies", "Selection", "Stack"],
     "problem": ["Problem", "Certificate"],
     "result": ["Result", "Status", "History"],
@@ -27,14 +32,9 @@ _HOME = {
         "StructuredClassifier", "StructuredRegressor", "StructuredClassifierCV", "StructuredRegressorCV",
     ],
     "structure": ["Groups", "Graph", "Grid", "Tree", "active_groups", "segments", "support"],
-    "catalogue": [
-        "Lasso", "ElasticNet", "GroupLasso", "LatentGroupLasso", "SparseGroupLasso", "TreeGroups", "GroupMax",
-        "ExclusiveLasso", "FusedLasso", "TrendFilter", "TotalVariation", "GraphFused", "LowRank", "TensorTraceNorm",
-        "MultiTaskLasso", "MultiTaskLowRank", "Slope", "Oscar", "Monotone", "PerOutput", "Unpenalised",
-    ],
 }  # fmt: skip
 _MODULES = ("losses", "penalties", "maps", "data", "problem", "result", "methods", "theory", "testing", "datasets",
-            "structure", "catalogue", "plotting")  # fmt: skip
+            "structure", "plotting")  # fmt: skip
 _NAMES = {name: module for module, names in _HOME.items() for name in names}
 
 __all__ = [*sorted(_NAMES), "theory", "testing"]

@@ -13,8 +13,7 @@ from sklearn.utils import check_random_state
 
 from .losses import LOSSES, Logistic, Loss
 from .maps import Difference, Gradient, Incidence, Selection
-from .penalties import L1, Mapped, Penalty, Scaled, Sum
-from .penalty_blocks import compile_penalty
+from .penalties import L1, Mapped, Penalty, Scaled, Sum, compile_penalty
 from .result import Status
 
 # -- loss and targets -------------------------------------------------------------------------------
@@ -169,7 +168,7 @@ def for_outputs(penalty, outputs: int, p: int) -> Penalty:
         if _fits(penalty, outputs * p):
             return penalty
         raise
-    from .catalogue import PerOutput
+    from .penalties import PerOutput
 
     return PerOutput(penalty, outputs)
 
@@ -187,7 +186,7 @@ def _fits(penalty, size):
 
 def with_names(penalty, names):
     """The penalty with these names wherever it holds names of features but not the list of all."""
-    from .catalogue import Unpenalised
+    from .penalties import Unpenalised
 
     if not isinstance(penalty, Penalty):
         return penalty
@@ -227,7 +226,7 @@ def find_groups(penalty, p):
 
     The features themselves for a penalty that takes each in or out for all outputs.
     """
-    from .catalogue import MultiTaskLasso
+    from .penalties import MultiTaskLasso
     from .structure import Groups, as_groups
 
     for part, places in _parts(penalty, None, p):
@@ -243,7 +242,7 @@ def find_groups(penalty, p):
 
 def find_graph(penalty, p):
     """What joins neighbouring features in a penalty, as `structure.segments` takes it; None where nothing does."""
-    from .catalogue import Monotone, Oscar, Slope
+    from .penalties import Monotone, Oscar, Slope
     from .structure import Graph, Grid
 
     for part, places in _parts(penalty, None, p):
@@ -271,7 +270,7 @@ def _parts(penalty, places, p):
 
     A penalty that is repeated for every output stands for itself.
     """
-    from .catalogue import Unpenalised
+    from .penalties import Unpenalised
 
     if isinstance(penalty, Sum):
         for part in penalty.parts:

@@ -5,9 +5,8 @@ from __future__ import annotations
 import functools
 import inspect
 
-from .catalogue import CATALOGUE, Unpenalised
 from .cli_common import hint
-from .penalties import L1, Box, NonNegative, Ridge
+from .penalties import CATALOGUE, L1, Box, NonNegative, Ridge, Unpenalised
 
 # entries that other options stand for: several targets, and --unpenalised
 _BY_OPTION = ("per-output", "unpenalised")

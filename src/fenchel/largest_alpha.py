@@ -20,7 +20,8 @@ import numpy as np
 import scipy.sparse as sp
 
 from .maps import Gram
-from .penalties import Penalty, Separable, _Groups
+from .penalties import Penalty, Separable
+from .penalties.groups import _Groups
 from .problem import NoCertificate, Problem
 
 _TIGHT = 0.003  # relative distance of the two bounds at which to stop

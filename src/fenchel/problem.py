@@ -24,8 +24,7 @@ import scipy.sparse.linalg as sla
 from .data import Rows, as_weights
 from .losses import LOSSES, Loss
 from .maps import Gram, is_shared_identity
-from .penalties import Penalty, Separable
-from .penalty_blocks import Block, scale_blocks, unit_blocks
+from .penalties import Block, Penalty, Separable, scale_blocks, unit_blocks
 
 _CHUNK = 1 << 16  # visits looked at together
 _ROUNDING = 1e-11  # relative to the terms of a sum

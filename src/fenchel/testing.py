@@ -17,8 +17,7 @@ import numpy as np
 
 from .losses import Loss
 from .maps import Identity, Map
-from .penalties import Mapped, Penalty, Scaled, Sum, compiled_prox
-from .penalty_blocks import Block, compile_penalty
+from .penalties import Block, Mapped, Penalty, Scaled, Sum, compile_penalty, compiled_prox
 
 _SIZES = 10.0 ** np.arange(-3, 4)
 _STEPS = (1e-3, 0.1, 1.0, 20.0, 1e3)

@@ -19,8 +19,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from ..penalties import Separable
-from ..penalty_blocks import Block
+from ..penalties import Block, Separable
 from ..problem import Problem
 from ..solver.prices import Prices
 from .curvatures.step_length import PREPARE, StepLength

@@ -11,8 +11,10 @@ import dataclasses
 import numpy as np
 import scipy.sparse as sp
 
-from .maps import Identity
-from .penalties import Penalty, Ridge, Separable, _Groups, _SeparableLeaf, unbounded
+from ..maps import Identity
+from .base import Penalty, unbounded
+from .groups import _Groups
+from .separable import Ridge, Separable, _SeparableLeaf
 
 
 @dataclasses.dataclass
