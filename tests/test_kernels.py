@@ -5,7 +5,7 @@ import pytest
 import scipy.sparse as sp
 
 import fenchel as fl
-from fenchel import data
+from fenchel.data import rows
 from fenchel.data import WIDE
 from fenchel.kernels import teams
 from fenchel.kernels.losses import CLOSED
@@ -244,7 +244,7 @@ def test_rest_saves_passes_and_not_the_answer(loss):
 @pytest.fixture
 def copied(monkeypatch):
     """Small data, too, are copied in single precision."""
-    monkeypatch.setattr(data, "_CACHED", 0)
+    monkeypatch.setattr(rows, "_CACHED", 0)
 
 
 @pytest.mark.parametrize("loss", ["smoothed-hinge", "logistic"])

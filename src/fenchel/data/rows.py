@@ -104,7 +104,7 @@ class Rows:
         """The sum of what is stored one after another, times the vector; or the product of each with it."""
         vector = np.ascontiguousarray(vector, dtype=float)
         if self.sparse:
-            from .kernels import sparse_columns
+            from ..kernels import sparse_columns
 
             out = np.empty(self.n + self.p - self._lines if summed else self._lines)
             (sparse_columns.sum_rows if summed else sparse_columns.rows_times)(*self._stored, vector, out)
@@ -150,13 +150,13 @@ class Rows:
         if self.by_column:
             out[first : first + columns.size] = self._stored[0][columns]
             return
-        from .kernels.units import take_columns
+        from ..kernels.units import take_columns
 
         take_columns(self._stored[0], columns, out, first)
 
     def compact_rows(self, columns) -> tuple:
         """These columns of sparse data, numbered in their order, as the arrays of CSR."""
-        from .kernels import sparse_columns
+        from ..kernels import sparse_columns
 
         if not self.by_column:
             place = np.full(self.p, -1, dtype=np.int32)
@@ -181,7 +181,7 @@ class Rows:
         if self.by_column:
             data, indices, indptr = self._stored
             return data.astype(float, copy=False), indices.astype(np.int32, copy=False), indptr.astype(np.int64)
-        from .kernels import sparse_columns
+        from ..kernels import sparse_columns
 
         turned = np.empty(self.stored), np.empty(self.stored, np.int32), np.empty(self.p + 1, np.int64)
         sparse_columns.turn(*self._stored, *turned)
@@ -239,7 +239,7 @@ class Rows:
             return self._sums_of_columns() / self.n
         total = np.zeros(self.p)
         if self.stored > _MANY:
-            from .kernels import rows
+            from ..kernels import rows
 
             if self.sparse:
                 rows.sparse_column_squares(*self.arrays[:2], total)
