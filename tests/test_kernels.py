@@ -5,8 +5,7 @@ import pytest
 import scipy.sparse as sp
 
 import fenchel as fl
-from fenchel.data import rows
-from fenchel.data import WIDE
+from fenchel.data import WIDE, rows
 from fenchel.kernels import teams
 from fenchel.kernels.losses import CLOSED
 from fenchel.kernels.sdca_admm import add_edges, awake

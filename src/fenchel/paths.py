@@ -14,8 +14,8 @@ import sys
 import numpy as np
 
 from .engine.roles import Iterate
-from .largest_alpha import zero_answer
 from .problem import Problem
+from .problem.alpha_max import zero_answer
 from .result import Status
 from .solver.entry import follow
 

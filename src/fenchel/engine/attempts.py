@@ -12,13 +12,13 @@ import numpy as np
 
 from ..accelerated import Accelerated
 from ..accelerated import applies as accelerated_applies
-from ..largest_alpha import ZeroAnswer, zero_answer
 from ..manifold import Finisher, Point, correct
 from ..manifold import applies as faces_apply
 from ..multipliers import Multipliers
 from ..multipliers import applies as multipliers_apply
 from ..newton import Newton, worthwhile
 from ..problem import Problem
+from ..problem.alpha_max import ZeroAnswer, zero_answer
 from ..solver.prices import PRICES, multipliers_nanoseconds, newton_nanoseconds
 from .roles import Goal, Iterate, Proposal
 

@@ -19,10 +19,11 @@ import math
 import numpy as np
 import scipy.sparse as sp
 
-from .maps import Gram
-from .penalties import Penalty, Separable
-from .penalties.groups import _Groups
-from .problem import NoCertificate, Problem
+from ..maps import Gram
+from ..penalties import Penalty, Separable
+from ..penalties.groups import _Groups
+from .bounds import NoCertificate
+from .problem import Problem
 
 _TIGHT = 0.003  # relative distance of the two bounds at which to stop
 _MOST, _MOST_SLOW = 600, 20  # projections; where each needs conjugate gradients
@@ -78,8 +79,8 @@ def _unpenalised_answer(problem):
     if along.shape[1] == 0:
         scores = np.zeros(problem.visits)
         return np.zeros(problem.size), scores, problem.slopes_at(scores)
-    from .manifold import correct
-    from .solver import solve
+    from ..manifold import correct
+    from ..solver import solve
 
     weight = np.repeat(problem.weight, problem.layout[0]) if problem.weight.size else None
     small = Problem(np.ascontiguousarray(along), problem.target, loss=problem.loss, sample_weight=weight)
@@ -108,7 +109,7 @@ def _try_smaller(problem, answer, value):
 
     Where the loss has kinks the dual answer is not unique, and another than the one at hand may allow a smaller alpha.
     """
-    from .solver import solve
+    from ..solver import solve
 
     least, last = value - _PROOF * abs(value), None
     lower = 0.0
