@@ -17,10 +17,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from .data import ROUGH
-from .lattice import ChainProx, LatticeProx, has_directions
 from .manifold import Point
 from .problem import Problem
-from .proximal import CompiledPenalty, StructuredProx
+from .proximal import ChainProx, CompiledPenalty, LatticeProx, StructuredProx, has_directions
 from .solver.convergence import Convergence
 from .solver.prices import (
     accelerated_nanoseconds,

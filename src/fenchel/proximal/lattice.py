@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from .penalties import GroupL2, Separable
-from .proximal import StructuredProx
+from ..penalties import GroupL2, Separable
+from .structured import StructuredProx
 
 _DIRECTIONS = 4  # that edges may have
 
@@ -95,7 +95,7 @@ class LatticeProx:
 
     def _solve(self, v, eta, w, slope, rule, info):
         """w receives the prox; B'w on the edges with exact zeros, and the slopes there."""
-        from .kernels.lattice import lattice_prox
+        from ..kernels.lattice import lattice_prox
 
         s, far = np.zeros(self.shape), np.zeros(self.shape)
         s[self.places] = slope
@@ -125,7 +125,7 @@ class ChainProx(LatticeProx):
         return made
 
     def _solve(self, v, eta, w, slope, rule, info):
-        from .kernels.chain import chain_prox
+        from ..kernels.chain import chain_prox
 
         pull = np.empty_like(w)
         chain_prox(v, eta, self.solver, w, pull)
