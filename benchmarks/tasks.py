@@ -85,8 +85,8 @@ def fista(problem: fl.Problem, goals, limit: float) -> list[float]:
     from fenchel.engine.moments import moments
     from fenchel.engine.whole import Products, visit_weights
     from fenchel.kernels.prox import structured_prox
+    from fenchel.prices import PRICES
     from fenchel.proximal import StructuredProx
-    from fenchel.solver.prices import PRICES
 
     prox, info, quadratic = StructuredProx(problem), np.zeros(4), problem.loss.quadratic
     probe = BlockGram(problem, PRICES)

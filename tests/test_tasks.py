@@ -10,7 +10,7 @@ from fenchel.engine.moments import moments
 from fenchel.engine.registry import fitting
 from fenchel.engine.tasks import BlockModels
 from fenchel.penalties import MultiTaskLasso, MultiTaskLowRank, PerOutput
-from fenchel.solver.prices import PRICES
+from fenchel.prices import PRICES
 
 V, P = 4, 6
 

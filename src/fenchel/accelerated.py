@@ -18,16 +18,16 @@ import numpy as np
 
 from .data import ROUGH
 from .manifold import Point
-from .problem import Problem
-from .proximal import ChainProx, CompiledPenalty, LatticeProx, StructuredProx, has_directions
-from .solver.convergence import Convergence
-from .solver.prices import (
+from .prices import (
     accelerated_nanoseconds,
     epoch_nanoseconds,
     prox_excess_nanoseconds,
     prox_nanoseconds,
     prox_round_nanoseconds,
 )
+from .problem import Problem
+from .proximal import ChainProx, CompiledPenalty, LatticeProx, StructuredProx, has_directions
+from .solver.convergence import Convergence
 
 if TYPE_CHECKING:
     from .engine.roles import Iterate

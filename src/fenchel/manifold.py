@@ -20,12 +20,12 @@ import time
 import numpy as np
 import scipy.sparse as sp
 
+from . import prices
 from .faces import DENSE, Bent, Curvature, Face, Known, definite
 from .maps import Gram, row_width
 from .problem import Certificate, Problem, tied_features
 from .proximal import CompiledPenalty
 from .row_space import row_space_solve
-from .solver import prices
 from .solver.convergence import Convergence
 
 _TURNS, _STEPS = 12, 15  # faces, and steps on each

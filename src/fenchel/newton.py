@@ -30,10 +30,10 @@ import scipy.linalg
 
 from ._gram import lower_gram
 from .manifold import Point
+from .prices import epoch_nanoseconds, newton_nanoseconds
 from .problem import Certificate, Problem
 from .proximal import CompiledPenalty
 from .solver.convergence import Convergence
-from .solver.prices import epoch_nanoseconds, newton_nanoseconds
 
 _ACCURACY, _FINE = 1e-3, 1e-5  # of the model's answer, relative to the length of the step; where the proof gains by it
 _PROMISING = 3.0  # times the root of tol: relative gain of a step after which the goal may be reached

@@ -17,9 +17,9 @@ from ..manifold import applies as faces_apply
 from ..multipliers import Multipliers
 from ..multipliers import applies as multipliers_apply
 from ..newton import Newton, worthwhile
+from ..prices import PRICES, multipliers_nanoseconds, newton_nanoseconds
 from ..problem import Problem
 from ..problem.alpha_max import ZeroAnswer, zero_answer
-from ..solver.prices import PRICES, multipliers_nanoseconds, newton_nanoseconds
 from .roles import Goal, Iterate, Proposal
 
 _FEWEST, _MOST = 8, 20  # proximal Newton steps in an attempt; fewer do not get there, more are better spent on epochs

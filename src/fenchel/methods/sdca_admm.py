@@ -47,8 +47,8 @@ from ..data import ROUGH, WIDE
 from ..engine.roles import Iterate
 from ..maps import row_width, runs_of_rows, spectral_norm
 from ..penalties import compiled_prox
+from ..prices import block_size
 from ..problem import Problem
-from ..solver.prices import block_size
 from .blocks import block_norms, epoch_parts
 from .roles import EpochReport
 

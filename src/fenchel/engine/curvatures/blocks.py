@@ -17,8 +17,8 @@ import numpy as np
 import numpy.typing as npt
 
 from ..._gram import lower_gram
+from ...prices import Prices
 from ...problem import Problem
-from ...solver.prices import Prices
 from ..parts import Vector
 
 Blocks = npt.NDArray[np.float64]

@@ -17,9 +17,9 @@ from typing import Any
 import numpy as np
 
 from ...accelerated import Accelerated
+from ...prices import Prices
 from ...problem import Problem
 from ...proximal import StructuredProx
-from ...solver.prices import Prices
 from ..parts import Vector
 from ..whole import Maps, Products
 

@@ -1,7 +1,7 @@
 """What things cost, in nanoseconds by a model.
 
 By a model and not by the clock, so that the same seed always takes the same way. The coefficients are measured and
-written to ``solver/calibrated.py``; the functions here know how many of what a problem asks for. A price that is too
+written to ``prices/calibrated.py``; the functions here know how many of what a problem asks for. A price that is too
 high makes the schedule try the thing later, one that is too low makes it try in vain.
 
 Nothing but the problem is looked at: this module imports neither methods nor engines, which may all ask it.
