@@ -35,7 +35,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 from environments import cache_folder
 
 import fenchel as fl
-from fenchel.accelerated import Accelerated
+from fenchel.engine.attempts.accelerated import Accelerated
 
 GOALS = (1e-3, 1e-6)  # relative accuracy
 EXACT = 1e-9  # relative gap of the answers that FISTA is judged by

@@ -6,6 +6,7 @@ import scipy.sparse as sp
 
 import fenchel as fl
 from fenchel.data import WIDE, rows
+from fenchel.engine.attempts.newton import _inverse
 from fenchel.kernels import teams
 from fenchel.kernels.losses import CLOSED
 from fenchel.kernels.sdca_admm import add_edges, awake
@@ -13,7 +14,6 @@ from fenchel.losses import LOSSES
 from fenchel.maps import runs_of_rows
 from fenchel.methods import sdca_admm
 from fenchel.methods.sdca_admm import SDCAADMM
-from fenchel.newton import _inverse
 
 
 def make(n=70, p=WIDE + 5, loss="smoothed-hinge", dtype=float, **options):

@@ -79,7 +79,7 @@ def _unpenalised_answer(problem):
     if along.shape[1] == 0:
         scores = np.zeros(problem.visits)
         return np.zeros(problem.size), scores, problem.slopes_at(scores)
-    from ..manifold import correct
+    from ..engine.attempts.manifold import correct
     from ..solver import solve
 
     weight = np.repeat(problem.weight, problem.layout[0]) if problem.weight.size else None

@@ -197,7 +197,7 @@ class Certifying(Objective):
         """x + change, the slopes that a model of the loss foresees, within the domain of the conjugate.
 
         None where they are far outside, compared with what separates them from the true ones. (See
-        :mod:`fenchel.newton` for what they are good for.)
+        :mod:`fenchel.engine.attempts.newton` for what they are good for.)
         """
         wanted = x + change
         inside = np.clip(wanted, *self._domain())

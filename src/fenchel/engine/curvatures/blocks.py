@@ -16,9 +16,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ..._gram import lower_gram
 from ...prices import Prices
 from ...problem import Problem
+from ..lower_gram import lower_gram
 from ..parts import Vector
 
 Blocks = npt.NDArray[np.float64]

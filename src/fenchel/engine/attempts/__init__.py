@@ -1,7 +1,7 @@
 """The ways that are older than the engine, each behind the one protocol of an attempt.
 
-The mathematics is in :mod:`fenchel.manifold`, :mod:`fenchel.newton`, :mod:`fenchel.accelerated`,
-:mod:`fenchel.multipliers` and :mod:`fenchel.largest_alpha`; who may run when is decided in ``solver/schedule.py``.
+The mathematics is in :mod:`fenchel.engine.attempts.manifold`, :mod:`fenchel.engine.attempts.newton`, :mod:`fenchel.engine.attempts.accelerated`,
+:mod:`fenchel.engine.attempts.multipliers` and :mod:`fenchel.problem.alpha_max`; who may run when is decided in ``solver/schedule.py``.
 """
 
 from __future__ import annotations
@@ -10,17 +10,17 @@ import functools
 
 import numpy as np
 
-from ..accelerated import Accelerated
-from ..accelerated import applies as accelerated_applies
-from ..manifold import Finisher, Point, correct
-from ..manifold import applies as faces_apply
-from ..multipliers import Multipliers
-from ..multipliers import applies as multipliers_apply
-from ..newton import Newton, worthwhile
-from ..prices import PRICES, multipliers_nanoseconds, newton_nanoseconds
-from ..problem import Problem
-from ..problem.alpha_max import ZeroAnswer, zero_answer
-from .roles import Goal, Iterate, Proposal
+from ...prices import PRICES, multipliers_nanoseconds, newton_nanoseconds
+from ...problem import Problem
+from ...problem.alpha_max import ZeroAnswer, zero_answer
+from ..roles import Goal, Iterate, Proposal
+from .accelerated import Accelerated
+from .accelerated import applies as accelerated_applies
+from .manifold import Finisher, Point, correct
+from .manifold import applies as faces_apply
+from .multipliers import Multipliers
+from .multipliers import applies as multipliers_apply
+from .newton import Newton, worthwhile
 
 _FEWEST, _MOST = 8, 20  # proximal Newton steps in an attempt; fewer do not get there, more are better spent on epochs
 _FEWEST_STEPS, _MOST_STEPS = 30, 400  # of the method of multipliers, likewise

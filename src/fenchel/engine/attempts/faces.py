@@ -1,6 +1,6 @@
 """Faces: linear sets on which given coordinates of B'w are zero, and the rows and the penalty as they are seen there.
 
-See :mod:`fenchel.manifold`, which takes its Newton steps on them.
+See :mod:`fenchel.engine.attempts.manifold`, which takes its Newton steps on them.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import numpy as np
 import scipy.linalg
 import scipy.sparse as sp
 
-from ._gram import lower_gram
+from ..lower_gram import lower_gram
 
 DENSE = 1 << 18  # entries up to which B'N is a plain array
 _SINGLE = 1e-6  # what is added to a diagonal of ones before it is factored in single precision
@@ -172,7 +172,7 @@ class _View:
             self.stride = face.inner
             return self._reduced(0, _room(self.rooms, "rows", (n, face.inner)))
         # its columns, added up where they are tied now; it is not in use any more
-        from .kernels.newton import merge_columns
+        from ...kernels.newton import merge_columns
 
         larger, self.larger = self.larger, None
         column, sign = larger.places()
@@ -188,7 +188,7 @@ class _View:
 
     def _reduced(self, first, out):
         """As many rows as `out` has."""
-        from .kernels.newton import reduce_dense, reduce_sparse
+        from ...kernels.newton import reduce_dense, reduce_sparse
 
         problem, face = self.problem, self.face
         if problem.data.sparse:
@@ -215,7 +215,7 @@ class _View:
 
     def product(self, v, bend, free):
         """sum of bend_i (N'z_i)(N'z_i)'v over the free rows."""
-        from .kernels.newton import curvature_product
+        from ...kernels.newton import curvature_product
 
         if self.kept is not None:
             return self.kept.T @ (bend * (self.kept @ v))
@@ -238,7 +238,7 @@ class _View:
 
     def curvature(self, bend, dtype=float):
         """sum of bend_i (N'z_i)(N'z_i)', as a matrix in Fortran's order of which the lower triangle counts."""
-        from .kernels.newton import reduced_sparse_curvature
+        from ...kernels.newton import reduced_sparse_curvature
 
         problem, k, turn = self.problem, self.face.count, self.face.turn
         if self.scattered:

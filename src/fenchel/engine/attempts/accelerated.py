@@ -16,21 +16,21 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from .data import ROUGH
-from .manifold import Point
-from .prices import (
+from ...data import ROUGH
+from ...prices import (
     accelerated_nanoseconds,
     epoch_nanoseconds,
     prox_excess_nanoseconds,
     prox_nanoseconds,
     prox_round_nanoseconds,
 )
-from .problem import Problem
-from .proximal import ChainProx, CompiledPenalty, LatticeProx, StructuredProx, has_directions
-from .solver.convergence import Convergence
+from ...problem import Problem
+from ...proximal import ChainProx, CompiledPenalty, LatticeProx, StructuredProx, has_directions
+from ...solver.convergence import Convergence
+from .manifold import Point
 
 if TYPE_CHECKING:
-    from .engine.roles import Iterate
+    from ..roles import Iterate
 
 _FIRST, _LAST = 20, 5  # steps before the first certificate, and between the last ones
 _LONGEST = 1.0  # of the steps so far: without a certificate
@@ -188,7 +188,7 @@ class Accelerated:
 
     def _prox(self, v, eta, slope, moved, info, most):
         """The prox at v; `slope` is where it begins, and what it leaves."""
-        from .kernels.prox import structured_prox
+        from ...kernels.prox import structured_prox
 
         enough = max(_INEXACT * (1e-4 * float(v @ v) if moved is None else moved), 1e-300)
         if self.lattice is not None:
@@ -226,7 +226,7 @@ class Accelerated:
     def _balanced(self, zx, y):
         """y with Zx + By = 0, as far inside the ball of the penalty as some rounds between the two bring it
         (Douglas and Rachford)."""
-        from .kernels.prox import block_prox
+        from ...kernels.prox import block_prox
 
         problem, penalty = self.problem, self.penalty
         if not problem.gram.direct or penalty.ridge.any():
@@ -265,14 +265,14 @@ class Products:
         self.arrays = single or problem.data.arrays
 
     def scores(self, w):
-        from .kernels import rows
+        from ...kernels import rows
 
         out = np.empty(self.problem.visits)
         rows.scores(self.arrays, self.problem.layout, w, out)
         return out
 
     def gradient_sum(self, x):
-        from .kernels import rows
+        from ...kernels import rows
 
         out = np.zeros(self.problem.size)
         rows.combine(self.arrays, self.problem.layout, x, out)

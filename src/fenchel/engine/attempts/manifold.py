@@ -20,13 +20,13 @@ import time
 import numpy as np
 import scipy.sparse as sp
 
-from . import prices
+from ... import prices
+from ...maps import Gram, row_width
+from ...problem import Certificate, Problem, tied_features
+from ...proximal import CompiledPenalty
+from ...solver.convergence import Convergence
 from .faces import DENSE, Bent, Curvature, Face, Known, definite
-from .maps import Gram, row_width
-from .problem import Certificate, Problem, tied_features
-from .proximal import CompiledPenalty
 from .row_space import row_space_solve
-from .solver.convergence import Convergence
 
 _TURNS, _STEPS = 12, 15  # faces, and steps on each
 _FEW = 0.5  # of the rows, what conjugate gradients may have to read
@@ -627,7 +627,7 @@ class Finisher:
 
     def _between(self, rest, need, y):
         """y whose coordinates `rest` are in balance and, if there is such a point, inside."""
-        from .kernels.balance import balance, pulled, reflect
+        from ...kernels.balance import balance, pulled, reflect
 
         # Douglas and Rachford's way between the balance and the ball. If they meet, it ends there; if not, y ends where
         # they are closest, and what keeps them apart shows which units are wrongly held at zero
@@ -648,7 +648,7 @@ class Finisher:
 
     def _inside(self, y):
         """y brought to where the conjugate of the penalty (without its quadratic) is finite."""
-        from .kernels.balance import bring_inside
+        from ...kernels.balance import bring_inside
 
         space = np.empty((2, y.size))
         bring_inside(y, self.compiled.blocks, self.compiled.scale, self.problem.n, space)

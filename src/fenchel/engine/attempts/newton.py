@@ -28,12 +28,12 @@ import types
 import numpy as np
 import scipy.linalg
 
-from ._gram import lower_gram
+from ...prices import epoch_nanoseconds, newton_nanoseconds
+from ...problem import Certificate, Problem
+from ...proximal import CompiledPenalty
+from ...solver.convergence import Convergence
+from ..lower_gram import lower_gram
 from .manifold import Point
-from .prices import epoch_nanoseconds, newton_nanoseconds
-from .problem import Certificate, Problem
-from .proximal import CompiledPenalty
-from .solver.convergence import Convergence
 
 _ACCURACY, _FINE = 1e-3, 1e-5  # of the model's answer, relative to the length of the step; where the proof gains by it
 _PROMISING = 3.0  # times the root of tol: relative gain of a step after which the goal may be reached
@@ -205,7 +205,7 @@ class Newton:
         self.bend = self.bend + change
         more = np.zeros_like(self.loaded)
         if problem.data.sparse:
-            from .kernels.newton import sparse_curvature
+            from ...kernels.newton import sparse_curvature
 
             sparse_curvature(*problem.data.arrays, problem.layout, change, more)
         else:
@@ -238,7 +238,7 @@ class Newton:
 
     def _factor(self):
         """The step of every coordinate from the curvature that it sees, and the inverse that goes with it."""
-        from .kernels.newton import add_coupling
+        from ...kernels.newton import add_coupling
 
         problem = self.problem
         # a feature that the data hardly see takes its curvature from its neighbours
@@ -253,7 +253,7 @@ class Newton:
 
     def _step(self, w, zx, y):
         """w, u and y of one Newton step, with the structure of u made exact in w."""
-        from .kernels.newton import solve_model
+        from ...kernels.newton import solve_model
 
         problem, penalty, n = self.problem, self.penalty, self.problem.n
         goal = self.curvature @ w - zx / n
@@ -300,7 +300,7 @@ class Newton:
 
 def _inverse(matrix):
     """Of a definite matrix; of any other, where rounding has made it one."""
-    from .kernels.newton import mirror_upper
+    from ...kernels.newton import mirror_upper
 
     factor, failed = scipy.linalg.lapack.dpotrf(matrix, lower=1)
     if failed:

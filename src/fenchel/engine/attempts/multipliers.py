@@ -25,11 +25,11 @@ import numpy as np
 import scipy.linalg
 import scipy.sparse as sp
 
+from ...penalties import Penalty
+from ...problem import Certificate, Problem
+from ...solver.convergence import Convergence
 from .manifold import Point
 from .newton import dense_curvature
-from .penalties import Penalty
-from .problem import Certificate, Problem
-from .solver.convergence import Convergence
 
 _MOST = 2000  # coefficients: the curvature is a matrix
 _MOVES = 200  # proxes that the derivative of one may take
@@ -255,7 +255,7 @@ class Multipliers:
         problem = self.problem
         matrix = np.zeros((problem.size, problem.size))
         if problem.data.sparse:
-            from .kernels.newton import sparse_curvature
+            from ...kernels.newton import sparse_curvature
 
             sparse_curvature(*problem.data.arrays, problem.layout, bend, matrix)
             matrix += np.triu(matrix, 1).T  # where the entries of a row do not stand in order
