@@ -1,7 +1,7 @@
 """The ways that are older than the engine, each behind the one protocol of an attempt.
 
-The mathematics is in :mod:`fenchel.engine.attempts.manifold`, :mod:`fenchel.engine.attempts.newton`, :mod:`fenchel.engine.attempts.accelerated`,
-:mod:`fenchel.engine.attempts.multipliers` and :mod:`fenchel.problem.alpha_max`; who may run when is decided in ``solver/schedule.py``.
+The mathematics is in the modules of this package and in :mod:`fenchel.problem.alpha_max`; who may run when is
+decided in ``solver/schedule.py``.
 """
 
 from __future__ import annotations
