@@ -33,7 +33,7 @@ sys.path.insert(0, str(HERE))
 import fenchel as fl
 from fenchel.engine.attempts import accelerated
 from fenchel.engine.attempts.manifold import Point
-from fenchel.methods.sdca_admm import SDCAADMM
+from fenchel.methods import SDCAADMM
 from fenchel.problem import Certificate
 from fenchel.solver.schedule import Schedule
 

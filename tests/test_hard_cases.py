@@ -16,7 +16,7 @@ from sklearn.exceptions import ConvergenceWarning
 import fenchel as fl
 from fenchel import Status
 from fenchel.engine.attempts.multipliers import Multipliers, applies
-from fenchel.methods.sdca_admm import SDCAADMM
+from fenchel.methods import SDCAADMM
 from fenchel.solver.attainment import SEPARABLE, unattained
 
 CLASSIFIERS = ["logistic", "smoothed-hinge", "hinge", "squared-hinge"]

@@ -12,8 +12,8 @@ from fenchel.kernels.losses import CLOSED
 from fenchel.kernels.sdca_admm import add_edges, awake
 from fenchel.losses import LOSSES
 from fenchel.maps import runs_of_rows
-from fenchel.methods import sdca_admm
-from fenchel.methods.sdca_admm import SDCAADMM
+from fenchel.methods import SDCAADMM
+from fenchel.methods.sdca_admm import method as sdca_admm
 
 
 def make(n=70, p=WIDE + 5, loss="smoothed-hinge", dtype=float, **options):

@@ -12,7 +12,7 @@ import fenchel as fl
 from fenchel.engine.attempts import faces, manifold
 from fenchel.engine.attempts.manifold import Finisher, applies, correct
 from fenchel.maps import Gram
-from fenchel.methods.sdca_admm import SDCAADMM
+from fenchel.methods import SDCAADMM
 from fenchel.problem import tied_features
 
 SMOOTH = ["smoothed-hinge", "squared-hinge", "logistic", "squared", "huber", "poisson"]

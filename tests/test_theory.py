@@ -11,7 +11,7 @@ import scipy.sparse as sp
 
 import fenchel as fl
 from fenchel import theory
-from fenchel.methods.sdca_admm import SDCAADMM
+from fenchel.methods import SDCAADMM
 
 N, P = 40, 6
 

@@ -2,7 +2,7 @@
 
 A path goes from the largest alpha to the smallest, and every point of it through the solver's loop. The start of each
 point is predicted from the two before it (between kinks the answer is nearly linear in alpha). Where the loss is
-smooth, Newton's method carries the prediction to the answer (see :mod:`fenchel.engine.attempts.newton` and :mod:`fenchel.engine.attempts.manifold`);
+smooth, Newton's method carries the prediction to the answer (see :mod:`fenchel.engine`);
 otherwise, and where it does not get there, epochs do. Either way the point is accepted by the problem's certificate
 alone.
 """

@@ -14,7 +14,7 @@ from __future__ import annotations
 import dataclasses
 from typing import ClassVar
 
-from .common import DESCENT, OnlineADMM, OnlineState, PerVisit, live_slots, positive, squared_norms
+from ..common import DESCENT, OnlineADMM, OnlineState, PerVisit, live_slots, positive, squared_norms
 
 
 @dataclasses.dataclass(kw_only=True)
@@ -50,6 +50,6 @@ class OLADMM(OnlineADMM):
         self.squares = squared_norms(problem, live_slots(problem))
 
     def visit(self, state, order):
-        from ..kernels.baselines import ol_admm_epoch
+        from ...kernels.baselines import ol_admm_epoch
 
         ol_admm_epoch(*self.arguments(state, order), state.memory, self.squares, self.inner_tol, 100)

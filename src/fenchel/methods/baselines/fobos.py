@@ -8,7 +8,7 @@ its dual (``kernels/prox.py``).
 
 from __future__ import annotations
 
-from .common import DESCENT, OnlineProximal
+from ..common import DESCENT, OnlineProximal
 
 
 class FOBOS(OnlineProximal):

@@ -12,7 +12,7 @@ from __future__ import annotations
 import dataclasses
 from typing import ClassVar
 
-from .common import OnlineADMM, OnlineState, PerCoordinate, PerSlot
+from ..common import OnlineADMM, OnlineState, PerCoordinate, PerSlot
 
 
 @dataclasses.dataclass(kw_only=True)
@@ -37,6 +37,6 @@ class RDAADMM(OnlineADMM):
     State = RDAADMMState
 
     def visit(self, state, order):
-        from ..kernels.baselines import rda_admm_epoch
+        from ...kernels.baselines import rda_admm_epoch
 
         rda_admm_epoch(*self.arguments(state, order), state.gradient, state.mean_u)

@@ -11,7 +11,7 @@ from __future__ import annotations
 import dataclasses
 from typing import ClassVar
 
-from .common import OnlineProximal, OnlineState, PerSlot
+from ..common import OnlineProximal, OnlineState, PerSlot
 
 
 @dataclasses.dataclass(kw_only=True)

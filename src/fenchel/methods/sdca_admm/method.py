@@ -35,22 +35,22 @@ taken half of the run), as in restarted primal-dual methods for linear programs 
 from __future__ import annotations
 
 import contextlib
-import dataclasses
-import functools
 import math
 import numbers
 
 import numpy as np
 import scipy.sparse as sp
 
-from ..data import ROUGH, WIDE
-from ..engine.roles import Iterate
-from ..maps import row_width, runs_of_rows, spectral_norm
-from ..penalties import compiled_prox
-from ..prices import block_size
-from ..problem import Problem
-from .blocks import block_norms, epoch_parts
-from .roles import EpochReport
+from ...data import ROUGH, WIDE
+from ...engine.roles import Iterate
+from ...maps import row_width, runs_of_rows, spectral_norm
+from ...penalties import compiled_prox
+from ...prices import block_size
+from ...problem import Problem
+from ..blocks import block_norms, epoch_parts
+from ..roles import EpochReport
+from .state import _AVERAGED, State
+from .threads import _apart, _kernels, _threads
 
 _REACH = 30.0  # how far rho may move from |w| / |x|
 _ALL = np.zeros(0, dtype=np.int64)  # stands for all visits
@@ -60,57 +60,6 @@ _LONGEST_REST = 3  # power of two of the epochs
 _STUCK = 0.5  # of the last certificate's gap: above it rounding may be what holds the epochs up
 _COUPLED = 0.75  # weight of the moves of Z x and B y when rho is balanced
 _EARLY = 5.0  # over the epoch: the weight of the sizes beside the moves, at most a half
-_ARRAYS = ("x", "y", "w", "zx", "by", "u", "idle")
-_AVERAGED = ("x", "y", "w", "zx", "by")
-
-
-_NUMBERS = ("rho", "epoch", "caution", "reach_w", "reach_x", "summed", "restart_gap", "precise")
-
-
-@dataclasses.dataclass
-class State:
-    """What the method changes. Plain arrays and numbers, so that a run can be saved and resumed.
-
-    `epoch` is the age of the method's own adaptation: rho moves less and less, and rows rest after some epochs.
-    """
-
-    x: np.ndarray
-    y: np.ndarray
-    w: np.ndarray
-    zx: np.ndarray
-    by: np.ndarray
-    u: np.ndarray
-    rho: float
-    epoch: int
-    rng: np.random.Generator
-    caution: float = 1.0
-    reach_w: float = 0.0  # largest |w|^2 and |x|^2 so far, in the metric
-    reach_x: float = 0.0
-    mean: dict = dataclasses.field(default_factory=dict)  # sums of w, x, y, zx, by since the last restart
-    summed: int = 0
-    restart_gap: float = np.inf
-    precise: bool = False  # whether the data have to be read in double precision from here on
-    idle: np.ndarray | None = None  # visits in a row that changed nothing, up to 255
-
-    def __post_init__(self):
-        if self.idle is None:
-            self.idle = np.zeros(self.x.size, dtype=np.uint8)
-
-    def as_dict(self) -> dict:
-        out = {key: getattr(self, key) for key in _ARRAYS}
-        out = {key: value.copy() for key, value in out.items()}
-        out |= {key: getattr(self, key) for key in _NUMBERS}
-        out |= {f"mean_{key}": value.copy() for key, value in self.mean.items()}
-        return out | {"rng": self.rng.bit_generator.state}
-
-    @classmethod
-    def from_dict(cls, saved: dict, rng) -> State:
-        if "rng" in saved:
-            rng.bit_generator.state = saved["rng"]
-        arrays = {key: saved[key].copy() for key in _ARRAYS if key in saved}
-        mean = {key[5:]: value.copy() for key, value in saved.items() if key.startswith("mean_")}
-        numbers = {key: saved[key] for key in _NUMBERS if key in saved}
-        return cls(**arrays, **numbers, mean=mean, rng=rng)
 
 
 class SDCAADMM:
@@ -273,7 +222,7 @@ class SDCAADMM:
 
     def _row_squares(self, problem):
         """The squared length of every row in the metric, and a trace of the mean for rows that are zero."""
-        from ..kernels import rows
+        from ...kernels import rows
 
         squares = np.empty(problem.visits)
         rows.squares(problem.data.arrays, problem.layout, self.metric, squares)
@@ -309,7 +258,7 @@ class SDCAADMM:
         return problem.gram.evened(np.tile(problem.data.mean_squares, problem.vectors) / units**2, 3)
 
     def _prepare_penalty(self, problem):
-        from ..kernels.losses import CLOSED
+        from ...kernels.losses import CLOSED
 
         matrix = problem.map_slots
         self.B = (matrix.indptr.astype(np.int64), matrix.indices.astype(np.uint64), matrix.data.astype(float))
@@ -513,28 +462,3 @@ def _guess(moved, primal, dual, size_w, size_x):
     if not (size_w > 0 and size_x > 0):
         return math.inf
     return math.sqrt(max(primal / size_w, (moved + _COUPLED * dual) / size_x))
-
-
-@functools.cache
-def _kernels():
-    """What an epoch needs of the compiled code: imported late, for numba takes long to load, and looked up once."""
-    from ..kernels import sdca_admm, teams
-    from ..kernels.compiled import interrupts_held
-
-    return teams, interrupts_held, sdca_admm
-
-
-def _apart(count, size):
-    """Rows of at least this size that begin at different places of a page: a load must not wait for an unlike store."""
-    return np.empty((count, -(-size // 512) * 512 + 56))
-
-
-def _threads(n_jobs) -> int:
-    """The number of threads that n_jobs asks for, in joblib's way of counting."""
-    if n_jobs is None:
-        return 1
-    if not (isinstance(n_jobs, numbers.Integral) and not isinstance(n_jobs, bool) and n_jobs != 0):
-        raise ValueError(f"n_jobs is {n_jobs!r}; it must be a whole number of threads, or -1 for all cores")
-    from joblib import cpu_count
-
-    return int(n_jobs) if n_jobs > 0 else max(1, cpu_count() + 1 + int(n_jobs))

@@ -10,7 +10,7 @@ step after linearisation.
 
 from __future__ import annotations
 
-from .common import DESCENT, OnlineADMM
+from ..common import DESCENT, OnlineADMM
 
 
 class OPGADMM(OnlineADMM):
@@ -31,6 +31,6 @@ class OPGADMM(OnlineADMM):
     SCHEDULES = DESCENT
 
     def visit(self, state, order):
-        from ..kernels.baselines import opg_admm_epoch
+        from ...kernels.baselines import opg_admm_epoch
 
         opg_admm_epoch(*self.arguments(state, order))

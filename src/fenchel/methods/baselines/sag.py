@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import dataclasses
 
-from .common import (
+from ..common import (
     Method,
     PerCoordinate,
     PerSlot,
@@ -66,7 +66,7 @@ class SAG(Method):
         self.eta = self.eta0 or share / smoothness(problem, self.bounds)
 
     def advance(self, state, order):
-        from ..kernels.baselines import sag_epoch
+        from ...kernels.baselines import sag_epoch
 
         sag_epoch(
             self.data, order, self.loss, self.problem.n, self.penalty.solver, self.eta, self.rule, state.w, state.u,

@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..problem import Problem
-from .blocks import block_norms
-from .common import DualState, Method, live_slots
+from ...problem import Problem
+from ..blocks import block_norms
+from ..common import DualState, Method, live_slots
 
 
 class SimpleDual(Method):
@@ -59,7 +59,7 @@ class SDCA(SimpleDual):
         self.bend = np.repeat(norms, np.diff(self.bounds)) / problem.n
 
     def advance(self, state, order):
-        from ..kernels.baselines import sdca_epoch
+        from ...kernels.baselines import sdca_epoch
 
         sdca_epoch(
             self.data, order, self.loss, self.problem.n, self.penalty.solver, self.metric, self.bend, state.x, state.zx,

@@ -22,8 +22,8 @@ import dataclasses
 
 import numpy as np
 
-from .blocks import block_norms
-from .common import (
+from ..blocks import block_norms
+from ..common import (
     DualState,
     Method,
     PerCoordinate,
@@ -93,7 +93,7 @@ class DualBatchADMM(Method):
         self.split = (self.penalty.map, self.penalty.blocks, *steps)
 
     def advance(self, state, order):
-        from ..kernels.baselines import batch_admm_epoch
+        from ...kernels.baselines import batch_admm_epoch
 
         batch_admm_epoch(
             self.data, self.loss, self.split, self.rho, self.c, self.bend, state.x, state.y, state.w, state.zx, state.u
@@ -116,7 +116,7 @@ class ExactBatchADMM(Method):
         self.rule = prox_rule(problem, self.inner_tol, 1000)
 
     def advance(self, state, order):
-        from ..kernels.baselines import exact_admm_epoch
+        from ...kernels.baselines import exact_admm_epoch
 
         state.sweeps += exact_admm_epoch(
             self.data, self.loss, self.problem.n, self.penalty.solver, self.rho, self.squares, self.rule,

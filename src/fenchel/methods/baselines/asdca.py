@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from .common import positive, smooth_reason, squared_norms
+from ..common import positive, smooth_reason, squared_norms
 from .sdca import SimpleDual
 
 
@@ -49,7 +49,7 @@ class ASDCA(SimpleDual):
         self.momentum = self.theta or 0.25 * min(1.0, np.sqrt(kappa / b), kappa, kappa ** (2 / 3) / b ** (1 / 3))
 
     def advance(self, state, order):
-        from ..kernels.baselines import asdca_epoch
+        from ...kernels.baselines import asdca_epoch
 
         asdca_epoch(
             self.data, order, self.loss, self.problem.n, self.penalty.solver, self.metric, float(self.momentum),
