@@ -17,7 +17,7 @@ from sklearn.linear_model import Lasso
 import fenchel as fl
 from fenchel import cli
 from fenchel.cli_penalty import PENALTIES, SHORT
-from fenchel.model import Model, encode_labels
+from fenchel.models import Model, encode_labels
 from fenchel.penalties import CATALOGUE
 
 testing = pytest.importorskip("typer.testing", reason="the command line needs typer (fenchel[cli])")

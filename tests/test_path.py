@@ -13,7 +13,7 @@ import scipy.sparse as sp
 import fenchel as fl
 from fenchel.engine.attempts.manifold import Point
 from fenchel.engine.attempts.newton import Newton, worthwhile
-from fenchel.paths import alpha_grid, cross_validate_path, path
+from fenchel.models import alpha_grid, cross_validate_path, path
 from fenchel.solver.convergence import Convergence
 from fenchel.solver.polish import polish
 

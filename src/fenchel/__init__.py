@@ -24,16 +24,16 @@ _HOME = {
     ],
     "maps": ["Map", "Identity", "Matrix", "Incidence", "Difference", "Gradient", "Copies", "Selection", "Stack"],
     "problem": ["Problem", "Certificate"],
-    "result": ["Result", "Status", "History"],
+    "solver.result": ["Result", "Status", "History"],
     "solver": ["solve"],
     "proximal": ["prox"],
-    "paths": ["path", "Path", "cross_validate_path", "CrossValidation"],
-    "estimators": [
+    "models": [
+        "path", "Path", "cross_validate_path", "CrossValidation",
         "StructuredClassifier", "StructuredRegressor", "StructuredClassifierCV", "StructuredRegressorCV",
     ],
     "structure": ["Groups", "Graph", "Grid", "Tree", "active_groups", "segments", "support"],
 }  # fmt: skip
-_MODULES = ("losses", "penalties", "maps", "data", "problem", "result", "methods", "theory", "testing", "datasets",
+_MODULES = ("losses", "penalties", "maps", "data", "problem", "methods", "theory", "testing", "datasets",
             "structure", "plotting")  # fmt: skip
 _NAMES = {name: module for module, names in _HOME.items() for name in names}
 

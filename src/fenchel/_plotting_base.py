@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from .result import Result
+from .solver.result import Result
 from .structure import Graph, Grid, Groups, Tree, as_groups
 
 INK, GREY, PALE, LINES = "#1c2733", "#66707a", "#c3c9ce", "#e6e8ea"
@@ -55,7 +55,7 @@ def groups_of(model, groups):
     if groups is not None:
         return groups
     if hasattr(model, "penalty"):
-        from ._estimator_data import find_groups
+        from .models.preparation import find_groups
 
         return find_groups(model.penalty, coef_of(model).shape[1]) if not isinstance(model.penalty, str) else None
     return None
@@ -70,7 +70,7 @@ def fitted_groups(groups, p):
 
 
 def graph_of(model):
-    from ._estimator_data import find_graph
+    from .models.preparation import find_graph
 
     if not hasattr(model, "penalty") or isinstance(model.penalty, str):
         return None
@@ -80,7 +80,7 @@ def graph_of(model):
 
 def grid_of(model):
     """A grid or a matrix's shape in the terms of an estimator's penalty."""
-    from ._estimator_data import _parts
+    from .models.preparation import _parts
 
     if not hasattr(model, "penalty") or isinstance(model.penalty, str):
         return None

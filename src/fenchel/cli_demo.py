@@ -85,7 +85,7 @@ def _draw_demo(output, result, tol, matrix, truth):
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
-    from .result import write_whole
+    from .solver.result import write_whole
 
     figure = Figure(figsize=(13.6, 5.6), dpi=150, facecolor="white", layout="constrained")
     FigureCanvasAgg(figure)

@@ -90,7 +90,7 @@ def check_outputs(options, **paths):
 def write_report(setup, command, rows, result, **more):
     """The page of --report, whole or not at all."""
     from .report import make
-    from .result import write_whole
+    from .solver.result import write_whole
 
     structure = setup.structure
     page = make(

@@ -52,8 +52,8 @@ def path(
     """
     from . import plotting
     from .cli_problem import prepare
-    from .paths import path as solve_path
-    from .result import write_whole
+    from .models import path as solve_path
+    from .solver.result import write_whole
 
     check_outputs(options, output=output, coefficients=coefficients)
     if coefficients is not None and not coefficients.lower().endswith((".csv", ".npz")):
@@ -131,8 +131,8 @@ def cv(
     """
     from . import plotting
     from .cli_problem import prepare
-    from .paths import path as solve_path
-    from .result import write_whole
+    from .models import path as solve_path
+    from .solver.result import write_whole
 
     check_outputs(options, output=output, table=table)
     if rule not in ("min", "1se"):
@@ -180,7 +180,7 @@ def make_alphas(setup, text, count, eps):
     import numpy as np
 
     from .cli_problem import largest_alpha, only_bounds
-    from .paths import _as_alphas
+    from .models.paths import _as_alphas
 
     if text is not None:
         try:
@@ -221,8 +221,9 @@ def _cross_validate(problem, alphas, splits, jobs, limits, show):
     """As `cross_validate_path`, telling of every fit."""
     from joblib import Parallel, delayed
 
-    from .paths import CrossValidation, _held_out_losses, _training
-    from .paths import path as solve_path
+    from .models import CrossValidation
+    from .models import path as solve_path
+    from .models.cross_validation import _held_out_losses, _training
 
     def whole_path(part):
         found = solve_path(part, alphas=alphas, callback=show, **limits)

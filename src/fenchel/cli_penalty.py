@@ -58,7 +58,7 @@ def options_of(name: str) -> set[str]:
 
 def make_penalty(options, structure, outputs: int, p: int):
     """The penalty on all outputs * p coefficients, with --l1, --ridge and bounds added; None for none."""
-    from ._estimator_data import for_outputs
+    from .models.preparation import for_outputs
 
     name = full_name(options.penalty)
     _refuse_unread(name, options)

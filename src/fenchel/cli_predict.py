@@ -38,8 +38,8 @@ def predict(
     Columns are matched by name where there are names, else by position.
     """
     from .files import read_like
-    from .model import Model
-    from .result import write_whole
+    from .models import Model
+    from .solver.result import write_whole
 
     fitted = Model.load(model)
     check_output(output)

@@ -7,13 +7,13 @@ import dataclasses
 import numpy as np
 import scipy.sparse as sp
 
-from . import _estimator_data as helpers
 from .cli_common import hint
 from .cli_penalty import full_name, make_penalty
 from .cli_structure import Structure
 from .files import Data, read_data
 from .losses import LOSSES
-from .model import Model, Scaling
+from .models import Model, Scaling
+from .models import preparation as helpers
 from .penalties import Box, NonNegative
 from .problem import NoCertificate, Problem
 

@@ -154,7 +154,7 @@ class _Known:
 
 
 def _verdict(result, tol) -> str:
-    from .result import Status
+    from .solver.result import Status
 
     good = result.status is Status.CONVERGED
     badge = f'<span class="{"yes" if good else "no"}">{html.escape(str(result.status))}</span>'

@@ -18,7 +18,7 @@ import scipy.sparse as sp
 from .. import datasets
 from ..files import read_data
 from ..losses import Loss, SmoothedHinge
-from ..model import encode_labels
+from ..models import encode_labels
 from ..problem import Problem
 from ..structure_files import read_edges
 from .settings import GRAPH_C, TEST_ROWS, TRAIN_ROWS, DataSet

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import dataclasses
 import functools
 import sys
 import warnings
@@ -11,12 +10,10 @@ import warnings
 import numpy as np
 from sklearn.utils import check_random_state
 
-from .losses import LOSSES, Logistic, Loss
-from .maps import Difference, Gradient, Incidence, Selection
-from .penalties import L1, Mapped, Penalty, Scaled, Sum, compile_penalty
-from .result import Status
-
-# -- loss and targets -------------------------------------------------------------------------------
+from ..losses import LOSSES, Logistic, Loss
+from ..maps import Difference, Gradient, Incidence, Selection
+from ..penalties import L1, Mapped, Penalty, Scaled, Sum, compile_penalty
+from ..solver.result import Status
 
 
 def as_loss(loss, classification: bool) -> Loss:
@@ -107,40 +104,6 @@ def _seed_of(number):
     return check_random_state(number).randint(2**31 - 1)
 
 
-# -- columns far from zero ---------------------------------------------------------------------------
-
-_FAR = 10.0  # standard deviations between a column's mean and zero
-_CHUNK = 1 << 20  # entries looked at together
-
-
-@np.errstate(over="ignore", invalid="ignore")  # what overflows is refused later, with its place
-def centred(X):
-    """X and None; or a copy of dense X with its columns centred, and their means, where some lie far from zero.
-
-    With an intercept this changes nothing but the intercept, and the solver gets there sooner by orders of magnitude.
-    """
-    if not isinstance(X, np.ndarray):
-        return X, None
-    step = max(1, _CHUNK // X.shape[1])
-    chunks = [slice(first, first + step) for first in range(0, len(X), step)]
-    mean = sum(X[rows].sum(axis=0, dtype=float) for rows in chunks) / len(X)
-    spread = np.sqrt(sum(((X[rows] - mean) ** 2).sum(axis=0) for rows in chunks) / len(X))
-    if not np.any((np.abs(mean) > _FAR * spread) & (spread > 1e-12 * np.abs(mean))):
-        return X, None
-    out = np.empty_like(X)
-    for rows in chunks:
-        out[rows] = X[rows] - mean
-    return out, mean
-
-
-def moved_back(result, mean):
-    """The result with the intercept that belongs to the columns before they were centred."""
-    return dataclasses.replace(result, intercept=result.intercept - result.coef @ mean)
-
-
-# -- penalties and outputs --------------------------------------------------------------------------
-
-
 def for_outputs(penalty, outputs: int, p: int) -> Penalty:
     """The penalty on all outputs * p coefficients.
 
@@ -168,7 +131,7 @@ def for_outputs(penalty, outputs: int, p: int) -> Penalty:
         if _fits(penalty, outputs * p):
             return penalty
         raise
-    from .penalties import PerOutput
+    from ..penalties import PerOutput
 
     return PerOutput(penalty, outputs)
 
@@ -181,12 +144,9 @@ def _fits(penalty, size):
     return True
 
 
-# -- names of features -------------------------------------------------------------------------------
-
-
 def with_names(penalty, names):
     """The penalty with these names wherever it holds names of features but not the list of all."""
-    from .penalties import Unpenalised
+    from ..penalties import Unpenalised
 
     if not isinstance(penalty, Penalty):
         return penalty
@@ -218,16 +178,13 @@ def check_names(penalty, names):
                 )
 
 
-# -- structure inside a penalty ---------------------------------------------------------------------
-
-
 def find_groups(penalty, p):
     """The groups of the p features that a penalty is made of; None where there are none.
 
     The features themselves for a penalty that takes each in or out for all outputs.
     """
-    from .penalties import MultiTaskLasso
-    from .structure import Groups, as_groups
+    from ..penalties import MultiTaskLasso
+    from ..structure import Groups, as_groups
 
     for part, places in _parts(penalty, None, p):
         for name in ("groups", "tree"):
@@ -242,8 +199,8 @@ def find_groups(penalty, p):
 
 def find_graph(penalty, p):
     """What joins neighbouring features in a penalty, as `structure.segments` takes it; None where nothing does."""
-    from .penalties import Monotone, Oscar, Slope
-    from .structure import Graph, Grid
+    from ..penalties import Monotone, Oscar, Slope
+    from ..structure import Graph, Grid
 
     for part, places in _parts(penalty, None, p):
         if isinstance(part, (Slope, Oscar)):
@@ -270,7 +227,7 @@ def _parts(penalty, places, p):
 
     A penalty that is repeated for every output stands for itself.
     """
-    from .penalties import Unpenalised
+    from ..penalties import Unpenalised
 
     if isinstance(penalty, Sum):
         for part in penalty.parts:
@@ -287,8 +244,6 @@ def _parts(penalty, places, p):
     else:
         yield penalty, places
 
-
-# -- what a fit has to say --------------------------------------------------------------------------
 
 _ADVICE = {
     Status.EPOCH_LIMIT: "raise max_epochs or tol, or bring the features to a like scale",

@@ -13,13 +13,15 @@ from sklearn.model_selection import check_cv
 from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from . import _estimator_data as helpers
-from .paths import Path, cross_validate_path, path
-from .problem import Problem
-from .result import Status
-from .solver import solve
-from .solver.loop import warm_from
-from .solver.polish import polish
+from ..problem import Problem
+from ..solver import solve
+from ..solver.loop import warm_from
+from ..solver.polish import polish
+from ..solver.result import Status
+from . import columns
+from . import preparation as helpers
+from .cross_validation import cross_validate_path
+from .paths import Path, path
 
 try:
     from sklearn.callback import CallbackSupportMixin, with_callbacks
@@ -84,7 +86,7 @@ class Structured(CallbackSupportMixin, BaseEstimator):
         if not isinstance(self.fit_intercept, (bool, np.bool_)):
             raise ValueError(f"fit_intercept is {self.fit_intercept!r}; it must be True or False")
         penalty = helpers.for_outputs(self._named_penalty(), outputs, X.shape[1])
-        rows, self._mean = helpers.centred(X) if self.fit_intercept else (X, None)
+        rows, self._mean = columns.centred(X) if self.fit_intercept else (X, None)
         problem = Problem(
             rows, target, loss=loss, penalty=penalty, alpha=self._alpha(), sample_weight=sample_weight,
             fit_intercept=self.fit_intercept, task=codes,
@@ -96,7 +98,7 @@ class Structured(CallbackSupportMixin, BaseEstimator):
             for name, value in self._shaped(result.coef, result.intercept).items():
                 setattr(self, name, value)
             if self._mean is not None:
-                result = helpers.moved_back(result, self._mean)
+                result = columns.moved_back(result, self._mean)
         finally:
             del self._mean
         self.n_iter_, self.gap_, self.status_, self.result_ = result.epochs, result.gap, result.status, result
@@ -150,7 +152,7 @@ class Structured(CallbackSupportMixin, BaseEstimator):
         -------
         pandas.DataFrame
         """
-        from .structure import support
+        from ..structure import support
 
         check_is_fitted(self)
         return support(self._plain_coef(), self._feature_names(), self._output_names())
@@ -167,7 +169,7 @@ class Structured(CallbackSupportMixin, BaseEstimator):
         -------
         pandas.DataFrame
         """
-        from .structure import active_groups, as_groups
+        from ..structure import active_groups, as_groups
 
         check_is_fitted(self)
         if groups is None:
@@ -195,7 +197,7 @@ class Structured(CallbackSupportMixin, BaseEstimator):
         -------
         pandas.DataFrame
         """
-        from .structure import segments
+        from ..structure import segments
 
         check_is_fitted(self)
         if structure is None:
@@ -294,7 +296,7 @@ class CrossValidated(Structured):
             )
         last = polish(problem.with_alpha(self.path_.alphas[-1]), self.path_[-1])
         if self._mean is not None:
-            results = [helpers.moved_back(result, self._mean) for result in self.path_]
+            results = [columns.moved_back(result, self._mean) for result in self.path_]
             self.path_ = Path(self.path_.alphas, results, self.path_.tol)
         return last
 

@@ -15,25 +15,13 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.special import expit
 
-from . import __version__
-from .losses import LOSSES, Logistic, Loss, Poisson
-from .result import Result, write_whole
+from .. import __version__
+from ..losses import LOSSES, Logistic, Loss, Poisson
+from ..solver.result import Result, write_whole
+from .columns import Scaling
 
 _FORMAT = "fenchel model 1"
 _NUMBERS = ("primal", "dual", "gap", "relative_gap", "seconds")
-
-
-@dataclasses.dataclass
-class Scaling:
-    """Columns brought to mean 0 (if `center` is not None) and standard deviation 1 before the fit."""
-
-    scale: np.ndarray
-    center: np.ndarray | None = None
-
-    def undo(self, coef, intercept):
-        """Coefficients and intercept for the columns as they stand in the data."""
-        coef = coef / self.scale
-        return coef, intercept if self.center is None else intercept - coef @ self.center
 
 
 @dataclasses.dataclass

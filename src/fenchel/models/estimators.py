@@ -10,9 +10,9 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import validate_data
 
-from . import _estimator_data as helpers
-from ._estimator_base import CrossValidated, OneAlpha, with_callbacks
-from .losses import Poisson
+from ..losses import Poisson
+from . import preparation as helpers
+from .fitting import CrossValidated, OneAlpha, with_callbacks
 
 _ACCEPTED = {"accept_sparse": ["csr", "csc"], "dtype": [np.float64, np.float32]}
 
@@ -167,7 +167,7 @@ class StructuredClassifier(_Classifies, OneAlpha):
     -----
     With several classes, outputs or tasks, each part of the penalty's sum is applied to the p coefficients of each of
     them for itself. It is applied to all coefficients at once, one output's p after the other's, if it has a parameter
-    `n_outputs` (which is filled in; ``fenchel.catalogue.MultiTaskLasso()`` takes a feature in or out for all), or an
+    `n_outputs` (which is filled in; ``fenchel.MultiTaskLasso()`` takes a feature in or out for all), or an
     attribute ``joint = True``, or does not fit p coefficients but all of them (``fenchel.TraceNorm((classes, p))``).
 
     Ctrl-C ends a fit with a KeyboardInterrupt; the model then holds the best answer so far.
