@@ -37,7 +37,7 @@ def predict(
 
     Columns are matched by name where there are names, else by position.
     """
-    from .files import read_like
+    from .io import read_like
     from .models import Model
     from .solver.result import write_whole
 

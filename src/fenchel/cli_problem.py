@@ -10,7 +10,7 @@ import scipy.sparse as sp
 from .cli_common import hint
 from .cli_penalty import full_name, make_penalty
 from .cli_structure import Structure
-from .files import Data, read_data
+from .io import Data, read_data
 from .losses import LOSSES
 from .models import Model, Scaling
 from .models import preparation as helpers

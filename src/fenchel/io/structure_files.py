@@ -14,7 +14,8 @@ from pathlib import Path
 
 import numpy as np
 
-from .files import _cells, _existing, _is_finite, _npy_array, _separator, read_vector
+from .arrays import _npy_array, read_vector
+from .text import _cells, _existing, _is_finite, _separator
 
 _GROUP_HEADERS = {"feature", "features", "column", "name", "variable", "index"}
 _EDGE_HEADERS = {"i", "j", "source", "target", "from", "to", "a", "b", "feature", "feature1", "feature2"}
@@ -81,7 +82,7 @@ def _groups_from_csv(path, find) -> dict[str, list[int]]:
 
 
 def _groups_from_gmt(path, features):
-    from .structure import Groups
+    from ..structure import Groups
 
     if features is None:
         raise ValueError(f"{path} names its features, but the data has no named columns; use a CSV or Parquet file")
