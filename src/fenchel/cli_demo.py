@@ -114,7 +114,7 @@ def _draw_bounds(axes, result):
     import numpy as np
     from matplotlib.ticker import LogLocator, NullLocator, StrMethodFormatter
 
-    from ._plotting_base import tidy, titled
+    from .plotting.base import tidy, titled
 
     history = result.history
     positive = history.dual[history.dual > 0]
@@ -137,7 +137,7 @@ def _draw_bounds(axes, result):
 def _draw_weights(figure, matrix, truth):
     import numpy as np
 
-    from ._plotting_base import titled
+    from .plotting.base import titled
 
     panels = figure.subplots(1, 2, sharey=True)
     # a separator's scale is free, so both pictures are brought to the same norm

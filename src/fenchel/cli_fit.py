@@ -46,8 +46,9 @@ def fit(
     Features are numbered from 0, the target not counted (in a LIBSVM file feature 1 is number 0). Ctrl-C
     stops the solver: the best answer so far is written with its gap, and the exit code is 130.
     """
-    from . import plotting, solve
+    from . import plotting
     from .cli_problem import choose_alpha, prepare
+    from .solver import solve
 
     check_outputs(options, output=output)
     setup = prepare(file, options)

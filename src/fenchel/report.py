@@ -71,7 +71,7 @@ def embed(content: bytes, kind: str, caption: str) -> str:
 
 def check_matplotlib() -> None:
     """Fail before the work, not after it, if nothing can be drawn."""
-    from ._plotting_base import need_matplotlib
+    from .plotting.base import need_matplotlib
 
     need_matplotlib()
 

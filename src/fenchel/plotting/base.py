@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from .solver.result import Result
-from .structure import Graph, Grid, Groups, Tree, as_groups
+from ..solver.result import Result
+from ..structure import Graph, Grid, Groups, Tree, as_groups
 
 INK, GREY, PALE, LINES = "#1c2733", "#66707a", "#c3c9ce", "#e6e8ea"
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#1c2733")
@@ -55,7 +55,7 @@ def groups_of(model, groups):
     if groups is not None:
         return groups
     if hasattr(model, "penalty"):
-        from .models.preparation import find_groups
+        from ..models.preparation import find_groups
 
         return find_groups(model.penalty, coef_of(model).shape[1]) if not isinstance(model.penalty, str) else None
     return None
@@ -70,7 +70,7 @@ def fitted_groups(groups, p):
 
 
 def graph_of(model):
-    from .models.preparation import find_graph
+    from ..models.preparation import find_graph
 
     if not hasattr(model, "penalty") or isinstance(model.penalty, str):
         return None
@@ -80,7 +80,7 @@ def graph_of(model):
 
 def grid_of(model):
     """A grid or a matrix's shape in the terms of an estimator's penalty."""
-    from .models.preparation import _parts
+    from ..models.preparation import _parts
 
     if not hasattr(model, "penalty") or isinstance(model.penalty, str):
         return None
