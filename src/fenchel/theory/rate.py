@@ -31,9 +31,9 @@ import scipy.linalg
 import scipy.sparse as sp
 import scipy.sparse.linalg as sla
 
-from .maps import spectral_norm
-from .penalties import GroupL2, Separable
-from .problem import Problem
+from ..maps import spectral_norm
+from ..penalties import GroupL2, Separable
+from ..problem import Problem
 
 _DENSE = 1500  # largest matrix whose eigenvalues are found by dense linear algebra
 _CHUNK = 1 << 21  # entries of the data looked at together
@@ -212,7 +212,7 @@ def constants(problem: Problem, *, rho: float = 0.1, block_size: int = 50, gamma
     penalty of quadratics; and otherwise a property of the solution: the curvature of psi* there, which
     bounds the rate once the active groups no longer change, and 0 where psi* is flat along Ker(B).
     """
-    from .methods import SDCAADMM
+    from ..methods import SDCAADMM
 
     method = SDCAADMM("theory", rho=rho, gamma=gamma, eta_z=eta_z, eta_b=eta_b, block_size=block_size)
     method.start(problem, np.random.default_rng(0))
