@@ -5,15 +5,7 @@ from __future__ import annotations
 import os
 from typing import Annotated
 
-from .cli_common import (
-    certificate_rows,
-    check_output,
-    check_picture,
-    finish,
-    live_bar,
-    make_console,
-    print_table,
-)
+from .common import certificate_rows, check_output, check_picture, finish, live_bar, make_console, print_table
 
 try:
     import typer
@@ -37,8 +29,8 @@ def demo(
     Only the first column of the true weight matrix is not zero; the penalty knows that rows and columns
     are groups, and not which of them count.
     """
-    from . import solve
-    from .datasets import artificial, artificial_problem_of
+    from ..datasets import artificial, artificial_problem_of
+    from ..solver import solve
 
     check_output(output)
     check_picture(output)
@@ -85,7 +77,7 @@ def _draw_demo(output, result, tol, matrix, truth):
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
-    from .solver.result import write_whole
+    from ..solver.result import write_whole
 
     figure = Figure(figsize=(13.6, 5.6), dpi=150, facecolor="white", layout="constrained")
     FigureCanvasAgg(figure)
@@ -104,7 +96,7 @@ _BLUE, _RED, GREY = "#2a5caa", "#c0392b", "#66707a"
 
 
 def _draw_gap(axes, result, tol):
-    from .plotting import convergence
+    from ..plotting import convergence
 
     convergence(result, tol=tol, ax=axes)
     axes.set_xlabel("")  # the panel below has it
@@ -114,7 +106,7 @@ def _draw_bounds(axes, result):
     import numpy as np
     from matplotlib.ticker import LogLocator, NullLocator, StrMethodFormatter
 
-    from .plotting.base import tidy, titled
+    from ..plotting.base import tidy, titled
 
     history = result.history
     positive = history.dual[history.dual > 0]
@@ -137,7 +129,7 @@ def _draw_bounds(axes, result):
 def _draw_weights(figure, matrix, truth):
     import numpy as np
 
-    from .plotting.base import titled
+    from ..plotting.base import titled
 
     panels = figure.subplots(1, 2, sharey=True)
     # a separator's scale is free, so both pictures are brought to the same norm

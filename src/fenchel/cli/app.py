@@ -18,7 +18,7 @@ try:
 except ImportError:  # main() says what to install
     typer, TyperGroup = None, object
 
-from . import __version__
+from .. import __version__
 
 
 def main() -> None:
@@ -31,12 +31,12 @@ def main() -> None:
 
 def make_app():
     """The typer application."""
-    from .cli_demo import demo
-    from .cli_fit import fit
-    from .cli_options import expanded
-    from .cli_path import cv, path
-    from .cli_predict import predict
-    from .cli_reproduce import reproduce
+    from .demo import demo
+    from .fit import fit
+    from .options import expanded
+    from .path import cv, path
+    from .predict import predict
+    from .reproduce import reproduce
 
     app = typer.Typer(
         help="Linear models with structured sparsity, every answer with a certified duality gap.", cls=OneLineErrors,

@@ -6,18 +6,9 @@ import csv
 import io
 from typing import Annotated
 
-from .cli_common import (
-    certificate_rows,
-    counting_bar,
-    draw_file,
-    finish,
-    make_console,
-    print_files,
-    print_table,
-    warn,
-)
-from .cli_fit import check_outputs, write_report
-from .cli_options import ModelOptions
+from .common import certificate_rows, counting_bar, draw_file, finish, make_console, print_files, print_table, warn
+from .fit import check_outputs, write_report
+from .options import ModelOptions
 
 try:
     import typer
@@ -50,10 +41,10 @@ def path(
 
     Options of data, loss, penalty and structure are those of fit. Ctrl-C keeps the points that are finished.
     """
-    from . import plotting
-    from .cli_problem import prepare
-    from .models import path as solve_path
-    from .solver.result import write_whole
+    from .. import plotting
+    from ..models import path as solve_path
+    from ..solver.result import write_whole
+    from .problem import prepare
 
     check_outputs(options, output=output, coefficients=coefficients)
     if coefficients is not None and not coefficients.lower().endswith((".csv", ".npz")):
@@ -129,10 +120,10 @@ def cv(
     Options of data, loss, penalty and structure are those of fit. An alpha is judged by the mean loss of the rows
     held out. Folds keep the shares of the labels.
     """
-    from . import plotting
-    from .cli_problem import prepare
-    from .models import path as solve_path
-    from .solver.result import write_whole
+    from .. import plotting
+    from ..models import path as solve_path
+    from ..solver.result import write_whole
+    from .problem import prepare
 
     check_outputs(options, output=output, table=table)
     if rule not in ("min", "1se"):
@@ -179,8 +170,8 @@ def make_alphas(setup, text, count, eps):
     """The alphas from large to small."""
     import numpy as np
 
-    from .cli_problem import largest_alpha, only_bounds
-    from .models.paths import _as_alphas
+    from ..models.paths import _as_alphas
+    from .problem import largest_alpha, only_bounds
 
     if text is not None:
         try:
@@ -221,9 +212,9 @@ def _cross_validate(problem, alphas, splits, jobs, limits, show):
     """As `cross_validate_path`, telling of every fit."""
     from joblib import Parallel, delayed
 
-    from .models import CrossValidation
-    from .models import path as solve_path
-    from .models.cross_validation import _held_out_losses, _training
+    from ..models import CrossValidation
+    from ..models import path as solve_path
+    from ..models.cross_validation import _held_out_losses, _training
 
     def whole_path(part):
         found = solve_path(part, alphas=alphas, callback=show, **limits)

@@ -159,7 +159,7 @@ def warn(message):
 
 def finish(result, tol):
     """Say so if the answer is not what was asked for; 130 after Ctrl-C."""
-    from .solver.result import Status
+    from ..solver.result import Status
 
     advice = {
         Status.EPOCH_LIMIT: "; try more --max-epochs or a larger --tol",
@@ -176,7 +176,7 @@ def finish(result, tol):
 
 def draw_file(path, draw, size=(7.2, 4.6)):
     """A picture by `draw(ax)`, whole or not at all."""
-    from .report import picture
-    from .solver.result import write_whole
+    from ..report import picture
+    from ..solver.result import write_whole
 
     write_whole(path, picture(draw, size, os.path.splitext(path)[1].lower().lstrip("."), dpi=150))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from typing import Annotated
 
-from .cli_common import (
+from .common import (
     certificate_rows,
     check_different,
     check_output,
@@ -17,7 +17,7 @@ from .cli_common import (
     print_files,
     print_table,
 )
-from .cli_options import ModelOptions
+from .options import ModelOptions
 
 try:
     import typer
@@ -46,9 +46,9 @@ def fit(
     Features are numbered from 0, the target not counted (in a LIBSVM file feature 1 is number 0). Ctrl-C
     stops the solver: the best answer so far is written with its gap, and the exit code is 130.
     """
-    from . import plotting
-    from .cli_problem import choose_alpha, prepare
-    from .solver import solve
+    from .. import plotting
+    from ..solver import solve
+    from .problem import choose_alpha, prepare
 
     check_outputs(options, output=output)
     setup = prepare(file, options)
@@ -83,15 +83,15 @@ def check_outputs(options, **paths):
     check_picture(options.picture, "--picture")
     check_different(**paths, report=options.report, picture=options.picture)
     if options.report is not None:
-        from .report import check_matplotlib
+        from ..report import check_matplotlib
 
         check_matplotlib()
 
 
 def write_report(setup, command, rows, result, **more):
     """The page of --report, whole or not at all."""
-    from .report import make
-    from .solver.result import write_whole
+    from ..report import make
+    from ..solver.result import write_whole
 
     structure = setup.structure
     page = make(

@@ -7,9 +7,9 @@ import os
 
 import numpy as np
 
-from .io import read_edges, read_groups, read_mask, read_tree, read_weights
-from .io.structure_files import _Finder
-from .structure import Graph, Grid, Groups, Tree
+from ..io import read_edges, read_groups, read_mask, read_tree, read_weights
+from ..io.structure_files import _Finder
+from ..structure import Graph, Grid, Groups, Tree
 
 
 class Structure:

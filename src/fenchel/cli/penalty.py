@@ -5,8 +5,8 @@ from __future__ import annotations
 import functools
 import inspect
 
-from .cli_common import hint
-from .penalties import CATALOGUE, L1, Box, NonNegative, Ridge, Unpenalised
+from ..penalties import CATALOGUE, L1, Box, NonNegative, Ridge, Unpenalised
+from .common import hint
 
 # entries that other options stand for: several targets, and --unpenalised
 _BY_OPTION = ("per-output", "unpenalised")
@@ -58,7 +58,7 @@ def options_of(name: str) -> set[str]:
 
 def make_penalty(options, structure, outputs: int, p: int):
     """The penalty on all outputs * p coefficients, with --l1, --ridge and bounds added; None for none."""
-    from .models.preparation import for_outputs
+    from ..models.preparation import for_outputs
 
     name = full_name(options.penalty)
     _refuse_unread(name, options)

@@ -7,7 +7,7 @@ import io
 import sys
 from typing import Annotated
 
-from .cli_common import check_output
+from .common import check_output
 
 try:
     import typer
@@ -37,9 +37,9 @@ def predict(
 
     Columns are matched by name where there are names, else by position.
     """
-    from .io import read_like
-    from .models import Model
-    from .solver.result import write_whole
+    from ..io import read_like
+    from ..models import Model
+    from ..solver.result import write_whole
 
     fitted = Model.load(model)
     check_output(output)

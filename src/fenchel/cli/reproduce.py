@@ -57,7 +57,7 @@ def reproduce(
     Writes CSV files, figures (PNG, SVG), settings.json and report.html. A run that was interrupted goes on
     with what it had when the same command is given again.
     """
-    from . import experiments
+    from .. import experiments
 
     _check(experiment, dataset, edges, rows, side)
     common = {"repetitions": repetitions, "methods": method, "window": window, "quick": quick}

@@ -7,15 +7,15 @@ import dataclasses
 import numpy as np
 import scipy.sparse as sp
 
-from .cli_common import hint
-from .cli_penalty import full_name, make_penalty
-from .cli_structure import Structure
-from .io import Data, read_data
-from .losses import LOSSES
-from .models import Model, Scaling
-from .models import preparation as helpers
-from .penalties import Box, NonNegative
-from .problem import NoCertificate, Problem
+from ..io import Data, read_data
+from ..losses import LOSSES
+from ..models import Model, Scaling
+from ..models import preparation as helpers
+from ..penalties import Box, NonNegative
+from ..problem import NoCertificate, Problem
+from .common import hint
+from .penalty import full_name, make_penalty
+from .structure import Structure
 
 
 @dataclasses.dataclass
@@ -86,7 +86,7 @@ class Setup:
 
     def answer_rows(self, result):
         """What the answer looks like, as lines of a table."""
-        from .structure import segments
+        from ..structure import segments
 
         coef = np.atleast_2d(result.coef)
         rows = [("coefficients not zero", f"{np.count_nonzero(coef):,} of {coef.size:,}")]
