@@ -16,8 +16,8 @@ _HOME = {
         "Loss", "SmoothedHinge", "Hinge", "SquaredHinge", "Logistic", "Squared", "Huber", "Quantile",
         "EpsilonInsensitive", "Poisson",
     ],
-    "penalties": [
-        "Penalty", "L1", "Ridge", "GroupL2", "GroupLinf", "TraceNorm", "NonNegative", "Box",
+    "penalties": ["Penalty", "L1", "Ridge", "GroupL2", "GroupLinf", "TraceNorm", "NonNegative", "Box"],
+    "penalties.catalogue": [
         "Lasso", "ElasticNet", "GroupLasso", "LatentGroupLasso", "SparseGroupLasso", "TreeGroups", "GroupMax",
         "ExclusiveLasso", "FusedLasso", "TrendFilter", "TotalVariation", "GraphFused", "LowRank", "TensorTraceNorm",
         "MultiTaskLasso", "MultiTaskLowRank", "Slope", "Oscar", "Monotone", "PerOutput", "Unpenalised",
@@ -27,8 +27,8 @@ _HOME = {
     "solver.result": ["Result", "Status", "History"],
     "solver": ["solve"],
     "proximal": ["prox"],
-    "models": [
-        "path", "Path", "cross_validate_path", "CrossValidation",
+    "models": ["path", "Path", "cross_validate_path", "CrossValidation"],
+    "models.estimators": [
         "StructuredClassifier", "StructuredRegressor", "StructuredClassifierCV", "StructuredRegressorCV",
     ],
     "structure": ["Groups", "Graph", "Grid", "Tree", "active_groups", "segments", "support"],
