@@ -1,6 +1,6 @@
 """Penalties psi: value, prox, conjugate; the algebra c * psi, psi @ map, psi + psi.
 
-A penalty is written without knowing the data; ``penalty_blocks.py`` compiles it for p features.
+A penalty is written without knowing the data; ``compile.py`` compiles it for p features.
 
 A penalty of your own defines `value`, `prox`, `conjugate` and `gauge`, in plain Python or with `numba_prox`; see
 :class:`Penalty`. `fenchel.testing.check_penalty` proves any of them.
