@@ -127,7 +127,7 @@ def _penalty(kind, p, rng):
 
 class Fista:
     """Accelerated proximal gradients with backtracking and restarts (Beck and Teboulle, 2009; O'Donoghue and Candès,
-    2015), with the whole prox of :mod:`fenchel.proximal` and :mod:`fenchel.lattice`; what the prox needs is prepared
+    2015), with the whole prox of :mod:`fenchel.proximal`; what the prox needs is prepared
     before the clock starts."""
 
     def __init__(self, problem: fl.Problem) -> None:

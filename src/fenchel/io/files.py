@@ -2,7 +2,7 @@
 
 Formats: LIBSVM (``.svm``, ``.libsvm``, ``.txt`` or no extension), CSV (``.csv``, ``.tsv``), Parquet, npz and npy. A
 file that does not parse raises a ValueError that names the file and the first place that is wrong.
-:mod:`fenchel.structure_files` reads groups, edges, trees, masks and weights of features.
+:mod:`fenchel.io.structure_files` reads groups, edges, trees, masks and weights of features.
 
 Features are numbered from 0, the target not counted; where the columns have names, a name wins over a
 number.
