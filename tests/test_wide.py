@@ -86,7 +86,7 @@ def test_a_face_is_the_same_problem(factor):
     # what y does to the face is the same before and after rows are merged
     y = np.where(u == 0, 0.0, rng.standard_normal(problem.d))
     pull = np.bincount(face.column, face.side * problem.spread(y)[face.alive], face.count)
-    assert np.allclose(small.spread(face.merge @ y)[:-1], pull)
+    assert np.allclose(small.spread(face.merged(y))[:-1], pull)
 
 
 def test_groups_that_overlap_are_restricted_too():

@@ -643,13 +643,13 @@ class Problem:
         # rounding is judged against what the sums are made of, which may cancel
         scale = self._row_sums * np.linalg.norm(x)
         left = (zx + self.adjoint @ y)[self.feature_slots]
-        for _ in range(3):
-            if np.abs(left).max(initial=0.0) > 0:
+        for tried in range(4):
+            if np.all(np.abs(left) <= _ROUNDING * (scale + self._sums_of_sizes(y))):
+                return y
+            if tried < 3:
                 # B B' may be badly conditioned, but y is not large: a second solve mends the first
                 y = y - self.map @ self.gram.solve(left)
                 left = (zx + self.adjoint @ y)[self.feature_slots]
-            if np.all(np.abs(left) <= _ROUNDING * (scale + self._sums_of_sizes(y))):
-                return y
         raise NoCertificate("the system B B' could not be solved to rounding")
 
     @property

@@ -22,21 +22,28 @@ from ..manifold import correct
 from ..problem import Certificate, Problem
 from ..solver.prices import Prices, certificate_nanoseconds
 from .curvatures.step_length import Steps
+from .curvatures.whole_gram import WholeGram
+from .first_steps import FirstSteps
+from .inner.admm import Admm
+from .line_search import shortened
 from .models import _Fit
-from .parts import Vector
+from .parts import Answer, Model, Vector
 from .restrictions import face
 from .restrictions.face import FaceProblem, Flags
 from .roles import Goal, Iterate, Proposal
-from .whole import Maps, Products
+from .seen_faces import by_lone_rows, lone_rows
+from .whole import Maps, Products, WholePoint
 
 NAME = "faces"
 LEAST = 1000  # features from which faces are worth it; fewer: models of all of them
 LONGEST, SHORTEST = 4.0, 1.1  # factor from one multiple of alpha to the next
 BALANCE = 2.0  # times what a stage costs at any rate: what its face may cost; larger: fewer and larger faces
+STAGES = 30.0  # prices of a stage without its face, that all of them take, faces included; larger: longer first steps
 COORDINATE, OVERHEAD = 150.0, 3e6  # nanoseconds of a stage for each coordinate of B'w, and at any rate
 ROUNDS = 80  # for one alpha, stages included
 MOST = 3000  # coordinates of a face; larger ones take too long, and others find the answer
-ROUGH = 3e-3  # relative gap of a stage's answer on its face
+ROUGH = 1e-2  # relative gain of the last model of a stage: the next one would gain about the square of it
+MODELS, ACCURACY = 3, 1e-2  # of a stage, at the most; and how well they are solved, relative to the step
 INNER, FINEST = 0.03, 0.1  # of the gap: accuracy on a face; and of the one that is wanted, at the least
 FINE = 400  # rounds of a prox that is to tell zeros
 AGAIN = 0.03  # factor on the accuracy, where a face stayed the same and nothing is proven
@@ -72,9 +79,7 @@ class Faces:
             return f"{type(problem.loss).__name__} has kinks"
         if not problem.d:
             return "there is no penalty"
-        if int(np.diff(problem.map.indptr).max(initial=0)) != 2:
-            return "faces of other penalties than differences are not small"
-        return face.unfit(problem)
+        return None
 
     def begin(self, problem: Problem, alphas: Sequence[float], tol: float) -> None:
         """A falling sequence of alphas on the same data begins."""
@@ -100,17 +105,29 @@ class _Wide:
         self.passes = self.read = 0.0
         self.eta, self.factor = 0.0, 2.0
         self.nanoseconds = 0.0  # by the price model, since the last proposal
+        # faces of other penalties than differences are not small
+        joined = int(np.diff(problem.map.indptr).max(initial=0))
+        self.lone = lone_rows(problem)
+        self.staged = joined == 2 and face.unfit(problem) is None
 
     def rounds(self, problem: Problem, start: Iterate | None, goal: Goal) -> Iterator[Proposal]:
         self.problem, self.goal, self.read = problem, goal, 0.0
         self.steps: Any = Steps(problem)
+        import os
+        if self.known is None and start is None and not os.environ.get('NOFIRST'):
+            first = FirstSteps(problem, self.prices, NAME)
+            most = STAGES * self._stage_price() if self.staged else math.inf
+            yield from first.rounds(np.zeros(problem.size), np.zeros(problem.d), goal, most)
+            self.read = first.read
+        if not self.staged:
+            return
         point = self._begin(start)
         if point is None:
             return
         multiple = 1.0
         if self.known is None and start is None:
             multiple = self._largest(point)
-        gap, inner, before = 1.0, ROUGH, None
+        gap, inner, before = 1.0, 1.0, None
         for number in range(ROUNDS):
             if multiple > 1.0:
                 multiple, zero, slope = self._next(point, multiple)
@@ -131,9 +148,7 @@ class _Wide:
                 yield self._offered(at, made, number > 0)
             if self.read >= goal.passes or time.perf_counter() > goal.deadline:
                 return
-            if multiple > 1.0:
-                inner = ROUGH
-            elif before is not None and np.array_equal(zero, before):
+            if before is not None and np.array_equal(zero, before):
                 inner *= AGAIN
             else:
                 inner = max(INNER * min(gap, 0.1), FINEST * goal.tol)
@@ -234,7 +249,7 @@ class _Wide:
             self.eta = 4.0 / max(mean, 1e-300)
         eta, slope, info = self.eta * multiple, point.slope.copy(), np.zeros(4)
         self.nanoseconds += COORDINATE * self.problem.d
-        moved = float(point.w @ point.w) * 1e-6 or None
+        moved = float(point.w @ point.w) * (1e-6 if multiple > 1.0 else 1e-12) or None
         v = steps._prox(point.w - self.eta * point.g, eta, slope, moved, info, FINE)
         u = steps.u if steps.lattice is None else steps.lattice.structure(slope)
         return v, u, slope
@@ -265,8 +280,13 @@ class _Wide:
         if not small.d:
             return point
         z = restricted.inside(point.w)
-        y = multiple * (restricted.merge @ slope) * problem.n
-        start = Iterate(z, np.zeros(0), y, np.zeros(0), np.zeros(0))
+        y = multiple * restricted.merged(slope)
+        self._count(restricted.count / problem.p)
+        self.nanoseconds += self._face_price(restricted.count)
+        if multiple > 1.0:
+            rough = self._rough(small, z, y)
+            return self._at(restricted.lift(rough.w), rough.scores, None, slope)
+        start = Iterate(z, np.zeros(0), problem.n * y, np.zeros(0), np.zeros(0))
         fit = _Fit(small, self.prices, True)
         within = Goal(inner, goal.deadline, 1e9, lambda primal: inner * abs(primal))
         best: Proposal | None = None
@@ -277,17 +297,39 @@ class _Wide:
         if best is None:
             return None
         at = best.iterate
-        self.nanoseconds += self._face_price(restricted.count)
         if fit.gram.exact is not None:
             self.eta = 1.0 / _top(fit.gram.exact)
-        self._count(restricted.count / problem.p)
         scores = at.scores if at.scores is not None else small.scores(at.w)
         return self._at(restricted.lift(at.w), scores, at.x, slope)
+
+    def _rough(self, small: Problem, z: Vector, y: Vector) -> WholePoint:
+        """A point near the answer on a face, for the next stage to begin at: some models, and no proof."""
+        point, gram, inner = WholePoint(small, z), WholeGram(small, self.prices), Admm(small, self.prices)
+        answer = Answer(point.w, point.at.copy(), y)
+        gram.begin(point.h)
+        for _ in range(MODELS):
+            gram.make(point.h)
+            assert gram.matrix is not None
+            answer = inner.solve(Model(point.w, point.g, gram.matrix), answer, ACCURACY)
+            taken = shortened(point, answer, gram.times(answer.v - point.w))
+            if taken.point is None:
+                gram.refuse()
+                continue
+            gained, point = point.primal - taken.point.primal, taken.point
+            if taken.share == 1.0 and (small.loss.quadratic or gained <= ROUGH * abs(point.primal)):
+                break
+        if gram.exact is not None:
+            self.eta = 1.0 / _top(gram.exact)
+        return point
 
     def _prove(self, point: _At, slope: Vector) -> tuple[Certificate, Vector]:
         problem = self.problem
         zx = problem.n * point.g
-        y = self.steps._balanced(zx, problem.n * self.steps.prox.dual(slope, point.w))
+        y = problem.n * self.steps.prox.dual(slope, point.w)
+        if self.lone is None:
+            y = self.steps._balanced(zx, y)
+        else:
+            y = by_lone_rows(problem, self.lone, zx, y)
         at = Iterate(point.w, point.x, y, zx, np.zeros(0))
         enough = point.primal - self.goal.allowed(point.primal)
         made = problem.certificate(at, fresh=False, primal=point.primal, enough=enough)

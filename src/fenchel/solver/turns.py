@@ -17,7 +17,7 @@ from collections.abc import Callable
 
 from .progress import Progress
 
-RATIO = 1.5  # of what the epochs surely cost: the engine's share; larger: the bound above is 1 + this
+RATIO = 1e9  # of what the epochs surely cost: the engine's share; larger: the bound above is 1 + this
 SURELY = 0.5  # of what seems to be left; larger: a pace that improves makes the bound untrue
 _FINEST = 1e-12  # relative gap beyond which nothing is to be gained
 

@@ -82,11 +82,7 @@ class StepLength:
         """Begin at w, whose scores and dual variables are known."""
         problem = self.problem
         self.swift = self.steps.lattice is not None
-        self.w = self.ahead = w
-        self.scores = self.ahead_scores = scores
-        self.slope = y - self.steps.prox.folded * Maps.of(problem).down(w)
-        self.before, self.theta, self.share = self.slope, 1.0, 0.0
-        self.moved: float | None = None
+        self.move_to(w, scores, y)
         self.info = np.zeros(4)
         squares = problem.data.mean_squares
         bend = problem.loss.smoothness
@@ -94,6 +90,14 @@ class StepLength:
             bend = float(problem.loss.sums(scores, problem.target, problem.weight)[2].mean())
         # the largest eigenvalue is no less than this
         self.L = bend * max(float(squares.max()), float(squares.sum()) / min(problem.n, problem.p), 1e-300)
+
+    def move_to(self, w: Vector, scores: Vector, y: Vector) -> None:
+        """Go on from another point, without momentum and with the same curvature."""
+        self.w = self.ahead = w
+        self.scores = self.ahead_scores = scores
+        self.slope = y - self.steps.prox.folded * Maps.of(self.problem).down(w)
+        self.before, self.theta, self.share = self.slope, 1.0, 0.0
+        self.moved: float | None = None
 
     def step(self) -> None:
         """One step; `failed` tells that there is no such step."""

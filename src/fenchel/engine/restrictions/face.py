@@ -67,7 +67,7 @@ class FaceProblem:
     # -- the penalty -----------------------------------------------------------------------------------
 
     def _restrict_map(self) -> None:
-        """B'N block by block, with the functions that belong to it, and `merge`, which carries y over."""
+        """B'N block by block, with the functions that belong to it, and `merges`, which carry y over."""
         whole = self.whole
         place, sign = np.full(whole.p, -1, dtype=np.int64), np.zeros(whole.p)
         place[self.alive], sign[self.alive] = self.column, self.side
@@ -87,8 +87,13 @@ class FaceProblem:
                 continue
             made, source, target, weight = _restricted(block, own[rows], rows)
             self.blocks.append(made.times(self.factor) if self.factor != 1.0 else made)
-            merges.append(sp.csr_array((weight, (target, first + source)), shape=(made.d, whole.d)))
-        self.merge = sp.vstack(merges, format="csr") if merges else sp.csr_array((0, whole.d))
+            merges.append((target, first + source, weight, made.d))
+        self.merges = merges
+
+    def merged(self, y: Vector) -> Vector:
+        """The dual variables of the smaller penalty that belong to those of the whole one."""
+        parts = [np.bincount(target, weight * y[source], d) for target, source, weight, d in self.merges]
+        return np.concatenate(parts) if parts else np.zeros(0)
 
     # -- the problem -----------------------------------------------------------------------------------
 
@@ -154,12 +159,22 @@ def _restricted(block: Block, matrix: Any, rows: Whole) -> tuple[Block, Whole, W
     other = np.where(counts > 1, matrix.indices[second], -1)
     ratio = np.where(counts > 1, matrix.data[second] / scale, 0.0)
     alone = np.where(counts > 2, np.arange(rows.size), -1)  # longer rows are left as they are
-    keys = np.column_stack([matrix.indices[first], other, ratio, alone])
-    _, chosen, target = np.unique(keys, axis=0, return_index=True, return_inverse=True)
-    target = target.ravel()
+    chosen, target = _distinct((alone, ratio, other, matrix.indices[first]))
     weights = np.bincount(target, np.abs(scale) * function.weights[rows], chosen.size)
     merged = sp.csr_array(sp.diags_array(1.0 / scale[chosen]) @ matrix[chosen])
     ends = np.full(chosen.size, np.inf)
     separable: Any = Separable
     made = Block(separable(weights, -ends, ends), block.scale, 0.0, merged)
     return made, rows, target, scale
+
+
+def _distinct(keys: tuple[Any, ...]) -> tuple[Whole, Whole]:
+    """A place for each of the different columns of keys, and which of them every column is."""
+    order = np.lexsort(keys)
+    new = np.zeros(order.size, dtype=bool)
+    new[:1] = True
+    for key in keys:
+        new[1:] |= key[order[1:]] != key[order[:-1]]
+    target = np.empty(order.size, dtype=np.int64)
+    target[order] = np.cumsum(new) - 1
+    return order[new], target
