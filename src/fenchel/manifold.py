@@ -280,8 +280,12 @@ class Finisher:
             own = problem.intercept_slots
             slots, columns = np.append(slots, own), np.append(columns, count + np.arange(own.size))
             signs, count = np.append(signs, np.ones(own.size)), count + own.size
-        if others.any() and count > _MOST_TURNED:
-            return None
+        if others.any():
+            turning = prices.face_turning_nanoseconds(problem, count, int(np.count_nonzero(others)))
+            if count > _MOST_TURNED or self.spent + turning > self.limit:
+                self.refused = max(self.refused, turning)
+                return None
+            self.spent += turning
         return Face(problem, zero, slots, columns, signs, count, self.entries, lean, others, self.rooms, larger)
 
     def _value(self, scores, face, z):

@@ -37,9 +37,8 @@ class FirstSteps:
         self.spent = self.attempts = self.passes = self.read = 0.0
         self.offered = 0.0  # of what was spent: how much the loop was told
 
-    def rounds(self, w: Vector, y: Vector, goal: Goal, most: float = math.inf) -> Iterator[Proposal]:
-        """Proposals with their certificates, until about `most` nanoseconds are spent or nothing moves any more; y is
-        divided by n."""
+    def rounds(self, w: Vector, y: Vector, goal: Goal) -> Iterator[Proposal]:
+        """Proposals with their certificates, until nothing moves any more; y is divided by n."""
         problem, steps = self.problem, self.steps
         point = WholePoint(problem, w)
         self._count(point.passes)
@@ -58,7 +57,7 @@ class FirstSteps:
                 continue
             due = math.ceil(MORE * steps.count)
             yield from self._look(goal)
-            if over or steps.still or self.spent + self.attempts > most:
+            if over or steps.still:
                 return
 
     def _look(self, goal: Goal) -> Iterator[Proposal]:

@@ -38,7 +38,6 @@ NAME = "faces"
 LEAST = 1000  # features from which faces are worth it; fewer: models of all of them
 LONGEST, SHORTEST = 4.0, 1.1  # factor from one multiple of alpha to the next
 BALANCE = 2.0  # times what a stage costs at any rate: what its face may cost; larger: fewer and larger faces
-STAGES = 30.0  # prices of a stage without its face, that all of them take, faces included; larger: longer first steps
 COORDINATE, OVERHEAD = 150.0, 3e6  # nanoseconds of a stage for each coordinate of B'w, and at any rate
 ROUNDS = 80  # for one alpha, stages included
 MOST = 3000  # coordinates of a face; larger ones take too long, and others find the answer
@@ -79,6 +78,8 @@ class Faces:
             return f"{type(problem.loss).__name__} has kinks"
         if not problem.d:
             return "there is no penalty"
+        if int(np.diff(problem.map.indptr).max(initial=0)) < 2:
+            return "nothing is joined: Newton's method needs no start where groups overlap"
         return None
 
     def begin(self, problem: Problem, alphas: Sequence[float], tol: float) -> None:
@@ -113,13 +114,8 @@ class _Wide:
     def rounds(self, problem: Problem, start: Iterate | None, goal: Goal) -> Iterator[Proposal]:
         self.problem, self.goal, self.read = problem, goal, 0.0
         self.steps: Any = Steps(problem)
-        import os
-        if self.known is None and start is None and not os.environ.get('NOFIRST'):
-            first = FirstSteps(problem, self.prices, NAME)
-            most = STAGES * self._stage_price() if self.staged else math.inf
-            yield from first.rounds(np.zeros(problem.size), np.zeros(problem.d), goal, most)
-            self.read = first.read
         if not self.staged:
+            yield from self._first_steps(start)
             return
         point = self._begin(start)
         if point is None:
@@ -159,6 +155,20 @@ class _Wide:
             if found is None:
                 return
             point = found
+
+    def _first_steps(self, start: Iterate | None) -> Iterator[Proposal]:
+        """Where faces are not small: accelerated steps, from the last answer along a path."""
+        problem, w, y = self.problem, np.zeros(self.problem.size), np.zeros(self.problem.d)
+        if start is not None:
+            w, y = start.w, start.y / problem.n
+        elif self.known is not None:
+            w, y = self.known.w, self.known.slope
+        first = FirstSteps(problem, self.prices, NAME)
+        for proposal in first.rounds(w, y, self.goal):
+            if proposal.certificate is not None and self.goal.reached(proposal.certificate):
+                at = proposal.iterate
+                self.known = Known(problem.alpha, at.w, at.x, np.zeros(0), at.y / problem.n)
+            yield proposal
 
     def _offered(self, at: Iterate, made: Certificate, exact: bool) -> Proposal:
         passes, nanoseconds, self.passes, self.nanoseconds = self.passes, self.nanoseconds, 0.0, 0.0
