@@ -14,9 +14,9 @@ import math
 import time
 from collections.abc import Iterator
 
-from ..manifold import Point, applies
+from ..prices import Prices
 from ..problem import Problem
-from ..solver.prices import Prices
+from .attempts.manifold import Point, applies
 from .curvatures.step_length import PREPARE, StepLength
 from .parts import Vector
 from .roles import Goal, Iterate, Proposal

@@ -18,10 +18,10 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from ..norms import LatentL2
-from ..penalties import GroupL2
+from ..penalties.groups import GroupL2
+from ..penalties.latent import LatentL2
+from ..prices import Prices
 from ..problem import Problem
-from ..solver.prices import Prices
 from .parts import Vector
 from .roles import Goal, Iterate, Proposal
 from .rounds import WorkingSets

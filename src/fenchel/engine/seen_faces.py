@@ -14,8 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from ..manifold import Finisher, Point
 from ..problem import Problem
+from .attempts.manifold import Finisher, Point
 from .curvatures.step_length import Steps
 from .parts import Vector
 
