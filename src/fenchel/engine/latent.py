@@ -58,9 +58,10 @@ class LatentGroups:
         groups = np.split(np.arange(self.columns.size), function._bounds[1:-1])
         scale = block.scale / problem.alpha if problem.alpha > 0 else 1.0
         made: Any = Problem
+        norm: Any = GroupL2
         self._copied = made(
             X[:, self.columns], problem.target, loss=problem.loss, alpha=problem.alpha,
-            penalty=GroupL2(groups, scale * function.weights), fit_intercept=problem.fit_intercept,
+            penalty=norm(groups, scale * function.weights), fit_intercept=problem.fit_intercept,
             sample_weight=problem.weight if problem.weight.size else None,
         )  # fmt: skip
         assert self._copied is not None

@@ -22,7 +22,7 @@ from .parts import Vector
 FINE = 400  # rounds of a prox that is to tell zeros; fewer: units that are zero are set free
 
 
-class SeenFaces(Finisher):  # type: ignore[misc]
+class SeenFaces(Finisher):
     """See the head of this file; `steps` has the prox, and `eta` is to be set before a run."""
 
     beyond, grace = 1.0, 0.0  # whoever has a budget has it from steps that may well arrive by themselves

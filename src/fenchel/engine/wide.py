@@ -336,10 +336,7 @@ class _Wide:
         problem = self.problem
         zx = problem.n * point.g
         y = problem.n * self.steps.prox.dual(slope, point.w)
-        if self.lone is None:
-            y = self.steps._balanced(zx, y)
-        else:
-            y = by_lone_rows(problem, self.lone, zx, y)
+        y = self.steps._balanced(zx, y) if self.lone is None else by_lone_rows(problem, self.lone, zx, y)
         at = Iterate(point.w, point.x, y, zx, np.zeros(0))
         enough = point.primal - self.goal.allowed(point.primal)
         made = problem.certificate(at, fresh=False, primal=point.primal, enough=enough)

@@ -34,8 +34,8 @@ def fold_of(problem: Problem) -> float:
 
 
 class Turns:
-    """One alpha's; `epoch` tells the price of an epoch, once it matters, and `fold` how many of them a factor of e takes
-    at the least."""
+    """One alpha's; `epoch` tells the price of an epoch, once it matters, and `fold` how many of them a factor of e
+    takes at the least."""
 
     def __init__(self, epoch: Callable[[], float], tol: float, fold: float = 1.0) -> None:
         self.epoch, self.tol, self.fold = epoch, max(tol, _FINEST), fold

@@ -619,7 +619,8 @@ class Finisher:
         return _ROUNDS * prices.gram_solve_nanoseconds(self.problem.gram)
 
     def _complete(self, at, zx, y, w):
-        """y at an answer w, where B'w is `at`: the penalty's slope where it has one, elsewhere what Zx + By = 0 asks for."""
+        """y at an answer w, where B'w is `at`: the penalty's slope where it has one, elsewhere what Zx + By = 0 asks
+        for."""
         problem = self.problem
         some = (np.bincount(self.units, at * at, self.unit_count) > 0)[self.units]
         y = np.where(some, problem.n * self._penalty(at).slope, y)

@@ -21,7 +21,7 @@ from ...problem import Problem
 from ...proximal import StructuredProx
 from ..attempts.accelerated import Accelerated
 from ..parts import Vector
-from ..whole import Maps, Products
+from ..whole import Maps, Products, visit_weights
 
 GROW, JUMP, SHRINK = 1.5, 20.0, 0.98  # of L: where a step was too long (at least and at most), and after every step
 CALLS = 120  # of the interpreter's, in a step
@@ -87,7 +87,7 @@ class StepLength:
         squares = problem.data.mean_squares
         bend = problem.loss.smoothness
         if bend is None:
-            bend = float(problem.loss.sums(scores, problem.target, problem.weight)[2].mean())
+            bend = float(problem.loss.sums(scores, problem.target, visit_weights(problem))[2].mean())
         # the largest eigenvalue is no less than this
         self.L = bend * max(float(squares.max()), float(squares.sum()) / min(problem.n, problem.p), 1e-300)
 
@@ -102,7 +102,7 @@ class StepLength:
     def step(self) -> None:
         """One step; `failed` tells that there is no such step."""
         problem, n = self.problem, self.problem.n
-        sums, target, weight = problem.loss.sums, problem.target, problem.weight
+        sums, target, weight = problem.loss.sums, problem.target, visit_weights(problem)
         value, self.x, self.h = sums(self.ahead_scores, target, weight)
         value /= n
         self.gradient = self.products.sums(self.x)
