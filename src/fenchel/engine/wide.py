@@ -23,15 +23,14 @@ from ..problem import Certificate, Problem
 from .attempts.manifold import correct
 from .curvatures.step_length import Steps
 from .curvatures.whole_gram import WholeGram
-from .first_steps import FirstSteps
 from .inner.admm import Admm
 from .line_search import shortened
+from .lone_rows import by_lone_rows, lone_rows
 from .models import _Fit
 from .parts import Answer, Model, Vector
 from .restrictions import face
 from .restrictions.face import FaceProblem, Flags
 from .roles import Goal, Iterate, Proposal
-from .seen_faces import by_lone_rows, lone_rows
 from .whole import Maps, Products, WholePoint
 
 NAME = "faces"
@@ -78,9 +77,9 @@ class Faces:
             return f"{type(problem.loss).__name__} has kinks"
         if not problem.d:
             return "there is no penalty"
-        if int(np.diff(problem.map.indptr).max(initial=0)) < 2:
-            return "nothing is joined: Newton's method needs no start where groups overlap"
-        return None
+        if int(np.diff(problem.map.indptr).max(initial=0)) != 2:
+            return "faces of other penalties than differences are not small"
+        return face.unfit(problem)
 
     def begin(self, problem: Problem, alphas: Sequence[float], tol: float) -> None:
         """A falling sequence of alphas on the same data begins."""
@@ -106,17 +105,11 @@ class _Wide:
         self.passes = self.read = 0.0
         self.eta, self.factor = 0.0, 2.0
         self.nanoseconds = 0.0  # by the price model, since the last proposal
-        # faces of other penalties than differences are not small
-        joined = int(np.diff(problem.map.indptr).max(initial=0))
         self.lone = lone_rows(problem)
-        self.staged = joined == 2 and face.unfit(problem) is None
 
     def rounds(self, problem: Problem, start: Iterate | None, goal: Goal) -> Iterator[Proposal]:
         self.problem, self.goal, self.read = problem, goal, 0.0
         self.steps: Any = Steps(problem)
-        if not self.staged:
-            yield from self._first_steps(start)
-            return
         point = self._begin(start)
         if point is None:
             return
@@ -155,20 +148,6 @@ class _Wide:
             if found is None:
                 return
             point = found
-
-    def _first_steps(self, start: Iterate | None) -> Iterator[Proposal]:
-        """Where faces are not small: accelerated steps, from the last answer along a path."""
-        problem, w, y = self.problem, np.zeros(self.problem.size), np.zeros(self.problem.d)
-        if start is not None:
-            w, y = start.w, start.y / problem.n
-        elif self.known is not None:
-            w, y = self.known.w, self.known.slope
-        first = FirstSteps(problem, self.prices, NAME)
-        for proposal in first.rounds(w, y, self.goal):
-            if proposal.certificate is not None and self.goal.reached(proposal.certificate):
-                at = proposal.iterate
-                self.known = Known(problem.alpha, at.w, at.x, np.zeros(0), at.y / problem.n)
-            yield proposal
 
     def _offered(self, at: Iterate, made: Certificate, exact: bool) -> Proposal:
         passes, nanoseconds, self.passes, self.nanoseconds = self.passes, self.nanoseconds, 0.0, 0.0

@@ -298,12 +298,6 @@ def face_row_space_nanoseconds(problem: Problem, count: int, rows: int, units: i
     return made + PRICES.potrf * (rows + units) ** 3 / 2
 
 
-def face_turning_nanoseconds(problem: Problem, count: int, zeros: int) -> float:
-    """The linear set of so many coefficients on which so many sums of them are zero: a factor with its turns, and B'w
-    there as a plain array."""
-    return 2 * PRICES.potrf * count * count * max(count, zeros) + 8 * PRICES.copy * problem.d * count
-
-
 def face_borrowed_nanoseconds(problem: Problem, count: int) -> float:
     """The factor of a curvature that an earlier face knows."""
     return PRICES.face_kept_entry * problem.n * count + PRICES.face_factor * count**3

@@ -90,8 +90,6 @@ def correct(problem: Problem, w: np.ndarray, u: np.ndarray, y: np.ndarray, *, to
 class Finisher:
     """Newton's method for one problem; see :meth:`run`."""
 
-    beyond, grace = _BEYOND, _GRACE
-
     def __init__(self, problem: Problem) -> None:
         self.problem = problem
         self.units, self.unit_count = problem.units
@@ -125,14 +123,15 @@ class Finisher:
         """
         rule = Convergence.of(self.problem, tol)
         self.budget, self.faces, self.spent, self.fresh, self.rough = budget, faces, 0.0, True, True
-        self.limit = max(self.beyond * budget, budget + self.grace)
+        self.limit = max(_BEYOND * budget, budget + _GRACE)
         self.promising = _PROMISING * math.sqrt(tol)
         self.last, self.balance = max(_LAST * tol, _LEAST), max(_BALANCE * tol, 1e-12)
         self.factor = None  # of the curvature on a face, for the steps after it
         self.known = None  # the curvature itself, for the faces after it
         self.trust = True  # in single precision
         self.goal, self.passes, self.first_slope = max((0.01 * tol) ** 2, 1e-28), 0.0, 0.0
-        least = max(self.least_nanoseconds, self._balancing_price(), _CHEAPER * self.refused)
+        balancing = _ROUNDS * prices.gram_solve_nanoseconds(self.problem.gram)
+        least = max(self.least_nanoseconds, balancing, _CHEAPER * self.refused)
         if least > budget:
             return None
         self.passes = 1.0
@@ -221,7 +220,7 @@ class Finisher:
             x = x if found is None else found
         zx = problem.gradient_sum(x)
         self.passes += 0.5
-        y = self._complete(face.map @ z, zx, y, w)
+        y = self._complete(face.map @ z, zx, y)
         u = problem.penalised(w)
         u[face.zero] = 0.0
         return Point(w, x, y, zx, u, value), face
@@ -280,12 +279,8 @@ class Finisher:
             own = problem.intercept_slots
             slots, columns = np.append(slots, own), np.append(columns, count + np.arange(own.size))
             signs, count = np.append(signs, np.ones(own.size)), count + own.size
-        if others.any():
-            turning = prices.face_turning_nanoseconds(problem, count, int(np.count_nonzero(others)))
-            if count > _MOST_TURNED or self.spent + turning > self.limit:
-                self.refused = max(self.refused, turning)
-                return None
-            self.spent += turning
+        if others.any() and count > _MOST_TURNED:
+            return None
         return Face(problem, zero, slots, columns, signs, count, self.entries, lean, others, self.rooms, larger)
 
     def _value(self, scores, face, z):
@@ -614,13 +609,8 @@ class Finisher:
 
     # -- the dual variables of the penalty ----------------------------------------------------------
 
-    def _balancing_price(self):
-        """Nanoseconds of bringing y to balance."""
-        return _ROUNDS * prices.gram_solve_nanoseconds(self.problem.gram)
-
-    def _complete(self, at, zx, y, w):
-        """y at an answer w, where B'w is `at`: the penalty's slope where it has one, elsewhere what Zx + By = 0 asks
-        for."""
+    def _complete(self, at, zx, y):
+        """y at an answer: the penalty's slope where it has one, elsewhere what Zx + By = 0 asks for."""
         problem = self.problem
         some = (np.bincount(self.units, at * at, self.unit_count) > 0)[self.units]
         y = np.where(some, problem.n * self._penalty(at).slope, y)

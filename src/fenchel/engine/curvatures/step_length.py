@@ -21,7 +21,7 @@ from ...problem import Problem
 from ...proximal import StructuredProx
 from ..attempts.accelerated import Accelerated
 from ..parts import Vector
-from ..whole import Maps, Products, visit_weights
+from ..whole import Maps, Products
 
 GROW, JUMP, SHRINK = 1.5, 20.0, 0.98  # of L: where a step was too long (at least and at most), and after every step
 CALLS = 120  # of the interpreter's, in a step
@@ -82,27 +82,23 @@ class StepLength:
         """Begin at w, whose scores and dual variables are known."""
         problem = self.problem
         self.swift = self.steps.lattice is not None
-        self.move_to(w, scores, y)
+        self.w = self.ahead = w
+        self.scores = self.ahead_scores = scores
+        self.slope = y - self.steps.prox.folded * Maps.of(problem).down(w)
+        self.before, self.theta, self.share = self.slope, 1.0, 0.0
+        self.moved: float | None = None
         self.info = np.zeros(4)
         squares = problem.data.mean_squares
         bend = problem.loss.smoothness
         if bend is None:
-            bend = float(problem.loss.sums(scores, problem.target, visit_weights(problem))[2].mean())
+            bend = float(problem.loss.sums(scores, problem.target, problem.weight)[2].mean())
         # the largest eigenvalue is no less than this
         self.L = bend * max(float(squares.max()), float(squares.sum()) / min(problem.n, problem.p), 1e-300)
-
-    def move_to(self, w: Vector, scores: Vector, y: Vector) -> None:
-        """Go on from another point, without momentum and with the same curvature."""
-        self.w = self.ahead = w
-        self.scores = self.ahead_scores = scores
-        self.slope = y - self.steps.prox.folded * Maps.of(self.problem).down(w)
-        self.before, self.theta, self.share = self.slope, 1.0, 0.0
-        self.moved: float | None = None
 
     def step(self) -> None:
         """One step; `failed` tells that there is no such step."""
         problem, n = self.problem, self.problem.n
-        sums, target, weight = problem.loss.sums, problem.target, visit_weights(problem)
+        sums, target, weight = problem.loss.sums, problem.target, problem.weight
         value, self.x, self.h = sums(self.ahead_scores, target, weight)
         value /= n
         self.gradient = self.products.sums(self.x)
