@@ -119,7 +119,7 @@ class _Wide:
         gap, inner, before = 1.0, 1.0, None
         for number in range(ROUNDS):
             if multiple > 1.0:
-                multiple, zero, slope = self._next(point, multiple)
+                multiple, restricted, slope = self._next(point, multiple)
                 # for whoever wants to stop here: a point, and nothing is proven
                 nothing = Certificate(point.primal, -math.inf, math.inf, "a stage on the way has no proof")
                 at = Iterate(
@@ -128,7 +128,7 @@ class _Wide:
                 yield self._offered(at, nothing, True)
             else:
                 _, u, slope = self._prox(point, multiple)
-                zero = self._zero(u) & self._zero(self.maps.down(point.w))
+                restricted = FaceProblem(problem, self._zero(u) & self._zero(self.maps.down(point.w)))
                 made, y = self._prove(point, slope)
                 gap = made.relative_gap
                 at = Iterate(point.w, point.x, y, problem.n * point.g, self.maps.down(point.w), point.scores)
@@ -137,14 +137,14 @@ class _Wide:
                 yield self._offered(at, made, number > 0)
             if self.read >= goal.passes or time.perf_counter() > goal.deadline:
                 return
-            if before is not None and np.array_equal(zero, before):
+            if before is not None and np.array_equal(restricted.zero, before):
                 inner *= AGAIN
             else:
                 inner = max(INNER * min(gap, 0.1), FINEST * goal.tol)
-            before = zero if multiple == 1.0 else None
+            before = restricted.zero if multiple == 1.0 else None
             if inner < 1e-13:
                 return
-            found = self._solve(point, zero, multiple, slope, inner)
+            found = self._solve(point, restricted, slope, inner)
             if found is None:
                 return
             point = found
@@ -153,8 +153,8 @@ class _Wide:
         passes, nanoseconds, self.passes, self.nanoseconds = self.passes, self.nanoseconds, 0.0, 0.0
         return Proposal(at, made.primal, passes, NAME, made, exact=exact, nanoseconds=nanoseconds)
 
-    def _next(self, point: _At, multiple: float) -> tuple[float, Flags, Vector]:
-        """The next multiple of alpha, the coordinates that are held there, and the dual variables.
+    def _next(self, point: _At, multiple: float) -> tuple[float, FaceProblem, Vector]:
+        """The next multiple of alpha, the face there, and the dual variables.
 
         A longer way between stages saves some of them, and a larger face costs more; it should cost about as much as
         what every stage costs at any rate.
@@ -164,14 +164,14 @@ class _Wide:
         while True:
             smaller = max(multiple / self.factor, 1.0)
             _, u, slope = self._prox(point, smaller)
-            zero = self._zero(u) & own
+            restricted = FaceProblem(self.problem, self._zero(u) & own, smaller)
             tried += 1
-            if self._face_price(FaceProblem(self.problem, zero).count) <= most or self.factor <= SHORTEST:
+            if self._face_price(restricted.count) <= most or self.factor <= SHORTEST:
                 break
             self.factor = max(math.sqrt(self.factor), SHORTEST)
         if tried == 1:
             self.factor = min(self.factor**1.5, LONGEST)
-        return smaller, zero, slope
+        return smaller, restricted, slope
 
     def _stage_price(self) -> float:
         """Nanoseconds of a stage without its face."""
@@ -258,10 +258,9 @@ class _Wide:
 
     # -- a face ------------------------------------------------------------------------------------------
 
-    def _solve(self, point: _At, zero: Flags, multiple: float, slope: Vector, inner: float) -> _At | None:
-        """The answer on the face where `zero` is held, to a relative gap of `inner`."""
-        problem, goal = self.problem, self.goal
-        restricted = FaceProblem(problem, zero, multiple)
+    def _solve(self, point: _At, restricted: FaceProblem, slope: Vector, inner: float) -> _At | None:
+        """The answer on a face, to a relative gap of `inner`; at a multiple of alpha a rough one."""
+        problem, goal, multiple = self.problem, self.goal, restricted.factor
         if restricted.count > MOST:
             return None
         small = restricted.problem
