@@ -102,3 +102,15 @@ def test_history_survives_a_file(tmp_path):
     again = fl.Result.load(tmp_path / "result.npz")
     assert list(again.history.by) == list(result.history.by)
     assert again.history.records == result.history.records
+
+
+def test_few_rows_behind_a_map_take_more_epochs():
+    rng = np.random.default_rng(0)
+    X, y = rng.standard_normal((10, 90)), rng.standard_normal(10)
+    chain = fl.Problem(X, y, loss="squared", penalty=fl.L1() @ fl.Difference(90))
+    assert turns.fold_of(chain) == pytest.approx(9.0)
+    assert turns.fold_of(fl.Problem(X, y, loss="squared", penalty=fl.L1())) == 1.0
+    assert turns.fold_of(fl.Problem(X.T, rng.standard_normal(90), loss="squared", penalty=fl.GroupL2([[0, 1]]))) == 1.0
+    rule = turns.Turns(lambda: 1000.0, math.exp(-10), 9.0)
+    assert rule.engine_goes(Progress(engine_nanoseconds=1.5 * 90 * 1000))
+    assert not rule.engine_goes(Progress(engine_nanoseconds=1.51 * 90 * 1000))

@@ -9,6 +9,7 @@ from cases import random_sparse
 
 import fenchel as fl
 from fenchel.engine.attempts.row_space import row_space_solve
+from fenchel.engine.lone_rows import by_lone_rows, lone_rows
 from fenchel.engine.registry import fitting
 from fenchel.engine.restrictions.face import FaceProblem
 from fenchel.maps import Gram
@@ -87,7 +88,7 @@ def test_a_face_is_the_same_problem(factor):
     # what y does to the face is the same before and after rows are merged
     y = np.where(u == 0, 0.0, rng.standard_normal(problem.d))
     pull = np.bincount(face.column, face.side * problem.spread(y)[face.alive], face.count)
-    assert np.allclose(small.spread(face.merge @ y)[:-1], pull)
+    assert np.allclose(small.spread(face.merged(y))[:-1], pull)
 
 
 def test_groups_that_overlap_are_restricted_too():
@@ -143,3 +144,18 @@ def test_conjugate_gradients_replace_a_factor_that_fills_up():
     assert gram._wide_band
     right = rng.standard_normal(p)
     assert np.allclose(matrix.T @ (matrix @ gram.solve(right)), right, atol=1e-10)
+
+
+def test_lone_rows_balance_without_a_solve():
+    rng = np.random.default_rng(3)
+    problem = _problem("squared", "graph", 3)
+    rows = lone_rows(problem)
+    x = rng.standard_normal(problem.n)
+    zx, y = problem.gradient_sum(x), rng.standard_normal(problem.d)
+    balanced = by_lone_rows(problem, rows, zx, y.copy())
+    left = (zx + problem.spread(balanced))[problem.feature_slots]
+    assert np.abs(left).max() < 1e-11 * np.abs(zx).max()
+    others = np.setdiff1d(np.arange(problem.d), rows)
+    assert np.array_equal(balanced[others], y[others])
+    chain = fl.Problem(rng.standard_normal((5, 9)), np.ones(5), loss="squared", penalty=fl.L1() @ fl.Difference(9))
+    assert lone_rows(chain) is None

@@ -38,6 +38,8 @@ def lower_gram(
     some = np.flatnonzero(weights)
     every = some.size == n
     roots = np.sqrt(weights if every else weights[some])
+    if rows.dtype == out.dtype:
+        roots = roots.astype(out.dtype, copy=False)  # otherwise products are made in double precision, and cast
     weighted = np.empty((min(chunk, some.size), k), out.dtype)
     for first in range(0, some.size, chunk):
         last = min(first + chunk, some.size)

@@ -6,13 +6,14 @@ from collections.abc import Callable
 
 from ..prices import PRICES, Prices
 from ..problem import Problem
+from .latent import LatentGroups
 from .models import QuadraticModels
 from .roles import Engine
 from .rounds import WorkingSets
 from .tasks import BlockModels
 from .wide import Faces
 
-ENGINES: list[Callable[[Prices], Engine]] = [BlockModels, WorkingSets, Faces, QuadraticModels]
+ENGINES: list[Callable[[Prices], Engine]] = [BlockModels, WorkingSets, LatentGroups, Faces, QuadraticModels]
 
 
 def fitting(problem: Problem) -> Engine | None:

@@ -168,11 +168,13 @@ class Repair:
         return math.inf if far else max(cost, 0.0)
 
     def prove(
-        self, at: Iterate, g: Vector, h: Vector, primal: float, allowed: float, factored: bool = False
-    ) -> tuple[Iterate, Certificate]:
+        self, at: Iterate, g: Vector, h: Vector, primal: float, allowed: float, factored: bool = False,
+        hasty: bool = False,
+    ) -> tuple[Iterate, Certificate]:  # fmt: skip
         """The point `at` with better dual variables, if they are, and their certificate; a gap of `allowed` will do.
 
-        `at.x` and g = Z x / n are slopes at some point near w, where the rows have the curvatures h.
+        `at.x` and g = Z x / n are slopes at some point near w, where the rows have the curvatures h. A `hasty` proof
+        ends where conjugate gradients see that it will not suffice: the gap that they see only grows.
         """
         problem, n, bound = self.problem, self.problem.n, primal - allowed
         plain = None
@@ -189,8 +191,11 @@ class Repair:
         for _ in range(AGAIN):
             e = zx / n + self.maps.up(y)
             most = MOST_FACTORED if factored else MOST
-            q, along, gap = self._solve(h, e, precondition, most, enough, math.inf if factored else allowed)
-            if plain is not None and gap > allowed:
+            most_gap = math.inf if factored and not hasty else allowed
+            q, along, gap = self._solve(h, e, precondition, most, enough, most_gap)
+            if gap > most_gap:
+                if plain is None:
+                    plain = problem.certificate(at, fresh=False, primal=primal, enough=bound)
                 self.expected = min(gap, plain.gap)
                 return at, plain
             wanted = x + h * along

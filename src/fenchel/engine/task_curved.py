@@ -35,6 +35,7 @@ HOPE = 1e4  # times the gap that is allowed: from there a step may be the last o
 ROUNDING = 1e-14  # of the objective: smaller gains say nothing
 USUAL = 20.0  # rounds of ADMM that a model takes, about
 NEWTON = 8  # steps for the intercepts of a fit that begins at zero
+CHANGED = 0.02  # of the curvatures of the rows: a smaller change does not slow a repair down
 SLOWEST = 0.97  # ratio of two gaps from which the rounds that are left count as very many
 
 
@@ -215,16 +216,21 @@ class CurvedTasks:
             before = gap
             idle, least = (0 if gap < 0.7 * least else idle + 1), min(least, gap)
             failed = False
-            if distrust * gap <= allowed or over or idle > IDLE or number in (7, 15, 31, 63):
+            last, hopeful = over or idle > IDLE, distrust * gap <= allowed
+            outdated = hopeful and self._outdated(point)
+            if (hopeful and not outdated) or last or number in (7, 15, 31, 63):
                 at = Iterate(point.w, point.x, problem.n * answer.y, problem.n * point.g, answer.u, point.scores)
-                at, made = repair.prove(at, point.g, point.h, point.primal, allowed, True)
-                self._count(repair.passes)
-                repair.passes = 0.0
+                if (hopeful and not outdated) or last:
+                    at, made = repair.prove(at, point.g, point.h, point.primal, allowed, True, not last)
+                    self._count(repair.passes)
+                    repair.passes = 0.0
+                else:  # for whoever waits for a sign
+                    made = problem.certificate(at, fresh=False, primal=point.primal)
                 self._remember(point, answer.u, at.y / problem.n)
                 yield self._offered(Proposal(at, point.primal, 0.0, self.name, made))
                 failed = made.gap > allowed
-                if distrust * gap <= allowed:
-                    distrust = max(distrust, min(0.3 * made.gap / max(gap, 1e-300), 1e3 * distrust))
+                if hopeful and not outdated:
+                    distrust = max(distrust, min(0.3 * repair.expected / max(gap, 1e-300), 1e3 * distrust))
             if over or idle > IDLE:
                 return
             accuracy = FINE if gap <= NEAR * abs(point.primal) else ACCURACY
@@ -235,7 +241,13 @@ class CurvedTasks:
             if gram.floor and share == 1.0:
                 gram.trust()
             # a proof in vain costs about as much as the curvature that it lacks
-            stale = (not fresh and (failed or self._worth(gap, allowed, rate))) or (fresh and share < 1.0)
+            worth = failed or self._worth(gap, allowed, rate)
+            stale = (not fresh and worth) or (fresh and share < 1.0) or outdated
+
+    def _outdated(self, point: WholePoint) -> bool:
+        """Whether the rows' curvatures have changed so much that a proof by conjugate gradients takes long; a step of a
+        new model proves itself for less."""
+        return float(np.abs(point.h - self.gram.h).sum()) > CHANGED * float(point.h.sum())
 
     def _worth(self, gap: float, allowed: float, rate: float) -> bool:
         """Whether what is left, at the present rate, costs more than a new curvature."""

@@ -28,7 +28,7 @@ class BlockSolve:
         problem, maps = gram.problem, FeatureMaps.of(gram.problem)
         self.matrices, self.p = gram.matrices, problem.p
         self.step = kappa * step  # of every coordinate of B'w
-        added = (maps.reach @ self.step).reshape(-1, problem.p)
+        added = maps.bound(self.step).reshape(-1, problem.p)
         if len(self.matrices) == 1 and np.ptp(added, axis=0).any():
             self.matrices = np.broadcast_to(self.matrices, (len(added), *self.matrices.shape[1:]))
         self.factors: list[Any] = []

@@ -22,12 +22,16 @@ from ..prices import Prices, certificate_nanoseconds
 from ..problem import Certificate, Problem
 from .attempts.manifold import correct
 from .curvatures.step_length import Steps
+from .curvatures.whole_gram import WholeGram
+from .inner.admm import Admm
+from .line_search import shortened
+from .lone_rows import by_lone_rows, lone_rows
 from .models import _Fit
-from .parts import Vector
+from .parts import Answer, Model, Vector
 from .restrictions import face
 from .restrictions.face import FaceProblem, Flags
 from .roles import Goal, Iterate, Proposal
-from .whole import Maps, Products
+from .whole import Maps, Products, WholePoint
 
 NAME = "faces"
 LEAST = 1000  # features from which faces are worth it; fewer: models of all of them
@@ -36,7 +40,8 @@ BALANCE = 2.0  # times what a stage costs at any rate: what its face may cost; l
 COORDINATE, OVERHEAD = 150.0, 3e6  # nanoseconds of a stage for each coordinate of B'w, and at any rate
 ROUNDS = 80  # for one alpha, stages included
 MOST = 3000  # coordinates of a face; larger ones take too long, and others find the answer
-ROUGH = 3e-3  # relative gap of a stage's answer on its face
+ROUGH = 1e-2  # relative gain of the last model of a stage: the next one would gain about the square of it
+MODELS, ACCURACY = 3, 1e-2  # of a stage, at the most; and how well they are solved, relative to the step
 INNER, FINEST = 0.03, 0.1  # of the gap: accuracy on a face; and of the one that is wanted, at the least
 FINE = 400  # rounds of a prox that is to tell zeros
 AGAIN = 0.03  # factor on the accuracy, where a face stayed the same and nothing is proven
@@ -100,6 +105,7 @@ class _Wide:
         self.passes = self.read = 0.0
         self.eta, self.factor = 0.0, 2.0
         self.nanoseconds = 0.0  # by the price model, since the last proposal
+        self.lone = lone_rows(problem)
 
     def rounds(self, problem: Problem, start: Iterate | None, goal: Goal) -> Iterator[Proposal]:
         self.problem, self.goal, self.read = problem, goal, 0.0
@@ -110,10 +116,10 @@ class _Wide:
         multiple = 1.0
         if self.known is None and start is None:
             multiple = self._largest(point)
-        gap, inner, before = 1.0, ROUGH, None
+        gap, inner, before = 1.0, 1.0, None
         for number in range(ROUNDS):
             if multiple > 1.0:
-                multiple, zero, slope = self._next(point, multiple)
+                multiple, restricted, slope = self._next(point, multiple)
                 # for whoever wants to stop here: a point, and nothing is proven
                 nothing = Certificate(point.primal, -math.inf, math.inf, "a stage on the way has no proof")
                 at = Iterate(
@@ -122,7 +128,7 @@ class _Wide:
                 yield self._offered(at, nothing, True)
             else:
                 _, u, slope = self._prox(point, multiple)
-                zero = self._zero(u) & self._zero(self.maps.down(point.w))
+                restricted = FaceProblem(problem, self._zero(u) & self._zero(self.maps.down(point.w)))
                 made, y = self._prove(point, slope)
                 gap = made.relative_gap
                 at = Iterate(point.w, point.x, y, problem.n * point.g, self.maps.down(point.w), point.scores)
@@ -131,16 +137,14 @@ class _Wide:
                 yield self._offered(at, made, number > 0)
             if self.read >= goal.passes or time.perf_counter() > goal.deadline:
                 return
-            if multiple > 1.0:
-                inner = ROUGH
-            elif before is not None and np.array_equal(zero, before):
+            if before is not None and np.array_equal(restricted.zero, before):
                 inner *= AGAIN
             else:
                 inner = max(INNER * min(gap, 0.1), FINEST * goal.tol)
-            before = zero if multiple == 1.0 else None
+            before = restricted.zero if multiple == 1.0 else None
             if inner < 1e-13:
                 return
-            found = self._solve(point, zero, multiple, slope, inner)
+            found = self._solve(point, restricted, slope, inner)
             if found is None:
                 return
             point = found
@@ -149,8 +153,8 @@ class _Wide:
         passes, nanoseconds, self.passes, self.nanoseconds = self.passes, self.nanoseconds, 0.0, 0.0
         return Proposal(at, made.primal, passes, NAME, made, exact=exact, nanoseconds=nanoseconds)
 
-    def _next(self, point: _At, multiple: float) -> tuple[float, Flags, Vector]:
-        """The next multiple of alpha, the coordinates that are held there, and the dual variables.
+    def _next(self, point: _At, multiple: float) -> tuple[float, FaceProblem, Vector]:
+        """The next multiple of alpha, the face there, and the dual variables.
 
         A longer way between stages saves some of them, and a larger face costs more; it should cost about as much as
         what every stage costs at any rate.
@@ -160,14 +164,14 @@ class _Wide:
         while True:
             smaller = max(multiple / self.factor, 1.0)
             _, u, slope = self._prox(point, smaller)
-            zero = self._zero(u) & own
+            restricted = FaceProblem(self.problem, self._zero(u) & own, smaller)
             tried += 1
-            if self._face_price(FaceProblem(self.problem, zero).count) <= most or self.factor <= SHORTEST:
+            if self._face_price(restricted.count) <= most or self.factor <= SHORTEST:
                 break
             self.factor = max(math.sqrt(self.factor), SHORTEST)
         if tried == 1:
             self.factor = min(self.factor**1.5, LONGEST)
-        return smaller, zero, slope
+        return smaller, restricted, slope
 
     def _stage_price(self) -> float:
         """Nanoseconds of a stage without its face."""
@@ -234,7 +238,7 @@ class _Wide:
             self.eta = 4.0 / max(mean, 1e-300)
         eta, slope, info = self.eta * multiple, point.slope.copy(), np.zeros(4)
         self.nanoseconds += COORDINATE * self.problem.d
-        moved = float(point.w @ point.w) * 1e-6 or None
+        moved = float(point.w @ point.w) * (1e-6 if multiple > 1.0 else 1e-12) or None
         v = steps._prox(point.w - self.eta * point.g, eta, slope, moved, info, FINE)
         u = steps.u if steps.lattice is None else steps.lattice.structure(slope)
         return v, u, slope
@@ -254,10 +258,9 @@ class _Wide:
 
     # -- a face ------------------------------------------------------------------------------------------
 
-    def _solve(self, point: _At, zero: Flags, multiple: float, slope: Vector, inner: float) -> _At | None:
-        """The answer on the face where `zero` is held, to a relative gap of `inner`."""
-        problem, goal = self.problem, self.goal
-        restricted = FaceProblem(problem, zero, multiple)
+    def _solve(self, point: _At, restricted: FaceProblem, slope: Vector, inner: float) -> _At | None:
+        """The answer on a face, to a relative gap of `inner`; at a multiple of alpha a rough one."""
+        problem, goal, multiple = self.problem, self.goal, restricted.factor
         if restricted.count > MOST:
             return None
         small = restricted.problem
@@ -265,8 +268,13 @@ class _Wide:
         if not small.d:
             return point
         z = restricted.inside(point.w)
-        y = multiple * (restricted.merge @ slope) * problem.n
-        start = Iterate(z, np.zeros(0), y, np.zeros(0), np.zeros(0))
+        y = multiple * restricted.merged(slope)
+        self._count(restricted.count / problem.p)
+        self.nanoseconds += self._face_price(restricted.count)
+        if multiple > 1.0:
+            rough = self._rough(small, z, y)
+            return self._at(restricted.lift(rough.w), rough.scores, None, slope)
+        start = Iterate(z, np.zeros(0), problem.n * y, np.zeros(0), np.zeros(0))
         fit = _Fit(small, self.prices, True)
         within = Goal(inner, goal.deadline, 1e9, lambda primal: inner * abs(primal))
         best: Proposal | None = None
@@ -277,17 +285,36 @@ class _Wide:
         if best is None:
             return None
         at = best.iterate
-        self.nanoseconds += self._face_price(restricted.count)
         if fit.gram.exact is not None:
             self.eta = 1.0 / _top(fit.gram.exact)
-        self._count(restricted.count / problem.p)
         scores = at.scores if at.scores is not None else small.scores(at.w)
         return self._at(restricted.lift(at.w), scores, at.x, slope)
+
+    def _rough(self, small: Problem, z: Vector, y: Vector) -> WholePoint:
+        """A point near the answer on a face, for the next stage to begin at: some models, and no proof."""
+        point, gram, inner = WholePoint(small, z), WholeGram(small, self.prices), Admm(small, self.prices)
+        answer = Answer(point.w, point.at.copy(), y)
+        gram.begin(point.h)
+        for _ in range(MODELS):
+            gram.make(point.h)
+            assert gram.matrix is not None
+            answer = inner.solve(Model(point.w, point.g, gram.matrix), answer, ACCURACY)
+            taken = shortened(point, answer, gram.times(answer.v - point.w))
+            if taken.point is None:
+                gram.refuse()
+                continue
+            gained, point = point.primal - taken.point.primal, taken.point
+            if taken.share == 1.0 and (small.loss.quadratic or gained <= ROUGH * abs(point.primal)):
+                break
+        if gram.exact is not None:
+            self.eta = 1.0 / _top(gram.exact)
+        return point
 
     def _prove(self, point: _At, slope: Vector) -> tuple[Certificate, Vector]:
         problem = self.problem
         zx = problem.n * point.g
-        y = self.steps._balanced(zx, problem.n * self.steps.prox.dual(slope, point.w))
+        y = problem.n * self.steps.prox.dual(slope, point.w)
+        y = self.steps._balanced(zx, y) if self.lone is None else by_lone_rows(problem, self.lone, zx, y)
         at = Iterate(point.w, point.x, y, zx, np.zeros(0))
         enough = point.primal - self.goal.allowed(point.primal)
         made = problem.certificate(at, fresh=False, primal=point.primal, enough=enough)

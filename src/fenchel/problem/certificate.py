@@ -9,6 +9,7 @@ from .bounds import Certificate, NoCertificate
 from .objective import _NONE, Objective, _once_per_map
 
 _ROUNDING = 1e-11  # relative to the terms of a sum
+_EXACT = 1e-14  # the same of a sum that nobody need mend: some units in the last place
 _BALANCED = 1e-14  # of the terms of a sum over all rows: what counts as a sum of zero
 _INSIDE = 0.5  # of a model's error: how far what it foresees of x may be outside the domain of the loss
 _MOST_FREE = 1000  # unpenalised directions that a certificate will repair
@@ -150,13 +151,14 @@ class Certifying(Objective):
         # rounding is judged against what the sums are made of, which may cancel
         scale = self._row_sums * np.linalg.norm(x)
         left = (zx + self.adjoint @ y)[self.feature_slots]
-        for _ in range(3):
-            if np.abs(left).max(initial=0.0) > 0:
+        for tried in range(4):
+            small = _ROUNDING if tried else _EXACT
+            if np.all(np.abs(left) <= small * (scale + self._sums_of_sizes(y))):
+                return y
+            if tried < 3:
                 # B B' may be badly conditioned, but y is not large: a second solve mends the first
                 y = y - self.map @ self.gram.solve(left)
                 left = (zx + self.adjoint @ y)[self.feature_slots]
-            if np.all(np.abs(left) <= _ROUNDING * (scale + self._sums_of_sizes(y))):
-                return y
         raise NoCertificate("the system B B' could not be solved to rounding")
 
     @property

@@ -31,7 +31,7 @@ from .progress import Progress
 from .result import History, Record, Result, Snapshot, Status
 from .schedule import Schedule
 from .starts import Start, Track, warm_state
-from .turns import Turns
+from .turns import Turns, fold_of
 
 _GOOD = 1e-2  # relative gap of a proposal that is taken where the iterate has none; larger: worse points are taken
 _HANDFUL = 8  # passes that an attempt between epochs may well cost: where fewer are allowed in all there is none
@@ -241,7 +241,7 @@ class _Run:
 
     def _take_turns(self, start: Start, correction: Correction | None) -> Status:
         """Rounds of an engine, or Newton's method from a prediction, and epochs, until one of them gets there."""
-        source, turns = self._source(start, correction), Turns(lambda: self.epoch_price, self.tol)
+        source, turns = self._source(start, correction), self._turns()
         # the epochs see to the limits where there is but one proposal
         status, going = None if correction is not None or source is None else self._limit(), False
         while status is None:
@@ -262,6 +262,9 @@ class _Run:
             else:
                 status = self._epoch()
         return status
+
+    def _turns(self) -> Turns:
+        return Turns(lambda: self.epoch_price, self.tol, fold_of(self.problem))
 
     def _source(self, start: Start, correction: Correction | None) -> Iterator[Proposal] | None:
         """Who proposes points beside the epochs, if anybody does."""

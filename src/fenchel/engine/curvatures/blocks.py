@@ -30,6 +30,7 @@ CAREFUL = 0.03  # of it: the same after a refused step, and ten times as much af
 SAME = 1e-12  # relative difference of curvatures that makes none
 WORTH = 1e6  # nanoseconds that single precision must save
 ROOM = 1e30  # squares of columns beyond which, or below whose inverse, single precision will not do
+NEAR = 0.9  # of a mean square about the means of all rows: what may be taken off in single precision
 FAR = 0.99  # of a column's mean square: the square of its mean, beyond which a difference of both loses digits
 
 
@@ -88,6 +89,8 @@ class BlockGram:
         self.centre: Vector = np.zeros((problem.vectors, problem.p))
         self.height: Vector = np.ones(problem.vectors)
         self.floor, self.single, self.faithful, self.constant = 0.0, False, True, False
+        self.rows: Any = None  # of dense data in single precision, less their mean
+        self.mean: Vector = np.zeros(0)
 
     def price(self, shared: bool = False) -> float:
         """Nanoseconds of making it; `shared` where one matrix serves all."""
@@ -174,10 +177,33 @@ class BlockGram:
         self.single = self._single(count)
         made = np.empty((count, p, p))
         for k in range(count):
+            own = np.ascontiguousarray(h[:, k])
+            if self.single and problem.data.halves and self._from_means(own, k, made[k]):
+                continue
             out = np.zeros((p, p), dtype=np.float32 if self.single else np.float64, order="F")
             less = self.centre[k] if problem.fit_intercept else None
-            mirrored(lower_gram(X, np.ascontiguousarray(h[:, k]), out, less=less), made[k])
+            mirrored(lower_gram(X, own, out, less=less), made[k])
         return self._alike(made[0], h) if self.constant else made
+
+    def _from_means(self, h: Vector, k: int, out: Any) -> bool:
+        """The block of output k from rows in single precision, less the means of all: these are made once for all
+        outputs and rounds. What the centre of the output is from there is taken off afterwards; False where that would
+        lose digits."""
+        from ...kernels.models import mirrored
+
+        problem, X = self.problem, self.problem.data.dense
+        if self.rows is None:
+            self.mean = X.mean(axis=0, dtype=float) if problem.fit_intercept else np.zeros(problem.p)
+            self.rows = np.subtract(X, self.mean, dtype=float, casting="same_kind").astype(np.float32)
+        found = np.zeros((problem.p, problem.p), dtype=np.float32, order="F")
+        mirrored(lower_gram(self.rows, h, found), out)
+        if problem.fit_intercept:
+            far = self.centre[k] - self.mean
+            diagonal = out.diagonal()
+            if np.any(self.height[k] * far * far > NEAR * diagonal):
+                return False
+            out -= (self.height[k] * far)[:, None] * far
+        return True
 
     def _tasks(self, h: Vector) -> Blocks:
         problem, X, p = self.problem, self.problem.data.dense, self.problem.p

@@ -37,17 +37,34 @@ class FeatureMaps:
         none = np.zeros(len(widths), dtype=np.int64)
         first, last = problem.bounds[:-1].copy(), problem.bounds[1:].copy()
         self.rows = first, last, np.array(widths, dtype=np.int64), none, none, none, none
-        self.joined = bool(np.any(np.diff(matrix.indptr) > 1))
-        self.squares = matrix.power(2)
-        sizes = abs(matrix)
-        # a diagonal that bounds B diag(r) B' is `reach` r; equal to it where rows have one entry
-        self.reach = (sizes.multiply(np.asarray(sizes.sum(axis=1)).ravel()[:, None])).T.tocsr()
+        counts = np.diff(matrix.indptr)
+        self.joined = bool(np.any(counts > 1))
+        # rows with one entry each need no sparse algebra
+        self.single = (matrix.indices, np.square(matrix.data)) if np.all(counts == 1) else None
+        if self.single is None:
+            self.squares = matrix.power(2)
+            sizes = abs(matrix)
+            self.reach = (sizes.multiply(np.asarray(sizes.sum(axis=1)).ravel()[:, None])).T.tocsr()
 
     @classmethod
     def of(cls, problem: Problem) -> FeatureMaps:
         """Made once for all problems on one map."""
         made: FeatureMaps = problem.shared("feature maps", lambda: cls(problem))
         return made
+
+    def by_squares(self, values: Vector) -> Vector:
+        """The sums that the squares of the entries of B' make of values of the features."""
+        if self.single is None:
+            return np.asarray(self.squares @ values)
+        index, square = self.single
+        return np.asarray(square * values[index])
+
+    def bound(self, steps: Vector) -> Vector:
+        """A diagonal that bounds B diag(steps) B'; equal to it where rows have one entry."""
+        if self.single is None:
+            return np.asarray(self.reach @ steps)
+        index, square = self.single
+        return np.bincount(index, square * steps, self.size).astype(float, copy=False)
 
     def down(self, v: Vector) -> Vector:
         """B'v."""
@@ -94,6 +111,7 @@ class BlockAdmm:
         self.single = problem.p >= WIDE
         self.inverse: Any = None
         self.matrices: Any = None  # whose inverse it is
+        self.seen: tuple[Any, Vector] = (np.zeros(0), np.zeros(0))  # curvatures, and what units see of them
         self.info = np.zeros(4)
         self.maps = FeatureMaps.of(problem)
         labels, count = problem.units
@@ -118,11 +136,14 @@ class BlockAdmm:
 
     def units_step(self, gram: BlockGram) -> Vector:
         """The mean curvature that the coordinates of every unit see."""
+        if self.seen[0] is gram.matrices:
+            return self.seen[1]
         diagonal = gram.diagonal
         mean = diagonal.mean(axis=0)
         floor = np.maximum(FLAT * mean, DEAD * float(mean.max(initial=0.0)) + 1e-300)
-        seen = 1.0 / (self.maps.squares @ (1.0 / np.maximum(diagonal, floor)).ravel())
-        return np.asarray(np.bincount(self.labels, seen, self.sizes.size) / self.sizes)
+        seen = 1.0 / self.maps.by_squares((1.0 / np.maximum(diagonal, floor)).ravel())
+        self.seen = gram.matrices, np.asarray(np.bincount(self.labels, seen, self.sizes.size) / self.sizes)
+        return self.seen[1]
 
     def _factor(self, gram: BlockGram, u: Vector, y: Vector) -> None:
         """The step of every coordinate from the curvature that it sees, and the inverses that go with it."""
@@ -130,7 +151,7 @@ class BlockAdmm:
         if self.fresh:
             self._begin_pace(unit[self.labels], u, y)
         self.step = (self.pace * self.bet * unit)[self.labels]
-        self.added = self.maps.reach @ self.step
+        self.added = self.maps.bound(self.step)
         assert gram.matrices is not None
         matrices, added = gram.matrices, self.added.reshape(-1, self.problem.p)
         if len(matrices) == 1 and np.ptp(added, axis=0).any():

@@ -11,6 +11,7 @@ Symbols: z coefficients on the face, w = N z; others as in parts.py.
 from __future__ import annotations
 
 import copy
+import dataclasses
 import functools
 from typing import Any
 
@@ -46,7 +47,7 @@ class FaceProblem:
     """
 
     def __init__(self, whole: Problem, zero: Flags, factor: float = 1.0) -> None:
-        self.whole, self.factor = whole, factor
+        self.whole, self.zero, self.factor = whole, zero, factor
         (lone, feature), (pairs, left, right, between), others, _ = whole.links
         tied = zero[pairs]
         joined: Any = tied_features
@@ -66,7 +67,7 @@ class FaceProblem:
     # -- the penalty -----------------------------------------------------------------------------------
 
     def _restrict_map(self) -> None:
-        """B'N block by block, with the functions that belong to it, and `merge`, which carries y over."""
+        """B'N block by block, with the functions that belong to it, and `merges`, which carry y over."""
         whole = self.whole
         place, sign = np.full(whole.p, -1, dtype=np.int64), np.zeros(whole.p)
         place[self.alive], sign[self.alive] = self.column, self.side
@@ -75,19 +76,23 @@ class FaceProblem:
         use = self.kept[row] & (column >= 0)
         row, column = row[use], column[use]
         value = whole.map.data[use] * sign[whole.map.indices[use]]
-        reduced = sp.csr_array((value, (row, column)), shape=(whole.d, self.count))
-        reduced.sum_duplicates()
-        reduced.eliminate_zeros()
+        row, column, value = _summed(row, column, value, self.count)
         self.blocks, merges = [], []
         for block, first, last in whole._parts():
-            own = reduced[first:last]
-            rows = np.flatnonzero(np.diff(own.indptr))
-            if not rows.size:
+            low, high = np.searchsorted(row, (first, last))
+            if low == high:
                 continue
-            made, source, target, weight = _restricted(block, own[rows], rows)
+            start = low + np.flatnonzero(np.diff(row[low:high], prepend=-1))
+            entries = _Entries(row[start] - first, start, np.diff(start, append=high), column, value, self.count)
+            made, source, target, weight = _restricted(block, entries)
             self.blocks.append(made.times(self.factor) if self.factor != 1.0 else made)
-            merges.append(sp.csr_array((weight, (target, first + source)), shape=(made.d, whole.d)))
-        self.merge = sp.vstack(merges, format="csr") if merges else sp.csr_array((0, whole.d))
+            merges.append((target, first + source, weight, made.d))
+        self.merges = merges
+
+    def merged(self, y: Vector) -> Vector:
+        """The dual variables of the smaller penalty that belong to those of the whole one."""
+        parts = [np.bincount(target, weight * y[source], d) for target, source, weight, d in self.merges]
+        return np.concatenate(parts) if parts else np.zeros(0)
 
     # -- the problem -----------------------------------------------------------------------------------
 
@@ -130,35 +135,76 @@ class FaceProblem:
         return z
 
 
-def _restricted(block: Block, matrix: Any, rows: Whole) -> tuple[Block, Whole, Whole, Vector]:
+def _summed(row: Whole, column: Whole, value: Vector, count: int) -> tuple[Whole, Whole, Vector]:
+    """Entries that come row by row, those of one place added up, without zeros."""
+    key = row * count + column
+    if np.any(key[1:] <= key[:-1]):
+        order = np.argsort(key, kind="stable")
+        key, value = key[order], value[order]
+        first = np.flatnonzero(np.diff(key, prepend=-1))
+        key, value = key[first], np.add.reduceat(value, first)
+        some = value != 0
+        key, value = key[some], value[some]
+    return key // count, key % count, value
+
+
+@dataclasses.dataclass
+class _Entries:
+    """Rows of a sparse matrix, each with the place of its first entry and their number."""
+
+    rows: Whole
+    start: Whole
+    counts: Whole
+    column: Whole
+    value: Vector
+    columns: int
+
+    def matrix(self, chosen: Any, scale: Vector | float) -> Any:
+        """Some of the rows, divided by their scale."""
+        counts = self.counts[chosen]
+        ends = np.concatenate([[0], np.cumsum(counts)])
+        places = np.repeat(self.start[chosen] - ends[:-1], counts) + np.arange(ends[-1])
+        value = self.value[places] / (np.repeat(scale, counts) if isinstance(scale, np.ndarray) else scale)
+        return sp.csr_array((value, self.column[places], ends), shape=(counts.size, self.columns))
+
+
+def _restricted(block: Block, entries: _Entries) -> tuple[Block, Whole, Whole, Vector]:
     """A block on some of its rows; and how y is carried over: from row, to row, by which weight."""
     function: Any = block.function
+    rows, first, counts = entries.rows, entries.start, entries.counts
+    every, same = np.arange(rows.size), np.ones(rows.size)
     if not isinstance(function, Separable):
         label = np.asarray(function.units(block.d))[rows]
         groups, sizes = np.unique(label, return_counts=True)
         own: Any = copy.copy(function)
         own.bounds = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
         own.weights, own._default_weights = np.asarray(function.weights)[groups], False
-        own.copies = np.arange(rows.size)
-        return Block(own, block.scale, block.ridge, matrix), rows, np.arange(rows.size), np.ones(rows.size)
-    first = matrix.indptr[:-1]
-    scale = matrix.data[first]
+        own.copies = every
+        return Block(own, block.scale, block.ridge, entries.matrix(every, 1.0)), rows, every, same
     if block.ridge > 0 or not function._unbounded:
         keep: Any = function.keep
-        kept = Block(keep(rows), block.scale, block.ridge, matrix)
-        return kept, rows, np.arange(rows.size), np.ones(rows.size)
+        return Block(keep(rows), block.scale, block.ridge, entries.matrix(every, 1.0)), rows, every, same
     # rows that are multiples of one another count as one, whose first entry is 1
-    counts = np.diff(matrix.indptr)
-    second = np.minimum(first + 1, matrix.indices.size - 1)
-    other = np.where(counts > 1, matrix.indices[second], -1)
-    ratio = np.where(counts > 1, matrix.data[second] / scale, 0.0)
-    alone = np.where(counts > 2, np.arange(rows.size), -1)  # longer rows are left as they are
-    keys = np.column_stack([matrix.indices[first], other, ratio, alone])
-    _, chosen, target = np.unique(keys, axis=0, return_index=True, return_inverse=True)
-    target = target.ravel()
+    scale, column = entries.value[first], entries.column
+    second = np.minimum(first + 1, column.size - 1)
+    other = np.where(counts > 1, column[second], -1)
+    ratio = np.where(counts > 1, entries.value[second] / scale, 0.0)
+    alone = np.where(counts > 2, every, -1)  # longer rows are left as they are
+    chosen, target = _distinct((alone, ratio, other, column[first]))
     weights = np.bincount(target, np.abs(scale) * function.weights[rows], chosen.size)
-    merged = sp.csr_array(sp.diags_array(1.0 / scale[chosen]) @ matrix[chosen])
     ends = np.full(chosen.size, np.inf)
     separable: Any = Separable
-    made = Block(separable(weights, -ends, ends), block.scale, 0.0, merged)
+    made = Block(separable(weights, -ends, ends), block.scale, 0.0, entries.matrix(chosen, scale[chosen]))
     return made, rows, target, scale
+
+
+def _distinct(keys: tuple[Any, ...]) -> tuple[Whole, Whole]:
+    """A place for each of the different columns of keys, and which of them every column is."""
+    order = np.lexsort(keys)
+    new = np.zeros(order.size, dtype=bool)
+    new[:1] = True
+    for key in keys:
+        new[1:] |= key[order[1:]] != key[order[:-1]]
+    target = np.empty(order.size, dtype=np.int64)
+    target[order] = np.cumsum(new) - 1
+    return order[new], target
