@@ -136,15 +136,36 @@ def test_separable_penalties_stay_with_working_sets():
     ("problem", "why"),
     [
         (lambda: make("hinge", fl.L1() @ fl.Difference(cases.P)), "kinks"),
-        (lambda: make("smoothed-hinge", fl.L1() @ fl.Difference(cases.P), sparse=True), "without curvature"),
-        (lambda: make("smoothed-hinge", fl.L1() @ fl.Difference(cases.P), n=20), "without curvature"),
-        (lambda: make("logistic", fl.GroupL2(cases.OVERLAP), n=8), "few rows"),
         (lambda: make("logistic", fl.L1() @ fl.Difference(cases.P), 0.0), "no penalty"),
         (lambda: make("logistic", fl.NonNegative() @ fl.Difference(cases.P) + 0.1 * fl.Ridge()), "bounds on sums"),
     ],
 )
 def test_declines_with_a_reason(problem, why):
     assert why in QuadraticModels(PRICES).unfit(problem())
+
+
+@pytest.mark.parametrize(
+    ("problem", "why"),
+    [
+        (lambda: make("smoothed-hinge", fl.L1() @ fl.Difference(cases.P), sparse=True), "without curvature"),
+        (lambda: make("smoothed-hinge", fl.L1() @ fl.Difference(cases.P), n=20), "without curvature"),
+        (lambda: make("logistic", fl.GroupL2(cases.OVERLAP), n=8), "few rows"),
+    ],
+)
+def test_makes_steps_alone_with_a_reason(problem, why, monkeypatch):
+    assert why in QuadraticModels(PRICES).unfit_for_models(problem())
+    monkeypatch.setattr(WholeGram, "make", None)  # nobody asks for a curvature
+    assert answer_of(problem(), 1e-4).certificate.certified
+
+
+def test_a_loss_without_a_compiled_form_is_declined_where_models_are():
+    class Own(fl.SmoothedHinge):
+        def small_form(self):
+            return None
+
+    problem = make("smoothed-hinge", fl.L1() @ fl.Difference(cases.P), n=20)
+    problem.loss = Own()
+    assert "without curvature" in QuadraticModels(PRICES).unfit(problem)
 
 
 def test_declines_several_outputs_and_many_features(monkeypatch):
@@ -155,20 +176,23 @@ def test_declines_several_outputs_and_many_features(monkeypatch):
     assert "too many" in QuadraticModels(PRICES).unfit(make("logistic", fl.L1() @ fl.Difference(cases.P)))
 
 
-def test_a_single_fit_with_many_pairs_is_left_to_others_and_a_path_is_not(monkeypatch):
+def test_a_single_fit_with_many_pairs_makes_steps_alone_and_a_path_models(monkeypatch):
     monkeypatch.setattr(models, "MOST_PAIRS", 5)
     problem = make("logistic", fl.L1() @ fl.Difference(cases.P))
-    assert answer_of(problem) is None
+    with monkeypatch.context() as without:
+        without.setattr(WholeGram, "make", None)  # nobody asks for a curvature
+        assert answer_of(problem, 1e-4).certificate.certified
     engine = QuadraticModels(PRICES)
     engine.begin(problem, [2 * problem.alpha, problem.alpha], 1e-6)
     assert next(engine.rounds(problem, None, goal_of(problem, 1e-6))).certificate.certified
 
 
-def test_a_single_fit_with_many_features_and_few_rows_is_left_to_others(monkeypatch):
+def test_a_single_fit_with_many_features_and_few_rows_makes_steps_alone(monkeypatch):
     problem = make("logistic", fl.L1() @ fl.Difference(cases.P, order=2), n=10)
     assert answer_of(problem) is not None
     monkeypatch.setattr(models, "MOST_FEW_ROWS", 5)
-    assert answer_of(problem) is None
+    monkeypatch.setattr(WholeGram, "make", None)  # nobody asks for a curvature
+    assert answer_of(problem, 1e-4).certificate.certified
 
 
 def test_epochs_take_over_where_it_gives_up(monkeypatch):
@@ -322,10 +346,11 @@ def test_accelerated_steps_come_close_and_leave_a_dual_point():
     problem = wide("squared")
     steps = StepLength(problem, PRICES)
     steps.begin(np.zeros(problem.size), np.zeros(problem.n), np.zeros(problem.d))
-    for _ in range(150):
-        steps.step()
+    steps.go(0.0, 150)
+    assert steps.count == 150 or steps.still
     u, y = steps.structure()
-    primal = steps.loss + problem.penalty_value(problem.penalised(steps.w))
+    primal = problem.primal_at(steps.w)
+    assert steps.primal == pytest.approx(primal, rel=1e-12)
     assert primal == pytest.approx(fl.solve(problem, tol=1e-9).primal, rel=1e-4)
     at = Iterate(steps.w, steps.x, problem.n * y, problem.n * steps.gradient, u)
     assert problem.certificate(at, fresh=False, primal=primal).relative_gap < 1e-6
@@ -348,7 +373,12 @@ def test_a_repair_is_feasible_and_of_second_order(loss, factored):
         gram.make(point.h)
         assert repair.use(gram.exact)
     allowed = 1e-3 * (point.primal - exact.dual) + abs(point.primal) * 1e-3
-    better, made = repair.prove(at, point.g, point.h, point.primal, 2 * (point.primal - exact.dual), factored)
+    enough = 2 * (point.primal - exact.dual)
+    if factored:
+        better, made = repair.prove(at, point.g, point.h, point.primal, enough)
+    else:
+        g, h = point.g.copy(), point.h.copy()
+        better, made = repair.prove_by_rounds(at, g, h, point.primal, point.penalty, enough, 100)
     assert made.dual <= exact.primal + 1e-9 * abs(exact.primal)
     assert made.gap <= max(0.1 * plain.gap, allowed)
     left = problem.residual(better.x, better.y)

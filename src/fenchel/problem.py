@@ -230,7 +230,8 @@ class Problem:
     def spread(self, y) -> np.ndarray:
         """B y, on all slots of w."""
         y = _vector("y", y, self.d)
-        return np.bincount(self.entry_slots, self.map.data * y, self.size) if self._picks else self.adjoint @ y
+        y = y if self._picks else y[self.entries[0]]
+        return np.bincount(self.entry_slots, self.map.data * y, self.size)
 
     zero_answer = None  # the largest useful alpha with its answer, once it was asked for
 
@@ -641,13 +642,16 @@ class Problem:
     def _balanced_by_penalty(self, x, y, zx):
         """The y closest to the given one with Z x + B y = 0."""
         # rounding is judged against what the sums are made of, which may cancel
+        left = (zx + self.spread(y))[self.feature_slots]
+        own = np.tile(np.sqrt(self.n * self.data.mean_squares), self.vectors) * np.linalg.norm(x)
+        if np.all(np.abs(left) <= _BALANCED * (own + self._sums_of_sizes(y))):
+            return y  # whoever brought it has balanced it
         scale = self._row_sums * np.linalg.norm(x)
-        left = (zx + self.adjoint @ y)[self.feature_slots]
         for _ in range(3):
             if np.abs(left).max(initial=0.0) > 0:
                 # B B' may be badly conditioned, but y is not large: a second solve mends the first
                 y = y - self.map @ self.gram.solve(left)
-                left = (zx + self.adjoint @ y)[self.feature_slots]
+                left = (zx + self.spread(y))[self.feature_slots]
             if np.all(np.abs(left) <= _ROUNDING * (scale + self._sums_of_sizes(y))):
                 return y
         raise NoCertificate("the system B B' could not be solved to rounding")
@@ -661,7 +665,7 @@ class Problem:
     @property
     def _free_count(self):
         """Unpenalised directions."""
-        unseen = 0 if self.renames else self.gram.unseen.size + self.gram.blind_count
+        unseen = 0 if self.pins else self.gram.unseen.size + self.gram.blind_count
         return unseen + (self.vectors if self.fit_intercept else 0)
 
     @functools.cached_property
@@ -682,7 +686,7 @@ class Problem:
         if count > _MOST_FREE:
             raise NoCertificate(f"{count} directions carry no penalty; at most {_MOST_FREE} can be repaired")
         slots = self.intercept_slots if self.fit_intercept else _NONE
-        if not self.renames:
+        if not self.pins:
             slots = np.concatenate([self.feature_slots[self.gram.unseen], slots])
         directions = np.zeros((self.size, count))
         directions[slots, np.arange(slots.size)] = 1.0
@@ -829,6 +833,13 @@ class Problem:
         if not (self._picks and self.d == columns and np.square(matrix.data).all()):
             return False
         return bool((np.bincount(matrix.indices, minlength=columns) == 1).all())
+
+    @_once_per_map
+    def pins(self):
+        """Whether every feature has a row of B' of its own, so that no direction is without penalty."""
+        alone = self.map.indptr[:-1][np.diff(self.map.indptr) == 1]
+        alone = alone[np.square(self.map.data[alone]) > 0]
+        return bool((np.bincount(self.map.indices[alone], minlength=self.map.shape[1]) > 0).all())
 
     @_once_per_map
     def links(self):

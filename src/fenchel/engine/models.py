@@ -21,7 +21,7 @@ import numpy as np
 
 from ..penalties import Separable
 from ..penalty_blocks import Block
-from ..problem import Problem
+from ..problem import Certificate, Problem
 from ..solver.prices import Prices
 from .curvatures.step_length import PREPARE, StepLength
 from .curvatures.whole_gram import WholeGram
@@ -30,7 +30,7 @@ from .line_search import shortened
 from .parts import Answer, InnerSolver, Model, Step, Vector
 from .repair import Repair
 from .roles import Goal, Iterate, Proposal
-from .whole import Maps, WholePoint
+from .whole import WholePoint
 
 NAME = "quadratic models"
 MOST = 1024  # features; more: factors take too long
@@ -46,17 +46,16 @@ ACCURACY, FINE, FINEST = 1e-2, 1e-3, 1e-5  # of a model's answer: far from the g
 NEAR = 1e-3  # relative gap from which models are solved better
 HOPE = 1e4  # times the gap that is allowed: from there a step may be the last one
 ROUNDING = 1e-14  # of the objective: smaller gains say nothing
-LOOK = 6  # accelerated steps before the first proof
-SHORTER, LONGER = 1.2, 1.6  # times as many before the next one, at least and at most
-SURELY = 0.8  # of the steps that seem to be left: when to look
-TALL = 1.5  # rows for each feature from which a repair by conjugate gradients is worth its reads
+LOOK = 8  # accelerated steps at a time, at the least
+LONGER = 1.6  # times as many before the next look, at the most
+FIRST_LOOK = 64  # of them, before the first proposal where there are no models
+PROVABLE = 0.7  # of the gap that is allowed: what must seem to be left of the objective before a proof is tried
+RETRY = 0.3  # of what seemed to be left when a proof failed: when the next one is tried; larger: more that fail
+ROUNDS_AT_LEAST, ROUNDS_EACH = 40, 2.0  # of conjugate gradients for a proof, and more for every step that was made
 REPAIR = 8.0  # passes that such a repair takes, about
 CHANGED = 0.02  # of the curvatures of the rows: a smaller change does not slow a repair down
 OVERHEAD = 1e6  # nanoseconds of some rounds beside their arithmetic
-HOPELESS, FIRST = (
-    4.0,
-    2.5,
-)  # times the price of models: if the rest seems to cost more, no step is made; times that at first
+HOPELESS = 4.0  # times the price of models: if the rest seems to cost more, no step is made
 CLOSE, LONGEST = 0.5, 1.5  # of the price of models: accelerated steps that may come beyond it, and all of them
 FIRM = 2.0  # rows for each feature from which losses with flat parts have models that last
 SEVERAL = 4  # alphas that share a curvature and are worth it
@@ -77,9 +76,14 @@ class QuadraticModels:
         """Why it does not suit the problem; None where it does."""
         if problem.p > MOST:
             return f"{problem.p} features are too many for a model of all of them"
-        joined = _joined(problem)
         if any(_bounds_several(block) for block in problem.blocks):
             return "bounds on sums or differences of features are not met by what a model leads to"
+        unfit = WholeGram.unfit(problem) or Admm.unfit(problem)
+        return unfit or (StepLength.unfit(problem) and self.unfit_for_models(problem))
+
+    def unfit_for_models(self, problem: Problem) -> str | None:
+        """Why accelerated steps are all that suits the problem; None where models do as well."""
+        joined = _joined(problem)
         flat = _has_flat_parts(problem)
         if flat and problem.data.sparse:
             return "rows without curvature change their minds, and sparse data is read fast enough for epochs"
@@ -88,7 +92,7 @@ class QuadraticModels:
             return "few rows, most of them without curvature in the end, make models that change too much"
         if problem.n < problem.p and joined <= 1:
             return "with few rows Newton's method on faces is faster where groups overlap"
-        return WholeGram.unfit(problem) or Admm.unfit(problem)
+        return None
 
     def begin(self, problem: Problem, alphas: Sequence[float], tol: float) -> None:
         """A falling sequence of alphas on the same data begins."""
@@ -96,14 +100,15 @@ class QuadraticModels:
         self._fit, self._several = None, len(alphas) >= SEVERAL
         wide, pairs = problem.n < problem.p, _joined(problem) <= 2
         most = (MOST_WIDE if wide else MOST_PAIRS) if pairs else (MOST_FEW_ROWS if wide else MOST)
-        self._declined = len(alphas) == 1 and problem.p > most
+        many = len(alphas) == 1 and problem.p > most
+        self._declined = many or self.unfit_for_models(problem) is not None
 
     def rounds(self, problem: Problem, start: Iterate | None, goal: Goal) -> Iterator[Proposal]:
         """Proposals with their certificates, until somebody stops asking or nothing is gained."""
-        if self._declined or Admm.unfit(problem) is not None:
+        if Admm.unfit(problem) is not None:
             return  # alpha = 0 has no penalty
         if self._fit is None or self._fit.problem.d != problem.d:
-            self._fit = _Fit(problem, self.prices, self._several)
+            self._fit = _Fit(problem, self.prices, self._several, not self._declined)
         yield from self._fit.rounds(problem, start, goal)
 
 
@@ -138,29 +143,14 @@ class _Known:
     scores: Vector
 
 
-class _Pace:
-    """How many steps are left, by the gaps that were proven on the way: at the slower of two paces, that since the
-    start and that since the last proof."""
-
-    def __init__(self) -> None:
-        self.steps, self.gap = 0, 1.0
-
-    def left(self, steps: int, gap: float, wanted: float) -> float:
-        """After so many steps, at this relative gap."""
-        gap = min(max(gap, 1e-300), 1.0)
-        whole = math.log(1 / gap) / steps
-        recent = math.log(max(self.gap / gap, 1.0)) / max(steps - self.steps, 1)
-        self.steps, self.gap = steps, gap
-        return math.log(max(gap / max(wanted, 1e-300), 1.0)) / max(min(whole, recent), 1e-4)
-
-
 class _Fit:
     """The memory of an engine: the curvature, the inner solver's pace, the last answers along a path."""
 
-    def __init__(self, problem: Problem, prices: Prices, several: bool) -> None:
-        self.problem, self.prices, self.several = problem, prices, several
+    def __init__(self, problem: Problem, prices: Prices, several: bool, models: bool = True) -> None:
+        self.problem, self.prices, self.several, self.models = problem, prices, several, models
+        self.spent = 0.0  # nanoseconds of accelerated steps, since the last proposal
         self.gram = WholeGram(problem, prices)
-        self.inner: InnerSolver = Admm(problem, prices)
+        self._inner: InnerSolver | None = None
         self.step: Step = shortened
         self.known: list[_Known] = []
         self.passes = self.read = 0.0  # over the data: since the last proposal, and at this alpha
@@ -168,26 +158,35 @@ class _Fit:
     def rounds(self, problem: Problem, start: Iterate | None, goal: Goal) -> Iterator[Proposal]:
         if self.problem is not problem:
             self.problem = problem
-            self.inner.move_to(problem)
+            if self._inner is not None:
+                self._inner.move_to(problem)
         self.repair, self.read = Repair(problem), 0.0
         point, answer = self._begin(start)
         if self.gram.matrix is None:
             self.gram.begin(point.h)
-        if self.gram.matrix is None and not self.several:
-            buy = self._price()
-            if buy - OVERHEAD > PREPARE + FEW * StepLength.price(problem, self.prices):
+        if self.gram.matrix is None and not (self.several and self.models) and StepLength.unfit(problem) is None:
+            buy = self._price() if self.models else math.inf
+            if buy > PREPARE + FEW * StepLength.price(problem, self.prices):
                 steps = StepLength(problem, self.prices)
                 yield from self._rent(steps, point, answer, goal, buy)
                 if not steps.failed:
                     u, y = steps.structure()
                     point = WholePoint(problem, problem.snap(steps.w, u), None)
                     answer = Answer(point.w, u, y)
-        yield from self._models(point, answer, goal)
+        if self.models:
+            yield from self._models(point, answer, goal)
+
+    @property
+    def inner(self) -> InnerSolver:
+        """Made when it is first asked for: small problems do without it."""
+        if self._inner is None:
+            self._inner = Admm(self.problem, self.prices)
+        return self._inner
 
     def _price(self) -> float:
         """Nanoseconds of an answer by models: a curvature, and another one where it changes, with their factors."""
         grams = 1.0 if self.problem.loss.quadratic else 1.5
-        return grams * (self.gram.price() + self.inner.price()) + OVERHEAD
+        return grams * (self.gram.price() + Admm.price_for(self.problem, self.prices)) + OVERHEAD
 
     def _begin(self, start: Iterate | None) -> tuple[WholePoint, Answer]:
         """The point to start at: given, foreseen from the answers before, or zero."""
@@ -224,6 +223,7 @@ class _Fit:
 
     def _offered(self, proposal: Proposal) -> Proposal:
         proposal.passes, self.passes = self.passes, 0.0
+        proposal.nanoseconds, self.spent = self.spent, 0.0
         return proposal
 
     def _over(self, goal: Goal) -> bool:
@@ -234,45 +234,57 @@ class _Fit:
 
     def _rent(self, steps: StepLength, point: WholePoint, answer: Answer, goal: Goal, buy: float) -> Iterator[Proposal]:
         """Accelerated steps until they have cost what models would, unless little seems to be left."""
-        problem, n = self.problem, self.problem.n
+        repair, shown, offered = self.repair, FIRST_LOOK, 0.0
         steps.begin(point.w, point.scores, answer.y)
-        one, spent, due = steps.step_nanoseconds, PREPARE, LOOK
-        tall, pace = n >= TALL * problem.p, _Pace()
-        look = REPAIR * StepLength.price(problem, self.prices) if tall else 0.0
+        one, spent = steps.step_nanoseconds, PREPARE
+        sure, allowed = PROVABLE, goal.allowed(point.primal)
         while not steps.failed:
-            steps.step()
-            spent += one
-            last = self._over(goal) or steps.still
-            if not (steps.count >= due or last):
-                continue
-            u, y = steps.structure()
-            primal = steps.loss + problem.penalty_value(Maps.of(problem).down(steps.w))
-            allowed = goal.allowed(primal)
-            at = Iterate(steps.w, steps.x, n * y, n * steps.gradient, u, steps.scores)
-            if tall:
-                at, made = self.repair.prove(at, steps.gradient, steps.h, primal, allowed)
-                spent += look
-            else:
-                made = problem.certificate(at, fresh=False, primal=primal, enough=primal - allowed)
-            self._count(steps.passes + self.repair.passes)
-            steps.passes = self.repair.passes = 0.0
-            if goal.reached(made):
-                self._remember(at, at.y / n)
-            yield self._offered(Proposal(at, primal, 0.0, NAME, made))
+            batch = max(LOOK, int((LONGER - 1) * steps.count))
+            if spent < buy < math.inf:
+                batch = min(batch, math.ceil((buy - spent) / one))
+            before = steps.passes
+            steps.go(sure * goal.allowed(steps.primal) if steps.count else 0.0, batch)
+            if steps.failed:
+                return
+            spent += one * (steps.passes - before)
+            primal, last = steps.primal, self._over(goal) or steps.still
+            allowed, left = goal.allowed(primal), steps.left
+            tried = left <= sure * allowed or last
+            found: tuple[Iterate, Certificate] | None = None
+            if tried:
+                found = self._proof(steps, allowed)
+                spent += one * repair.passes
+                sure = RETRY * min(sure, left / max(allowed, 1e-300))
+            if found is None and (last or (buy == math.inf and steps.count >= shown)):
+                shown = math.ceil(LONGER * steps.count)
+                at = self._of_steps(steps)
+                found = at, self.problem.certificate(at, fresh=False, primal=primal, enough=primal - allowed)
+            self._count(steps.passes + repair.passes)
+            steps.passes = repair.passes = 0.0
+            if found is not None:
+                if goal.reached(found[1]):
+                    self._remember(found[0], found[0].y / self.problem.n)
+                self.spent, offered = spent - offered, spent
+                yield self._offered(Proposal(found[0], primal, 0.0, NAME, found[1]))
             if last:
                 return
-            size = max(abs(primal), 1e-300)
-            expected = self.repair.expected if tall else made.gap
-            left = pace.left(steps.count, expected / size, allowed / size)
-            rest = left * one + look
+            rest = steps.steps_left(sure * allowed) * one
             if spent + one > buy and (rest > CLOSE * buy or spent + rest > LONGEST * buy):
                 return
-            if left * one > (HOPELESS if steps.count > LOOK else FIRST * HOPELESS) * buy:
+            if rest > HOPELESS * buy and steps.count > 2 * LOOK:
                 return
-            wait = min(max(SURELY * left, (SHORTER - 1) * steps.count), (LONGER - 1) * steps.count + 1)
-            if spent < buy:
-                wait = min(wait, (buy - spent) / one)
-            due = steps.count + max(math.ceil(wait), 1)
+
+    def _proof(self, steps: StepLength, allowed: float) -> tuple[Iterate, Certificate] | None:
+        """Of where the steps are, by the curvature; None where that does not suffice."""
+        most = ROUNDS_AT_LEAST + int(ROUNDS_EACH * steps.count)
+        at, g, h = self._of_steps(steps), steps.gradient.copy(), steps.h.copy()
+        return self.repair.prove_by_rounds(at, g, h, steps.primal, steps.penalty, allowed, most)
+
+    def _of_steps(self, steps: StepLength) -> Iterate:
+        """Where accelerated steps are, with the slopes of the point ahead."""
+        u, y = steps.structure()
+        n = self.problem.n
+        return Iterate(steps.w.copy(), steps.x.copy(), n * y, n * steps.gradient, u, steps.scores.copy())
 
     # -- models ----------------------------------------------------------------------------------------
 
@@ -336,7 +348,10 @@ class _Fit:
                 gap = math.inf if promise is None else promise.gap
             if (ready and distrust * gap <= allowed) or over or idle > IDLE or number in (7, 15, 31):
                 at = Iterate(point.w, point.x, problem.n * answer.y, problem.n * point.g, answer.u, point.scores)
-                at, made = repair.prove(at, point.g, point.h, point.primal, allowed, promise is not None)
+                if promise is not None:
+                    at, made = repair.prove(at, point.g, point.h, point.primal, allowed)
+                else:
+                    made = problem.certificate(at, fresh=False, primal=point.primal, enough=point.primal - allowed)
                 self._count(repair.passes)
                 repair.passes = 0.0
                 self._remember(point, at.y / problem.n)

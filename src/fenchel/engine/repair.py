@@ -18,12 +18,14 @@ Symbols: H the curvature with the rows' h; R a step of every coordinate, constan
 from __future__ import annotations
 
 import dataclasses
+import functools
 import math
-from collections.abc import Callable
 
 import numpy as np
 from scipy.linalg import lapack
 
+from ..penalties import GroupL2, Separable
+from ..penalty_blocks import Block
 from ..problem import Certificate, Problem
 from .parts import Matrix, Vector
 from .roles import Iterate
@@ -34,9 +36,8 @@ FLAT = 0.1  # of the mean curvature of a feature: none has less where R is chose
 CLIPPED = 1e-3  # of the length of x's move: what the domain may cut off before the others are solved for again
 AGAIN = 3  # times that rows are put on the boundary
 ENOUGH = 3e-4  # of e, in the metric of a factor: what conjugate gradients may leave
-LEFT, FINEST = 0.3, 1e-4  # the same without a factor: of the share that is allowed of the gap, and at the least
-MOST, MOST_FACTORED = 24, 8  # of their steps
-TRIED = 4  # of them, after which their pace is known
+LEFT = 0.3  # the same without a factor: of the gap that is allowed, what the rest of e may cost; larger: fewer proofs
+MOST_FACTORED = 8  # of their steps
 
 
 @dataclasses.dataclass
@@ -53,7 +54,6 @@ class Repair:
 
     def __init__(self, problem: Problem) -> None:
         self.problem, self.products, self.passes = problem, Products(problem), 0.0
-        self.expected = math.inf  # what a repair of the last point would prove, about
         self.maps = Maps.of(problem)
         self.made: Matrix | None = None
         self.factor: Matrix | None = None
@@ -66,7 +66,7 @@ class Repair:
     def _steps(self, diagonal: Vector) -> Vector:
         """kappa R, from the curvature that every coordinate of B'w sees."""
         problem = self.problem
-        seen = problem.map_squares @ (1.0 / np.maximum(diagonal, FLAT * diagonal.mean()))
+        seen = self.maps.squares_down(1.0 / np.maximum(diagonal, FLAT * diagonal.mean()))
         labels, count = problem.units
         unit = np.bincount(labels, seen, count) / np.maximum(np.bincount(labels, minlength=count), 1)
         return np.asarray((self.kappa / np.maximum(unit, 1e-300))[labels])
@@ -83,32 +83,17 @@ class Repair:
             self.factor, self.made = (None if failed else factor), H
         return self.factor is not None
 
-    def _by_diagonal(self, h: Vector) -> Callable[[Vector], Vector]:
-        problem = self.problem
-        diagonal = np.append(problem.data.mean_squares, 1.0) * max(float(h.mean()), 1e-300)
-        diagonal = np.maximum(diagonal, 1e-6 * diagonal.mean())
-        self.step, self.made = self._steps(diagonal), None
-        diagonal = diagonal + problem.map_squares.T @ self.step
-        return lambda e: e / diagonal
-
     def _by_factor(self, e: Vector) -> Vector:
         return np.asarray(lapack.dpotrs(self.factor, e, lower=1)[0])
 
-    def _solve(
-        self, h: Vector, e: Vector, precondition: Callable[[Vector], Vector], most: int, enough: float, allowed: float
-    ) -> tuple[Vector, Vector, float]:
-        """q with (H + kappa B R B') q = -e, about, with Z'q and the gap e'q / 2 that it leaves at the least.
-
-        `enough` is the share of e that may be left, in the metric of the preconditioner. Where the gap exceeds what is
-        `allowed`, or at the pace of the first steps `most` of them would not suffice, the search ends at once, and the
-        gap is more than that.
-        """
+    def _solve(self, h: Vector, e: Vector) -> tuple[Vector, Vector]:
+        """q with (H + kappa B R B') q = -e, about, with Z'q: conjugate gradients, preconditioned by the factor."""
         problem = self.problem
-        q, along, left, gap = np.zeros_like(e), np.zeros(problem.visits), -e, 0.0
-        z = precondition(left)
+        q, along, left = np.zeros_like(e), np.zeros(problem.visits), -e
+        z = self._by_factor(left)
         size = first = float(left @ z)
         p = z
-        for number in range(most):
+        for _ in range(MOST_FACTORED):
             if not size > 0:
                 break
             scores = self.products.scores(p)
@@ -118,20 +103,15 @@ class Repair:
             if not bend > 0:
                 break
             share = size / bend
-            gap += 0.5 * share * size
             q += share * p
             along += share * scores
             left = left - share * image
-            z = precondition(left)
+            z = self._by_factor(left)
             before, size = size, float(left @ z)
-            if size <= enough * enough * first or (gap > allowed and number > 0):
-                break
-            # what is left seems to take too long
-            if number == TRIED and (size / first) ** (most / (TRIED + 1)) > enough * enough:
-                gap = max(gap, 2 * allowed)
+            if size <= ENOUGH * ENOUGH * first:
                 break
             p = z + (size / before) * p
-        return q, along, gap
+        return q, along
 
     # -- proofs ------------------------------------------------------------------------------------
 
@@ -167,43 +147,83 @@ class Repair:
         far = float(np.abs(inside - x).sum()) > CLIPPED * float(np.abs(move).sum())
         return math.inf if far else max(cost, 0.0)
 
-    def prove(
-        self, at: Iterate, g: Vector, h: Vector, primal: float, allowed: float, factored: bool = False
-    ) -> tuple[Iterate, Certificate]:
-        """The point `at` with better dual variables, if they are, and their certificate; a gap of `allowed` will do.
-
-        `at.x` and g = Z x / n are slopes at some point near w, where the rows have the curvatures h.
-        """
-        problem, n, bound = self.problem, self.problem.n, primal - allowed
-        plain = None
-        enough = ENOUGH
-        if not factored:
-            plain = problem.certificate(at, fresh=False, primal=primal, enough=bound)
-            self.expected = plain.gap
-            if plain.gap <= allowed:
-                return at, plain
-            enough = max(LEFT * allowed / plain.gap, FINEST)
-        low, high = self.low, self.high
+    def prove(self, at: Iterate, g: Vector, h: Vector, primal: float, allowed: float) -> tuple[Iterate, Certificate]:
+        """The point `at` with better dual variables and their certificate, by the factor in use; a gap of `allowed`
+        will do. `at.x` and g = Z x / n are slopes at some point near w, where the rows have the curvatures h."""
+        problem, n = self.problem, self.problem.n
         x, y, zx = at.x, at.y / n, n * g
-        precondition = self._by_factor if factored else self._by_diagonal(h)
         for _ in range(AGAIN):
-            e = zx / n + self.maps.up(y)
-            most = MOST_FACTORED if factored else MOST
-            q, along, gap = self._solve(h, e, precondition, most, enough, math.inf if factored else allowed)
-            if plain is not None and gap > allowed:
-                self.expected = min(gap, plain.gap)
-                return at, plain
-            wanted = x + h * along
-            inside = np.minimum(np.maximum(wanted, low), high)
-            cut = inside != wanted
-            y = y + self.step * self.maps.down(q)
-            far = float(np.linalg.norm(inside - wanted)) > CLIPPED * float(np.linalg.norm(wanted - x))
-            x, zx = inside, n * self.products.sums(inside)
-            self.passes += 0.5
-            if not far:
+            q, along = self._solve(h, zx / n + self.maps.up(y))
+            x, y, zx, free = self._moved(x, y, h, q, along)
+            if free is None:
                 break
-            h = np.where(cut, 0.0, h)
+            h = free
         iterate = Iterate(at.w, x, n * y, zx, at.u, at.scores)
-        made = problem.certificate(iterate, fresh=False, primal=primal, enough=bound)
-        self.expected = made.gap
-        return (at, plain) if plain is not None and plain.dual >= made.dual else (iterate, made)
+        made = problem.certificate(iterate, fresh=False, primal=primal, enough=primal - allowed)
+        return iterate, made
+
+    def _moved(
+        self, x: Vector, y: Vector, h: Vector, q: Vector, along: Vector
+    ) -> tuple[Vector, Vector, Vector, Vector | None]:
+        """x and y after a move by q, with Z x; and the curvatures of the rows that are still free, where the domain of
+        the loss has cut off much."""
+        wanted = x + h * along
+        inside = np.minimum(np.maximum(wanted, self.low), self.high)
+        far = float(np.linalg.norm(inside - wanted)) > CLIPPED * float(np.linalg.norm(wanted - x))
+        zx = self.problem.n * self.products.sums(inside)
+        self.passes += 0.5
+        y = y + self.step * self.maps.down(q)
+        return inside, y, zx, np.where(inside != wanted, 0.0, h) if far else None
+
+    def prove_by_rounds(
+        self, at: Iterate, g: Vector, h: Vector, primal: float, penalty: float, allowed: float, most: int
+    ) -> tuple[Iterate, Certificate] | None:
+        """The same without a factor, in at most so many rounds of conjugate gradients (``kernels/repair.py``); None
+        where these do not suffice.  g and h are changed."""
+        from ..kernels import repair as kernel
+        from ..kernels.products import as_data
+
+        problem, n, maps = self.problem, self.problem.n, self.maps
+        own = np.append(problem.data.mean_squares, 1.0) * max(float(h.mean()), 1e-300)
+        own = np.maximum(own, 1e-6 * own.mean())
+        x, y, info = at.x.copy(), at.y / n, np.zeros(4)
+        good = kernel.repair(
+            as_data(problem), maps.arrays, maps.rows, (*problem.units, self._radius), maps.back_rows, own,
+            self._steps(own) / self.kappa, self.kappa, (self.low, self.high), at.u, x, y, g, h, penalty, allowed, LEFT,
+            most, info,
+        )  # fmt: skip
+        self.made = None
+        self.passes += 0.5 * info[kernel.PRODUCTS]
+        if not good:
+            return None
+        if problem.fit_intercept:
+            x = problem.centred(x)
+            g = self.products.sums(x)
+            self.passes += 0.5
+        y = y - self._given(g + maps.up(y))
+        iterate = Iterate(at.w, x, n * y, n * g, at.u, at.scores)
+        return iterate, problem.certificate(iterate, fresh=False, primal=primal, enough=primal - allowed)
+
+    @functools.cached_property
+    def _radius(self) -> Vector:
+        """Of the ball of every coordinate's unit, zero where it has none."""
+        return np.concatenate([_ball(block) for block in self.problem.blocks] or [np.zeros(0)])
+
+    def _given(self, e: Vector) -> Vector:
+        """y with B y = e, as far as the penalty sees it."""
+        if self.maps.pins:
+            return self.maps.back(e)
+        return np.asarray(self.problem.map @ self.problem.gram.solve(e[self.problem.feature_slots]))
+
+
+def _ball(block: Block) -> Vector:
+    """The radius of the ball that a coordinate's dual variable lies in, zero where it is none or of another kind."""
+    function = block.function
+    if block.ridge > 0:
+        return np.zeros(block.d)
+    if isinstance(function, Separable):
+        free = np.isinf(function.lower) & np.isinf(function.upper)
+        return np.asarray(np.where(free, block.scale * function.weights, 0.0))
+    if type(function) is GroupL2:
+        return np.asarray(block.scale * np.repeat(function.weights, np.diff(function.bounds)))
+    return np.zeros(block.d)

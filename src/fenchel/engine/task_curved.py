@@ -217,7 +217,7 @@ class CurvedTasks:
             failed = False
             if distrust * gap <= allowed or over or idle > IDLE or number in (7, 15, 31, 63):
                 at = Iterate(point.w, point.x, problem.n * answer.y, problem.n * point.g, answer.u, point.scores)
-                at, made = repair.prove(at, point.g, point.h, point.primal, allowed, True)
+                at, made = repair.prove(at, point.g, point.h, point.primal, allowed)
                 self._count(repair.passes)
                 repair.passes = 0.0
                 self._remember(point, answer.u, at.y / problem.n)

@@ -1,0 +1,231 @@
+"""The repair of dual variables by the curvature, without a matrix; see ``engine/repair.py`` for what is repaired.
+
+The system is (H + B R B') q = -e with H = Z diag(h) Z' / n, solved by conjugate gradients that a diagonal
+preconditions. A round costs two products with the data. R is what y follows a move by:
+
+- on units of the penalty that are zero, as much as there is room in their balls;
+- on groups that are not, the curvature of their norms, which leaves y on the sphere;
+- elsewhere hardly anything.
+
+Symbols: e = Zx/n + By; x slopes and h curvatures of the rows; y dual variables of the penalty, divided by n; `radius`
+of the ball of a coordinate's unit, 0 where a unit has none.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numba import njit
+
+from .products import mean_of, scores_of
+from .prox import apply_adjoint, apply_map
+from .rows import KERNEL, LEAN
+
+GAP, COST, PRODUCTS, TURNS = range(4)  # entries of `info`
+_AGAIN = 5  # times that rows and units which came to their ends stay there, and the others are solved for again
+_CLIPPED = 1e-3  # of the length of x's move: what the domain may cut off
+_ROOM = 3.0  # times the curvature that a coordinate sees: R for a unit whose ball is all free
+_STEEPEST = 100.0  # times the same: R at the most
+
+
+@njit(cache=True, nogil=True, **KERNEL)
+def repair(
+    data, B, psi, units, back, diagonal, even, kappa, domain, u, x, y, g, h, penalty, allowed, share, most, info
+):
+    """x, y and g = Zx/n are moved towards e = 0; h is changed too. Returns whether what is left of e costs at most
+    `share` of the gap that is allowed, to first order: its gauge times the penalty.
+
+    units: (labels, count, radius). back: (row, feature, factor) of a y that has B y = e. info receives the gap that the
+    moves leave at the least, the cost of what is left, products with the data, and turns.
+    """
+    labels, count, _ = units
+    n, size, d = x.size, g.size, y.size
+    e, q, along, full = np.empty(size), np.empty(size), np.empty(n), np.empty(size)
+    step, tangent, lengths, dots = np.empty(d), np.empty(d), np.empty(count), np.empty(count)
+    seen, wide = np.zeros(d), np.zeros(d)
+    info[GAP] = info[PRODUCTS] = info[TURNS] = 0.0
+    for _ in range(_AGAIN):
+        _miss(B, psi, g, y, e)
+        cost = penalty * _excess(units, back, y, e, seen, lengths)
+        info[COST] = cost
+        if cost <= share * allowed:
+            return True
+        info[TURNS] += 1.0
+        _follow(units, u, y, even, kappa, step, tangent, lengths)
+        for j in range(size):
+            full[j] = diagonal[j]
+        _add_squares(B, step, tangent, full)
+        enough = share * allowed / cost
+        gap = _solve(data, B, psi, labels, dots, h, e, full, step, tangent, most - info[PRODUCTS] / 2.0, enough,
+                     allowed - info[GAP], q, along, info)  # fmt: skip
+        info[GAP] += gap
+        if info[GAP] > allowed:
+            return False
+        cut = _move_rows(domain, h, along, x)
+        apply_map(B, psi, q, wide)
+        _turned(labels, dots, step, tangent, wide)
+        for k in range(d):
+            y[k] += wide[k]
+        _into_balls(units, y, lengths)
+        mean_of(data, x, g)
+        info[PRODUCTS] += 1.0
+        if not cut and info[PRODUCTS] >= 2.0 * most:
+            break
+    _miss(B, psi, g, y, e)
+    info[COST] = penalty * _excess(units, back, y, e, seen, lengths)
+    return info[COST] + info[GAP] <= allowed
+
+
+@njit(cache=True, **LEAN)
+def _miss(B, psi, g, y, e):
+    apply_adjoint(B, psi, y, e)
+    for j in range(e.size):
+        e[j] += g[j]
+
+
+@njit(cache=True, **LEAN)
+def _excess(units, back, y, e, moved, lengths):
+    """By how much the gauge of y exceeds 1 after e was given to it."""
+    labels, _, radius = units
+    row, feature, factor = back
+    for k in range(y.size):
+        moved[k] = y[k]
+    for k in range(row.size):
+        moved[row[k]] -= factor[k] * e[feature[k]]
+    _norms(labels, moved, lengths)
+    worst = 0.0
+    for k in range(y.size):
+        if radius[k] > 0.0:
+            worst = max(worst, lengths[labels[k]] / radius[k] - 1.0)
+    return worst
+
+
+@njit(cache=True, **LEAN)
+def _norms(labels, y, lengths):
+    lengths[:] = 0.0
+    for k in range(y.size):
+        lengths[labels[k]] += y[k] * y[k]
+    for g in range(lengths.size):
+        lengths[g] = math.sqrt(lengths[g])
+
+
+@njit(cache=True, **LEAN)
+def _follow(units, u, y, even, kappa, step, tangent, lengths):
+    """R = diag(step) (1 - tangent tangent'), unit by unit."""
+    labels, _, radius = units
+    _norms(labels, u, lengths)
+    for k in range(u.size):
+        long = lengths[labels[k]]
+        step[k], tangent[k] = kappa * even[k], 0.0
+        if long > 0.0 and radius[k] > 0.0 and abs(u[k]) < long:
+            step[k] = min(radius[k] / long, _STEEPEST * even[k])
+            tangent[k] = u[k] / long
+        elif long == 0.0:
+            step[k] = even[k]
+    roomy = lengths
+    for g in range(roomy.size):
+        roomy[g] = -1.0 if roomy[g] > 0.0 else 0.0
+    for k in range(u.size):
+        if roomy[labels[k]] >= 0.0:
+            roomy[labels[k]] += y[k] * y[k]
+    for k in range(u.size):
+        size = roomy[labels[k]]
+        if size >= 0.0 and radius[k] > 0.0:
+            room = max(1.0 - math.sqrt(size) / radius[k], 0.0)
+            step[k] = even[k] * max(_ROOM * room, kappa)
+
+
+@njit(cache=True, **LEAN)
+def _add_squares(B, step, tangent, out):
+    start, column, value = B
+    for k in range(step.size):
+        part = step[k] * (1.0 - tangent[k] * tangent[k])
+        for a in range(start[k], start[k + 1]):
+            out[column[a]] += part * value[a] * value[a]
+
+
+@njit(cache=True, **LEAN)
+def _turned(labels, dots, step, tangent, seen):
+    """seen = R seen."""
+    dots[:] = 0.0
+    for k in range(seen.size):
+        dots[labels[k]] += tangent[k] * seen[k]
+    for k in range(seen.size):
+        seen[k] = step[k] * (seen[k] - tangent[k] * dots[labels[k]])
+
+
+@njit(cache=True, **LEAN)
+def _move_rows(domain, h, along, x):
+    """x goes along h Z'q within its domain; rows that come to its ends stay there. Whether much was cut off."""
+    low, high = domain
+    lost, gone = 0.0, 0.0
+    for i in range(x.size):
+        wanted = x[i] + h[i] * along[i]
+        inside = min(max(wanted, low[i]), high[i])
+        lost += (wanted - inside) ** 2
+        gone += (wanted - x[i]) ** 2
+        if inside != wanted:
+            h[i] = 0.0
+        x[i] = inside
+    return lost > _CLIPPED * _CLIPPED * gone
+
+
+@njit(cache=True, **LEAN)
+def _into_balls(units, y, lengths):
+    labels, _, radius = units
+    _norms(labels, y, lengths)
+    for k in range(y.size):
+        if radius[k] > 0.0 and lengths[labels[k]] > radius[k]:
+            y[k] *= radius[k] / lengths[labels[k]]
+
+
+@njit(cache=True, **KERNEL)
+def _solve(data, B, psi, labels, dots, h, e, diagonal, step, tangent, most, enough, allowed, q, along, info):
+    """Rounds from q = 0 until at most `enough` is left of e, in its length, or the gap e'q / 2 that q leaves at the
+    least exceeds what is allowed. along = Z'q. Returns that gap."""
+    n, size = along.size, e.size
+    left, z, p, image, pulled = np.empty(size), np.empty(size), np.empty(size), np.empty(size), np.empty(size)
+    scores, bent, seen = np.empty(n), np.empty(n), np.zeros(step.size)
+    gap, square, first, made = 0.0, 0.0, 0.0, 0
+    q[:] = 0.0
+    along[:] = 0.0
+    for j in range(size):
+        left[j] = -e[j]
+        z[j] = left[j] / diagonal[j]
+        p[j] = z[j]
+        square += left[j] * z[j]
+        first += e[j] * e[j]
+    while square > 0.0 and made < most:
+        made += 1
+        scores_of(data, p, scores)
+        apply_map(B, psi, p, seen)
+        _turned(labels, dots, step, tangent, seen)
+        apply_adjoint(B, psi, seen, pulled)
+        for i in range(n):
+            bent[i] = h[i] * scores[i]
+        mean_of(data, bent, image)
+        info[PRODUCTS] += 2.0
+        bend = 0.0
+        for j in range(size):
+            image[j] += pulled[j]
+            bend += p[j] * image[j]
+        if not bend > 0.0:
+            break
+        share = square / bend
+        gap += 0.5 * share * square
+        before, rest = square, 0.0
+        square = 0.0
+        for j in range(size):
+            q[j] += share * p[j]
+            left[j] -= share * image[j]
+            z[j] = left[j] / diagonal[j]
+            square += left[j] * z[j]
+            rest += left[j] * left[j]
+        for i in range(n):
+            along[i] += share * scores[i]
+        if rest <= enough * enough * first or gap > allowed:
+            break
+        for j in range(size):
+            p[j] = z[j] + (square / before) * p[j]
+    return gap
