@@ -171,7 +171,7 @@ class _Fit:
                 yield from self._rent(steps, point, answer, goal, buy)
                 if not steps.failed:
                     u, y = steps.structure()
-                    point = WholePoint(problem, problem.snap(steps.w, u), None)
+                    point = WholePoint(problem, steps.w, steps.scores)
                     answer = Answer(point.w, u, y)
         if self.models:
             yield from self._models(point, answer, goal)
@@ -236,25 +236,26 @@ class _Fit:
         """Accelerated steps until they have cost what models would, unless little seems to be left."""
         repair, shown, offered = self.repair, FIRST_LOOK, 0.0
         steps.begin(point.w, point.scores, answer.y)
-        one, spent = steps.step_nanoseconds, PREPARE
+        spent, proofs = PREPARE, 0.0
         sure, allowed = PROVABLE, goal.allowed(point.primal)
         while not steps.failed:
             batch = max(LOOK, int((LONGER - 1) * steps.count))
-            if spent < buy < math.inf:
-                batch = min(batch, math.ceil((buy - spent) / one))
-            before = steps.passes
+            if steps.count and spent < buy < math.inf:
+                batch = min(batch, math.ceil((buy - spent) / (steps.nanoseconds / steps.count)))
             steps.go(sure * goal.allowed(steps.primal) if steps.count else 0.0, batch)
             if steps.failed:
                 return
-            spent += one * (steps.passes - before)
+            spent = PREPARE + proofs + steps.nanoseconds
             primal, last = steps.primal, self._over(goal) or steps.still
             allowed, left = goal.allowed(primal), steps.left
             tried = left <= sure * allowed or last
             found: tuple[Iterate, Certificate] | None = None
             if tried:
                 found = self._proof(steps, allowed)
-                spent += one * repair.passes
-                sure = RETRY * min(sure, left / max(allowed, 1e-300))
+                proofs += steps.pass_nanoseconds * repair.passes
+                # what the proof left at the least tells by how much the pace misled
+                misled = 0.5 * allowed / max(repair.least, 1e-300)
+                sure = min(RETRY, misled) * min(sure, left / max(allowed, 1e-300))
             if found is None and (last or (buy == math.inf and steps.count >= shown)):
                 shown = math.ceil(LONGER * steps.count)
                 at = self._of_steps(steps)
@@ -268,6 +269,7 @@ class _Fit:
                 yield self._offered(Proposal(found[0], primal, 0.0, NAME, found[1]))
             if last:
                 return
+            one = steps.nanoseconds / steps.count
             rest = steps.steps_left(sure * allowed) * one
             if spent + one > buy and (rest > CLOSE * buy or spent + rest > LONGEST * buy):
                 return

@@ -54,6 +54,7 @@ class Repair:
 
     def __init__(self, problem: Problem) -> None:
         self.problem, self.products, self.passes = problem, Products(problem), 0.0
+        self.least = 0.0  # gap that the last proof by rounds would leave, at the least
         self.maps = Maps.of(problem)
         self.made: Matrix | None = None
         self.factor: Matrix | None = None
@@ -133,12 +134,10 @@ class Repair:
     ) -> tuple[Iterate, Certificate]:
         """The point `at`, where a step of a model led, with the slopes `at.x` that the model foresees there, repaired
         as :meth:`foresee` says; the curvature that it was given was made with the rows' h."""
-        problem, n = self.problem, self.problem.n
         x = at.x + h * self.products.scores(foreseen.q)
         x = np.minimum(np.maximum(x, self.low), self.high)
         self.passes += 1.0
-        iterate = Iterate(at.w, x, n * foreseen.y, n * self.products.sums(x), at.u, at.scores)
-        return iterate, problem.certificate(iterate, fresh=False, primal=primal, enough=primal - allowed)
+        return self._certified(at, x, foreseen.y, self.products.sums(x), primal, allowed)
 
     def model_gap(self, x: Vector, move: Vector, scores: Vector, loss: float) -> float:
         """What slopes x, brought into their domain after a move, cost where the scores have the mean loss given."""
@@ -158,9 +157,21 @@ class Repair:
             if free is None:
                 break
             h = free
-        iterate = Iterate(at.w, x, n * y, zx, at.u, at.scores)
-        made = problem.certificate(iterate, fresh=False, primal=primal, enough=primal - allowed)
-        return iterate, made
+        return self._certified(at, x, y, zx / n, primal, allowed)
+
+    def _certified(
+        self, at: Iterate, x: Vector, y: Vector, g: Vector, primal: float, allowed: float
+    ) -> tuple[Iterate, Certificate]:
+        """x and y, whose g = Z x / n is known, with what separates them from a feasible point given to y."""
+        problem, n = self.problem, self.problem.n
+        if self.maps.pins and problem.vectors == 1:
+            if problem.fit_intercept:
+                x = problem.centred(x)
+                g = self.products.sums(x)
+                self.passes += 0.5
+            y = y - self.maps.back(g + self.maps.up(y))
+        iterate = Iterate(at.w, x, n * y, n * g, at.u, at.scores)
+        return iterate, problem.certificate(iterate, fresh=False, primal=primal, enough=primal - allowed)
 
     def _moved(
         self, x: Vector, y: Vector, h: Vector, q: Vector, along: Vector
@@ -179,7 +190,7 @@ class Repair:
         self, at: Iterate, g: Vector, h: Vector, primal: float, penalty: float, allowed: float, most: int
     ) -> tuple[Iterate, Certificate] | None:
         """The same without a factor, in at most so many rounds of conjugate gradients (``kernels/repair.py``); None
-        where these do not suffice.  g and h are changed."""
+        where these do not suffice. g and h are changed."""
         from ..kernels import repair as kernel
         from ..kernels.products import as_data
 
@@ -194,26 +205,15 @@ class Repair:
         )  # fmt: skip
         self.made = None
         self.passes += 0.5 * info[kernel.PRODUCTS]
+        self.least = float(info[kernel.GAP])
         if not good:
             return None
-        if problem.fit_intercept:
-            x = problem.centred(x)
-            g = self.products.sums(x)
-            self.passes += 0.5
-        y = y - self._given(g + maps.up(y))
-        iterate = Iterate(at.w, x, n * y, n * g, at.u, at.scores)
-        return iterate, problem.certificate(iterate, fresh=False, primal=primal, enough=primal - allowed)
+        return self._certified(at, x, y, g, primal, allowed)
 
     @functools.cached_property
     def _radius(self) -> Vector:
         """Of the ball of every coordinate's unit, zero where it has none."""
         return np.concatenate([_ball(block) for block in self.problem.blocks] or [np.zeros(0)])
-
-    def _given(self, e: Vector) -> Vector:
-        """y with B y = e, as far as the penalty sees it."""
-        if self.maps.pins:
-            return self.maps.back(e)
-        return np.asarray(self.problem.map @ self.problem.gram.solve(e[self.problem.feature_slots]))
 
 
 def _ball(block: Block) -> Vector:

@@ -74,12 +74,25 @@ class StepLength:
             entry *= NEARBY
         return 2 * entry * data.stored + 2 * prices.loss * problem.n + prices.call
 
-    @property
-    def step_nanoseconds(self) -> float:
-        """What a step costs with some twenty rounds of its prox."""
+    @functools.cached_property
+    def pass_nanoseconds(self) -> float:
+        """Of a step without its prox."""
+        return self.price(self.problem, self.prices)
+
+    @functools.cached_property
+    def _round_nanoseconds(self) -> float:
+        """Of a round of the prox."""
         chain, grid = isinstance(self.lattice, ChainProx), self.lattice is not None
         one_round = prox_round_nanoseconds(self.problem, chain=chain, grid=grid)
-        return self.price(self.problem, self.prices) + prox_nanoseconds(one_round)
+        return prox_nanoseconds(one_round) if chain else one_round
+
+    @property
+    def nanoseconds(self) -> float:
+        """Of all steps so far."""
+        from ...kernels.accelerated import PRODUCTS, ROUNDS
+
+        numbers = self._numbers
+        return float(0.5 * numbers[PRODUCTS] * self.pass_nanoseconds + numbers[ROUNDS] * self._round_nanoseconds)
 
     def begin(self, w: Vector, scores: Vector, y: Vector) -> None:
         """Begin at w, whose scores and dual variables are known."""
@@ -159,13 +172,16 @@ class StepLength:
         return float(self._numbers[OBJECTIVE] - self._numbers[LOSS])
 
     def steps_left(self, wanted: float) -> float:
-        """How many steps seem to be needed until so little is left; as many again where nothing can be said."""
-        left, each = self.left, self.count // 4
+        """How many steps seem to be needed until so little is left, at the pace since the start or the recent one,
+        whichever is faster; as many again where nothing can be said."""
+        left, trace, count = self.left, self.trace, self.count
         if not left < math.inf:
-            return float(self.count)
-        first = self.trace[self.count - 1 - 2 * each] - self.trace[self.count - 1 - each]
-        second = self.trace[self.count - 1 - each] - self.trace[self.count - 1]
-        return float(each * math.log(max(left / max(wanted, 1e-300), 1.0)) / math.log(first / second))
+            return float(count)
+        each = count // 4
+        first, second = trace[count - 1 - 2 * each] - trace[count - 1 - each], trace[count - 1 - each] - trace[count - 1]
+        recent = math.log(first / second) / each
+        whole = math.log(max((trace[0] - trace[count - 1]) / left, 1.0)) / count
+        return math.log(max(left / max(wanted, 1e-300), 1.0)) / max(recent, whole)
 
     def structure(self) -> tuple[Vector, Vector]:
         """u = B'w with the zeros of the last prox, and y."""
