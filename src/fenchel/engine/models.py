@@ -259,7 +259,7 @@ class _Fit:
             if found is None and (last or (buy == math.inf and steps.count >= shown)):
                 shown = math.ceil(LONGER * steps.count)
                 at = self._of_steps(steps)
-                found = at, self.problem.certificate(at, fresh=False, primal=primal, enough=primal - allowed)
+                found = at, self.problem.certificate(at, primal=primal, enough=primal - allowed)
             self._count(steps.passes + repair.passes)
             steps.passes = repair.passes = 0.0
             if found is not None:
@@ -279,14 +279,14 @@ class _Fit:
     def _proof(self, steps: StepLength, allowed: float) -> tuple[Iterate, Certificate] | None:
         """Of where the steps are, by the curvature; None where that does not suffice."""
         most = ROUNDS_AT_LEAST + int(ROUNDS_EACH * steps.count)
-        at, g, h = self._of_steps(steps), steps.gradient.copy(), steps.h.copy()
-        return self.repair.prove_by_rounds(at, g, h, steps.primal, steps.penalty, allowed, most)
+        at = self._of_steps(steps)
+        return self.repair.prove_by_rounds(at, steps.h.copy(), steps.primal, steps.penalty, allowed, most)
 
     def _of_steps(self, steps: StepLength) -> Iterate:
-        """Where accelerated steps are, with the slopes of the point ahead."""
+        """Where accelerated steps are; nobody knows the sums of the slopes there."""
         u, y = steps.structure()
-        n = self.problem.n
-        return Iterate(steps.w.copy(), steps.x.copy(), n * y, n * steps.gradient, u, steps.scores.copy())
+        n, none = self.problem.n, np.zeros(self.problem.size)
+        return Iterate(steps.w.copy(), steps.x.copy(), n * y, none, u, steps.scores.copy())
 
     # -- models ----------------------------------------------------------------------------------------
 

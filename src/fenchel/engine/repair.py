@@ -38,6 +38,7 @@ AGAIN = 3  # times that rows are put on the boundary
 ENOUGH = 3e-4  # of e, in the metric of a factor: what conjugate gradients may leave
 LEFT = 0.3  # the same without a factor: of the gap that is allowed, what the rest of e may cost; larger: fewer proofs
 MOST_FACTORED = 8  # of their steps
+BANDED = 16.0  # products with the data that a banded factor may cost; more: rounds without one are as good
 
 
 @dataclasses.dataclass
@@ -187,20 +188,20 @@ class Repair:
         return inside, y, zx, np.where(inside != wanted, 0.0, h) if far else None
 
     def prove_by_rounds(
-        self, at: Iterate, g: Vector, h: Vector, primal: float, penalty: float, allowed: float, most: int
+        self, at: Iterate, h: Vector, primal: float, penalty: float, allowed: float, most: int
     ) -> tuple[Iterate, Certificate] | None:
         """The same without a factor, in at most so many rounds of conjugate gradients (``kernels/repair.py``); None
-        where these do not suffice. g and h are changed."""
+        where these do not suffice. at.x are the slopes at w, whose sums need not be known; h is changed."""
         from ..kernels import repair as kernel
         from ..kernels.products import as_data
 
         problem, n, maps = self.problem, self.problem.n, self.maps
         own = np.append(problem.data.mean_squares, 1.0) * max(float(h.mean()), 1e-300)
         own = np.maximum(own, 1e-6 * own.mean())
-        x, y, info = at.x.copy(), at.y / n, np.zeros(4)
+        x, y, g, info = at.x.copy(), at.y / n, np.empty(problem.size), np.zeros(4)
         good = kernel.repair(
-            as_data(problem), maps.arrays, maps.rows, (*problem.units, self._radius), maps.back_rows, own,
-            self._steps(own) / self.kappa, self.kappa, (self.low, self.high), at.u, x, y, g, h, penalty, allowed, LEFT,
+            as_data(problem), maps.arrays, maps.rows, (*problem.units, self._radius), maps.back_rows,
+            self._band, own, self._steps(own) / self.kappa, self.kappa, (self.low, self.high), at.u, x, y, g, h, penalty, allowed, LEFT,
             most, info,
         )  # fmt: skip
         self.made = None
@@ -209,6 +210,15 @@ class Repair:
         if not good:
             return None
         return self._certified(at, x, y, g, primal, allowed)
+
+    @functools.cached_property
+    def _band(self) -> int:
+        """How far apart features are that a row of B' joins, 0 where a factor of such a band takes too long."""
+        start, slots, _ = self.maps.arrays
+        joins = np.flatnonzero(np.diff(start) > 1)
+        reach = slots[start[joins + 1] - 1].astype(np.int64) - slots[start[joins]].astype(np.int64)
+        widest = int(np.abs(reach).max(initial=0))  # entries of a row are in order
+        return widest if widest**2 <= BANDED * self.problem.data.stored / self.problem.p else 0
 
     @functools.cached_property
     def _radius(self) -> Vector:

@@ -7,7 +7,7 @@ along chains, the lattice's dual, or the general one. A step costs two products 
 Symbols
 
 =========  ============================================================================
-w, ahead   the point, and where it points to; `gradient`, slopes x and curvatures h are those at `ahead` before the step
+w, ahead   the point, with `slopes` and curvatures `bends` of its rows, and where it points to
 v          the point whose prox w is; STEP is that prox's step
 dual       what the prox begins with and leaves, in its own form; `before` the one of the step before
 L          curvature of the model, one number
@@ -77,10 +77,10 @@ def accelerated_steps(data, loss, solver, penalty, point, numbers, trace, leads,
     `leads`: whether the dual variables go ahead as well. `trace` receives the least objective after every step.
     """
     addresses, parameter, target, weight = loss
-    w, ahead, scores, ahead_scores, gradient, x, h, dual, before, far, v = point
+    w, ahead, scores, ahead_scores, gradient, slopes, bends, dual, before, far, v = point
     n, size = scores.size, w.size
     new, new_scores, start = np.empty(size), np.empty(n), np.empty(dual.size)
-    slopes, bends, at, scratch = np.empty(n), np.empty(n), np.zeros(penalty[2].size), np.empty(penalty[2].size)
+    x, h, at, scratch = np.empty(n), np.empty(n), np.zeros(penalty[2].size), np.empty(penalty[2].size)
     info = np.zeros(4)
     L, theta, share, moved = numbers[CURVATURE], numbers[THETA], numbers[SHARE], numbers[MOVED]
     for _ in range(most):
@@ -156,8 +156,8 @@ def left(trace, count):
     Two stretches of the last half of the way, of equal length, brought `first` and then `second`; at such a pace what
     is left is the sum of a geometric series.
     """
-    m = count // _WINDOW
-    if m < 2:
+    m = max(count // _WINDOW, 2)
+    if count < 2 * m + 1:
         return np.inf
     first = trace[count - 1 - 2 * m] - trace[count - 1 - m]
     second = trace[count - 1 - m] - trace[count - 1]

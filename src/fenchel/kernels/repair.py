@@ -1,7 +1,8 @@
 """The repair of dual variables by the curvature, without a matrix; see ``engine/repair.py`` for what is repaired.
 
-The system is (H + B R B') q = -e with H = Z diag(h) Z' / n, solved by conjugate gradients that a diagonal
-preconditions. A round costs two products with the data. R is what y follows a move by:
+The system is (H + B R B') q = -e with H = Z diag(h) Z' / n, solved by conjugate gradients. A round costs two products
+with the data. The preconditioner takes a diagonal in place of H; where maps join features that are near, it is banded
+and solved exactly, elsewhere it is its diagonal. R is what y follows a move by:
 
 - on units of the penalty that are zero, as much as there is room in their balls;
 - on groups that are not, the curvature of their norms, which leaves y on the sphere;
@@ -23,28 +24,34 @@ from .prox import apply_adjoint, apply_map
 from .rows import KERNEL, LEAN
 
 GAP, COST, PRODUCTS, TURNS = range(4)  # entries of `info`
-_AGAIN = 5  # times that rows and units which came to their ends stay there, and the others are solved for again
+_AGAIN = 12  # times that rows and units which came to their ends stay there, and the others are solved for again
 _CLIPPED = 1e-3  # of the length of x's move: what the domain may cut off
-_ROOM = 3.0  # times the curvature that a coordinate sees: R for a unit whose ball is all free
+# times the curvature that a coordinate sees: R for a unit whose ball is all free, with a diagonal and with a band
+_ROOM, _ROOM_BANDED = 3.0, 100.0
 _STEEPEST = 100.0  # times the same: R at the most
+_ROUGH = 0.1  # of e: what may be left of it by a rough solution
 
 
 @njit(cache=True, nogil=True, **KERNEL)
 def repair(
-    data, B, psi, units, back, diagonal, even, kappa, domain, u, x, y, g, h, penalty, allowed, share, most, info
+    data, B, psi, units, back, band, diagonal, even, kappa, domain, u, x, y, g, h, penalty, allowed, share, most, info
 ):
-    """x, y and g = Zx/n are moved towards e = 0; h is changed too. Returns whether what is left of e costs at most
-    `share` of the gap that is allowed, to first order: its gauge times the penalty.
+    """x and y are moved towards e = 0, and g = Zx/n is filled in; h is changed too. Returns whether what is left of e
+    costs at most `share` of the gap that is allowed, to first order: its gauge times the penalty.
 
-    units: (labels, count, radius). back: (row, feature, factor) of a y that has B y = e. info receives the gap that the
+    units: (labels, count, radius). back: (row, feature, factor) of a y that has B y = e. band: how far apart features
+    are that B joins; 0 where a banded factor takes too long. info receives the gap that the
     moves leave at the least, the cost of what is left, products with the data, and turns.
     """
     labels, count, _ = units
     n, size, d = x.size, g.size, y.size
-    e, q, along, full = np.empty(size), np.empty(size), np.empty(n), np.empty(size)
+    e, q, along, factor = np.empty(size), np.empty(size), np.empty(n), np.empty((size, band + 1))
     step, tangent, lengths, dots = np.empty(d), np.empty(d), np.empty(count), np.empty(count)
     seen, wide = np.zeros(d), np.zeros(d)
-    info[GAP] = info[PRODUCTS] = info[TURNS] = 0.0
+    info[GAP] = info[TURNS] = 0.0
+    mean_of(data, x, g)
+    info[PRODUCTS] = 1.0
+    rough, enough, before = _ROUGH, 0.0, 0.0
     for _ in range(_AGAIN):
         _miss(B, psi, g, y, e)
         cost = penalty * _excess(units, back, y, e, seen, lengths)
@@ -52,12 +59,13 @@ def repair(
         if cost <= share * allowed:
             return True
         info[TURNS] += 1.0
-        _follow(units, u, y, even, kappa, step, tangent, lengths)
-        for j in range(size):
-            full[j] = diagonal[j]
-        _add_squares(B, step, tangent, full)
-        enough = share * allowed / cost
-        gap = _solve(data, B, psi, labels, dots, h, e, full, step, tangent, most - info[PRODUCTS] / 2.0, enough,
+        _follow(units, u, y, even, kappa, _ROOM_BANDED if band > 0 else _ROOM, step, tangent, lengths)
+        _factorise(B, diagonal, step, tangent, factor)
+        # while units and rows come to their ends, a rough solution will do
+        if cost <= 2.0 * enough * before:
+            rough = 0.0
+        enough, before = max(share * allowed / cost, rough), cost
+        gap = _solve(data, B, psi, labels, dots, h, e, factor, step, tangent, most - info[PRODUCTS] / 2.0, enough,
                      allowed - info[GAP], q, along, info)  # fmt: skip
         info[GAP] += gap
         if info[GAP] > allowed:
@@ -111,7 +119,7 @@ def _norms(labels, y, lengths):
 
 
 @njit(cache=True, **LEAN)
-def _follow(units, u, y, even, kappa, step, tangent, lengths):
+def _follow(units, u, y, even, kappa, most, step, tangent, lengths):
     """R = diag(step) (1 - tangent tangent'), unit by unit."""
     labels, _, radius = units
     _norms(labels, u, lengths)
@@ -133,16 +141,61 @@ def _follow(units, u, y, even, kappa, step, tangent, lengths):
         size = roomy[labels[k]]
         if size >= 0.0 and radius[k] > 0.0:
             room = max(1.0 - math.sqrt(size) / radius[k], 0.0)
-            step[k] = even[k] * max(_ROOM * room, kappa)
+            step[k] = even[k] * max(most * room, kappa)
 
 
 @njit(cache=True, **LEAN)
-def _add_squares(B, step, tangent, out):
+def _factorise(B, diagonal, step, tangent, factor):
+    """Cholesky's factor of diag(diagonal) + B diag(step) B', of which factor[j, k] is entry (j + k, j)."""
     start, column, value = B
+    size, band = factor.shape[0], factor.shape[1] - 1
+    for j in range(size):
+        factor[j, 0] = diagonal[j]
+        for k in range(1, band + 1):
+            factor[j, k] = 0.0
     for k in range(step.size):
         part = step[k] * (1.0 - tangent[k] * tangent[k])
         for a in range(start[k], start[k + 1]):
-            out[column[a]] += part * value[a] * value[a]
+            if band == 0:
+                factor[column[a], 0] += part * value[a] * value[a]
+                continue
+            for b in range(start[k], start[k + 1]):
+                if column[b] <= column[a]:
+                    factor[column[b], column[a] - column[b]] += part * value[a] * value[b]
+    if band == 0:
+        return
+    for j in range(size):
+        line = factor[j]
+        top = math.sqrt(line[0])
+        width = min(band, size - 1 - j)
+        for k in range(width + 1):
+            line[k] /= top
+        for c in range(1, width + 1):
+            other, share = factor[j + c], line[c]
+            if share != 0.0:
+                for k in range(c, width + 1):
+                    other[k - c] -= share * line[k]
+
+
+@njit(cache=True, **LEAN)
+def _precondition(factor, left, z):
+    size, band = factor.shape[0], factor.shape[1] - 1
+    if band == 0:
+        for j in range(size):
+            z[j] = left[j] / factor[j, 0]
+        return
+    for j in range(size):
+        z[j] = left[j]
+    for j in range(size):
+        line = factor[j]
+        z[j] /= line[0]
+        for k in range(1, min(band, size - 1 - j) + 1):
+            z[j + k] -= line[k] * z[j]
+    for j in range(size - 1, -1, -1):
+        line, total = factor[j], z[j]
+        for k in range(1, min(band, size - 1 - j) + 1):
+            total -= line[k] * z[j + k]
+        z[j] = total / line[0]
 
 
 @njit(cache=True, **LEAN)
@@ -181,7 +234,7 @@ def _into_balls(units, y, lengths):
 
 
 @njit(cache=True, **KERNEL)
-def _solve(data, B, psi, labels, dots, h, e, diagonal, step, tangent, most, enough, allowed, q, along, info):
+def _solve(data, B, psi, labels, dots, h, e, factor, step, tangent, most, enough, allowed, q, along, info):
     """Rounds from q = 0 until at most `enough` is left of e, in its length, or the gap e'q / 2 that q leaves at the
     least exceeds what is allowed. along = Z'q. Returns that gap."""
     n, size = along.size, e.size
@@ -192,10 +245,11 @@ def _solve(data, B, psi, labels, dots, h, e, diagonal, step, tangent, most, enou
     along[:] = 0.0
     for j in range(size):
         left[j] = -e[j]
-        z[j] = left[j] / diagonal[j]
+        first += e[j] * e[j]
+    _precondition(factor, left, z)
+    for j in range(size):
         p[j] = z[j]
         square += left[j] * z[j]
-        first += e[j] * e[j]
     while square > 0.0 and made < most:
         made += 1
         scores_of(data, p, scores)
@@ -219,9 +273,10 @@ def _solve(data, B, psi, labels, dots, h, e, diagonal, step, tangent, most, enou
         for j in range(size):
             q[j] += share * p[j]
             left[j] -= share * image[j]
-            z[j] = left[j] / diagonal[j]
-            square += left[j] * z[j]
             rest += left[j] * left[j]
+        _precondition(factor, left, z)
+        for j in range(size):
+            square += left[j] * z[j]
         for i in range(n):
             along[i] += share * scores[i]
         if rest <= enough * enough * first or gap > allowed:

@@ -177,7 +177,7 @@ class StepLength:
         left, trace, count = self.left, self.trace, self.count
         if not left < math.inf:
             return float(count)
-        each = count // 4
+        each = max(count // 4, 2)
         first, second = trace[count - 1 - 2 * each] - trace[count - 1 - each], trace[count - 1 - each] - trace[count - 1]
         recent = math.log(first / second) / each
         whole = math.log(max((trace[0] - trace[count - 1]) / left, 1.0)) / count
