@@ -265,7 +265,7 @@ def _rough_square_norm(matrix, rounds=20):
 
 def _constant(values, labels):
     """Whether values agree, up to rounding, wherever labels do."""
-    if not values.size:
+    if not values.size or bool((labels[1:] > labels[:-1]).all()):
         return True
     low, high = np.full(labels.max() + 1, np.inf), np.zeros(labels.max() + 1)
     np.minimum.at(low, labels, values)

@@ -48,13 +48,12 @@ HOPE = 1e4  # times the gap that is allowed: from there a step may be the last o
 ROUNDING = 1e-14  # of the objective: smaller gains say nothing
 LOOK = 8  # accelerated steps at a time, at the least
 LONGER = 1.6  # times as many before the next look, at the most
-FIRST_LOOK = 64  # of them, before the first proposal where there are no models
 PROVABLE = 0.7  # of the gap that is allowed: what must seem to be left of the objective before a proof is tried
 RETRY = 0.3  # of what seemed to be left when a proof failed: when the next one is tried; larger: more that fail
 ROUNDS_AT_LEAST, ROUNDS_EACH = 40, 2.0  # of conjugate gradients for a proof, and more for every step that was made
 REPAIR = 8.0  # passes that such a repair takes, about
 CHANGED = 0.02  # of the curvatures of the rows: a smaller change does not slow a repair down
-OVERHEAD = 1e6  # nanoseconds of some rounds beside their arithmetic
+OVERHEAD = 2e6  # nanoseconds of some rounds beside their arithmetic
 HOPELESS = 4.0  # times the price of models: if the rest seems to cost more, no step is made
 CLOSE, LONGEST = 0.5, 1.5  # of the price of models: accelerated steps that may come beyond it, and all of them
 FIRM = 2.0  # rows for each feature from which losses with flat parts have models that last
@@ -234,7 +233,7 @@ class _Fit:
 
     def _rent(self, steps: StepLength, point: WholePoint, answer: Answer, goal: Goal, buy: float) -> Iterator[Proposal]:
         """Accelerated steps until they have cost what models would, unless little seems to be left."""
-        repair, shown, offered = self.repair, FIRST_LOOK, 0.0
+        repair, offered = self.repair, 0.0
         steps.begin(point.w, point.scores, answer.y)
         spent, proofs = PREPARE, 0.0
         sure, allowed = PROVABLE, goal.allowed(point.primal)
@@ -256,8 +255,11 @@ class _Fit:
                 # what the proof left at the least tells by how much the pace misled
                 misled = 0.5 * allowed / max(repair.least, 1e-300)
                 sure = min(RETRY, misled) * min(sure, left / max(allowed, 1e-300))
-            if found is None and (last or (buy == math.inf and steps.count >= shown)):
-                shown = math.ceil(LONGER * steps.count)
+            one = steps.nanoseconds / steps.count
+            rest = steps.steps_left(sure * allowed) * one
+            # others may be faster, unless the steps promise to end soon
+            slow = rest > spent > 2 * max(offered, OVERHEAD)
+            if found is None and (last or (buy == math.inf and slow)):
                 at = self._of_steps(steps)
                 found = at, self.problem.certificate(at, primal=primal, enough=primal - allowed)
             self._count(steps.passes + repair.passes)
@@ -266,11 +268,9 @@ class _Fit:
                 if goal.reached(found[1]):
                     self._remember(found[0], found[0].y / self.problem.n)
                 self.spent, offered = spent - offered, spent
-                yield self._offered(Proposal(found[0], primal, 0.0, NAME, found[1]))
+                yield self._offered(Proposal(found[0], primal, 0.0, NAME, found[1], steps.exact))
             if last:
                 return
-            one = steps.nanoseconds / steps.count
-            rest = steps.steps_left(sure * allowed) * one
             if spent + one > buy and (rest > CLOSE * buy or spent + rest > LONGEST * buy):
                 return
             if rest > HOPELESS * buy and steps.count > 2 * LOOK:

@@ -144,6 +144,11 @@ class StepLength:
             self.still = True
 
     @property
+    def exact(self) -> bool:
+        """Whether zeros and ties are exact in w itself: a sweep along chains leaves them so."""
+        return isinstance(self.lattice, ChainProx)
+
+    @property
     def count(self) -> int:
         """Steps so far."""
         from ...kernels.accelerated import COUNT
