@@ -53,6 +53,7 @@ RETRY = 0.3  # of what seemed to be left when a proof failed: when the next one 
 ROUNDS_AT_LEAST, ROUNDS_EACH = 40, 2.0  # of conjugate gradients for a proof, and more for every step that was made
 REPAIR = 8.0  # passes that such a repair takes, about
 CHANGED = 0.02  # of the curvatures of the rows: a smaller change does not slow a repair down
+GRAMS = 3  # curvatures of a fit whose loss is not quadratic, the median over random problems
 OVERHEAD = 2e6  # nanoseconds of some rounds beside their arithmetic
 HOPELESS = 4.0  # times the price of models: if the rest seems to cost more, no step is made
 CLOSE, LONGEST = 0.5, 1.5  # of the price of models: accelerated steps that may come beyond it, and all of them
@@ -183,9 +184,9 @@ class _Fit:
         return self._inner
 
     def _price(self) -> float:
-        """Nanoseconds of an answer by models: a curvature, and another one where it changes, with their factors."""
-        grams = 1.0 if self.problem.loss.quadratic else 1.5
-        return grams * (self.gram.price() + Admm.price_for(self.problem, self.prices)) + OVERHEAD
+        """Nanoseconds of an answer by models: one curvature, or some where it changes, and what is solved with them."""
+        grams = 1 if self.problem.loss.quadratic else GRAMS
+        return grams * self.gram.price() + Admm.price_for(self.problem, self.prices) + OVERHEAD
 
     def _begin(self, start: Iterate | None) -> tuple[WholePoint, Answer]:
         """The point to start at: given, foreseen from the answers before, or zero."""
