@@ -377,7 +377,7 @@ def test_a_repair_is_feasible_and_of_second_order(loss, factored):
     if factored:
         better, made = repair.prove(at, point.g, point.h, point.primal, enough)
     else:
-        better, made = repair.prove_by_rounds(at, point.h.copy(), point.primal, point.penalty, enough, 100)
+        better, made = repair.prove_by_rounds(at, point.h.copy(), point.primal, enough, 100)
     assert made.dual <= exact.primal + 1e-9 * abs(exact.primal)
     assert made.gap <= max(0.1 * plain.gap, allowed)
     left = problem.residual(better.x, better.y)

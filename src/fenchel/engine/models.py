@@ -49,13 +49,15 @@ ROUNDING = 1e-14  # of the objective: smaller gains say nothing
 LOOK = 8  # accelerated steps at a time, at the least
 LONGER = 1.6  # times as many before the next look, at the most
 PROVABLE = 0.7  # of the gap that is allowed: what must seem to be left of the objective before a proof is tried
-RETRY = 0.3  # of what seemed to be left when a proof failed: when the next one is tried; larger: more that fail
+HUNDRED, SMALL = 100, 2e7  # steps without models must not cost more nanoseconds than this; larger: epochs come late
+MANY = 32  # steps that tell something of their pace
+RETRY, WAIT = 1.2, 0.5  # times the steps at a proof that failed, and more for every pass it took: when to try again
 ROUNDS_AT_LEAST, ROUNDS_EACH = 40, 2.0  # of conjugate gradients for a proof, and more for every step that was made
 REPAIR = 8.0  # passes that such a repair takes, about
 CHANGED = 0.02  # of the curvatures of the rows: a smaller change does not slow a repair down
 GRAMS = 3  # curvatures of a fit whose loss is not quadratic, the median over random problems
 OVERHEAD = 2e6  # nanoseconds of some rounds beside their arithmetic
-HOPELESS = 4.0  # times the price of models: if the rest seems to cost more, no step is made
+HOPELESS = 2.5  # times the price of models: if the rest seems to cost more, no step is made
 CLOSE, LONGEST = 0.5, 1.5  # of the price of models: accelerated steps that may come beyond it, and all of them
 FIRM = 2.0  # rows for each feature from which losses with flat parts have models that last
 SEVERAL = 4  # alphas that share a curvature and are worth it
@@ -79,7 +81,13 @@ class QuadraticModels:
         if any(_bounds_several(block) for block in problem.blocks):
             return "bounds on sums or differences of features are not met by what a model leads to"
         unfit = WholeGram.unfit(problem) or Admm.unfit(problem)
-        return unfit or (StepLength.unfit(problem) and self.unfit_for_models(problem))
+        return unfit or (self.unfit_for_models(problem) if self._steps_are_dear(problem) else None)
+
+    def _steps_are_dear(self, problem: Problem) -> bool:
+        """Whether accelerated steps alone are not worth a try, or there are none."""
+        if StepLength.unfit(problem) is not None:
+            return True
+        return HUNDRED * StepLength.price(problem, self.prices) > SMALL
 
     def unfit_for_models(self, problem: Problem) -> str | None:
         """Why accelerated steps are all that suits the problem; None where models do as well."""
@@ -105,7 +113,7 @@ class QuadraticModels:
 
     def rounds(self, problem: Problem, start: Iterate | None, goal: Goal) -> Iterator[Proposal]:
         """Proposals with their certificates, until somebody stops asking or nothing is gained."""
-        if Admm.unfit(problem) is not None:
+        if Admm.unfit(problem) is not None or (self._declined and self._steps_are_dear(problem)):
             return  # alpha = 0 has no penalty
         if self._fit is None or self._fit.problem.d != problem.d:
             self._fit = _Fit(problem, self.prices, self._several, not self._declined)
@@ -237,29 +245,29 @@ class _Fit:
         repair, offered = self.repair, 0.0
         steps.begin(point.w, point.scores, answer.y)
         spent, proofs = PREPARE, 0.0
-        sure, allowed = PROVABLE, goal.allowed(point.primal)
+        again = 0  # steps before which no proof is tried
         while not steps.failed:
             batch = max(LOOK, int((LONGER - 1) * steps.count))
             if steps.count and spent < buy < math.inf:
                 batch = min(batch, math.ceil((buy - spent) / (steps.nanoseconds / steps.count)))
-            steps.go(sure * goal.allowed(steps.primal) if steps.count else 0.0, batch)
+            if steps.count < again:
+                steps.go(0.0, min(batch, again - steps.count))
+            else:
+                steps.go(PROVABLE * goal.allowed(steps.primal) if steps.count else 0.0, batch)
             if steps.failed:
                 return
             spent = PREPARE + proofs + steps.nanoseconds
             primal, last = steps.primal, self._over(goal) or steps.still
             allowed, left = goal.allowed(primal), steps.left
-            tried = left <= sure * allowed or last
             found: tuple[Iterate, Certificate] | None = None
-            if tried:
+            if last or (left <= PROVABLE * allowed and steps.count >= again):
                 found = self._proof(steps, allowed)
                 proofs += steps.pass_nanoseconds * repair.passes
-                # what the proof left at the least tells by how much the pace misled
-                misled = 0.5 * allowed / max(repair.least, 1e-300)
-                sure = min(RETRY, misled) * min(sure, left / max(allowed, 1e-300))
+                again = steps.count + math.ceil(max((RETRY - 1) * steps.count, WAIT * repair.passes))
             one = steps.nanoseconds / steps.count
-            rest = steps.steps_left(sure * allowed) * one
+            rest = max(steps.steps_left(PROVABLE * allowed), again - steps.count) * one
             # others may be faster, unless the steps promise to end soon
-            slow = rest > spent > 2 * max(offered, OVERHEAD)
+            slow = steps.count >= MANY and rest > spent > 2 * max(offered, OVERHEAD)
             if found is None and (last or (buy == math.inf and slow)):
                 at = self._of_steps(steps)
                 found = at, self.problem.certificate(at, primal=primal, enough=primal - allowed)
@@ -274,14 +282,14 @@ class _Fit:
                 return
             if spent + one > buy and (rest > CLOSE * buy or spent + rest > LONGEST * buy):
                 return
-            if rest > HOPELESS * buy and steps.count > 2 * LOOK:
+            if rest > HOPELESS * buy:
                 return
 
     def _proof(self, steps: StepLength, allowed: float) -> tuple[Iterate, Certificate] | None:
         """Of where the steps are, by the curvature; None where that does not suffice."""
         most = ROUNDS_AT_LEAST + int(ROUNDS_EACH * steps.count)
         at = self._of_steps(steps)
-        return self.repair.prove_by_rounds(at, steps.h.copy(), steps.primal, steps.penalty, allowed, most)
+        return self.repair.prove_by_rounds(at, steps.h.copy(), steps.primal, allowed, most)
 
     def _of_steps(self, steps: StepLength) -> Iterate:
         """Where accelerated steps are; nobody knows the sums of the slopes there."""

@@ -55,7 +55,6 @@ class Repair:
 
     def __init__(self, problem: Problem) -> None:
         self.problem, self.products, self.passes = problem, Products(problem), 0.0
-        self.least = 0.0  # gap that the last proof by rounds would leave, at the least
         self.maps = Maps.of(problem)
         self.made: Matrix | None = None
         self.factor: Matrix | None = None
@@ -150,7 +149,7 @@ class Repair:
     def prove(self, at: Iterate, g: Vector, h: Vector, primal: float, allowed: float) -> tuple[Iterate, Certificate]:
         """The point `at` with better dual variables and their certificate, by the factor in use; a gap of `allowed`
         will do. `at.x` and g = Z x / n are slopes at some point near w, where the rows have the curvatures h."""
-        problem, n = self.problem, self.problem.n
+        n = self.problem.n
         x, y, zx = at.x, at.y / n, n * g
         for _ in range(AGAIN):
             q, along = self._solve(h, zx / n + self.maps.up(y))
@@ -188,25 +187,25 @@ class Repair:
         return inside, y, zx, np.where(inside != wanted, 0.0, h) if far else None
 
     def prove_by_rounds(
-        self, at: Iterate, h: Vector, primal: float, penalty: float, allowed: float, most: int
+        self, at: Iterate, h: Vector, primal: float, allowed: float, most: int
     ) -> tuple[Iterate, Certificate] | None:
         """The same without a factor, in at most so many rounds of conjugate gradients (``kernels/repair.py``); None
         where these do not suffice. at.x are the slopes at w, whose sums need not be known; h is changed."""
         from ..kernels import repair as kernel
         from ..kernels.products import as_data
+        from ..kernels.small_losses import as_loss
 
         problem, n, maps = self.problem, self.problem.n, self.maps
         own = np.append(problem.data.mean_squares, 1.0) * max(float(h.mean()), 1e-300)
         own = np.maximum(own, 1e-6 * own.mean())
         x, y, g, info = at.x.copy(), at.y / n, np.empty(problem.size), np.zeros(4)
         good = kernel.repair(
-            as_data(problem), maps.arrays, maps.rows, (*problem.units, self._radius), maps.back_rows,
-            self._band, own, self._steps(own) / self.kappa, self.kappa, (self.low, self.high), at.u, x, y, g, h, penalty, allowed, LEFT,
-            most, info,
+            as_data(problem), as_loss(problem), maps.arrays, maps.rows, (*problem.units, self._radius), maps.back_rows,
+            self._band, own, self._steps(own) / self.kappa, self.kappa, (self.low, self.high), at.u, x, y, g, h,
+            primal, allowed, LEFT, most, info,
         )  # fmt: skip
         self.made = None
         self.passes += 0.5 * info[kernel.PRODUCTS]
-        self.least = float(info[kernel.GAP])
         if not good:
             return None
         return self._certified(at, x, y, g, primal, allowed)

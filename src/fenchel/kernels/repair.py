@@ -22,10 +22,12 @@ from numba import njit
 from .products import mean_of, scores_of
 from .prox import apply_adjoint, apply_map
 from .rows import KERNEL, LEAN
+from .small_losses import mean_conjugate
 
 GAP, COST, PRODUCTS, TURNS = range(4)  # entries of `info`
 _AGAIN = 12  # times that rows and units which came to their ends stay there, and the others are solved for again
-_CLIPPED = 1e-3  # of the length of x's move: what the domain may cut off
+_SHORTER = 1e-3  # of x: how much shorter it is made to see what that costs
+_NOTHING = 1e-3  # of the gap that is allowed: where what is left of e costs less, there is nothing to repair
 # times the curvature that a coordinate sees: R for a unit whose ball is all free, with a diagonal and with a band
 _ROOM, _ROOM_BANDED = 3.0, 100.0
 _STEEPEST = 100.0  # times the same: R at the most
@@ -34,10 +36,14 @@ _ROUGH = 0.1  # of e: what may be left of it by a rough solution
 
 @njit(cache=True, nogil=True, **KERNEL)
 def repair(
-    data, B, psi, units, back, band, diagonal, even, kappa, domain, u, x, y, g, h, penalty, allowed, share, most, info
-):
-    """x and y are moved towards e = 0, and g = Zx/n is filled in; h is changed too. Returns whether what is left of e
-    costs at most `share` of the gap that is allowed, to first order: its gauge times the penalty.
+    data, loss, B, psi, units, back, band, diagonal, even, kappa, domain, u, x, y, g, h, primal, allowed, share, most,
+    info,
+):  # fmt: skip
+    """x and y are moved towards e = 0, and g = Zx/n is filled in; h is changed too. Returns whether the gap that is
+    allowed seems to be reached.
+
+    Where x and y are feasible, the gap is primal + f*(x). What is left of e is given to y, which costs its gauge times
+    the slope of f* along x, to first order; the rounds bring that to `share` of what is allowed.
 
     units: (labels, count, radius). back: (row, feature, factor) of a y that has B y = e. band: how far apart features
     are that B joins; 0 where a banded factor takes too long. info receives the gap that the
@@ -51,13 +57,21 @@ def repair(
     info[GAP] = info[TURNS] = 0.0
     mean_of(data, x, g)
     info[PRODUCTS] = 1.0
+    addresses, parameter, target, weight = loss
     rough, enough, before = _ROUGH, 0.0, 0.0
     for _ in range(_AGAIN):
         _miss(B, psi, g, y, e)
-        cost = penalty * _excess(units, back, y, e, seen, lengths)
+        conjugate = mean_conjugate(addresses, parameter, target, weight, x, 1.0)
+        shorter = mean_conjugate(addresses, parameter, target, weight, x, 1.0 - _SHORTER)
+        cost = abs(shorter - conjugate) / _SHORTER * _excess(units, back, y, e, seen, lengths)
         info[COST] = cost
-        if cost <= share * allowed:
+        gap = max(primal + conjugate, info[GAP])
+        if gap + cost <= allowed:
             return True
+        if info[TURNS] > 0.0:
+            info[GAP] = gap
+        if info[GAP] > allowed or cost <= _NOTHING * allowed or info[PRODUCTS] >= 2.0 * most:
+            return False
         info[TURNS] += 1.0
         _follow(units, u, y, even, kappa, _ROOM_BANDED if band > 0 else _ROOM, step, tangent, lengths)
         _factorise(B, diagonal, step, tangent, factor)
@@ -65,12 +79,12 @@ def repair(
         if cost <= 2.0 * enough * before:
             rough = 0.0
         enough, before = max(share * allowed / cost, rough), cost
-        gap = _solve(data, B, psi, labels, dots, h, e, factor, step, tangent, most - info[PRODUCTS] / 2.0, enough,
+        left = _solve(data, B, psi, labels, dots, h, e, factor, step, tangent, most - info[PRODUCTS] / 2.0, enough,
                      allowed - info[GAP], q, along, info)  # fmt: skip
-        info[GAP] += gap
+        info[GAP] += left
         if info[GAP] > allowed:
             return False
-        cut = _move_rows(domain, h, along, x)
+        _move_rows(domain, h, along, x)
         apply_map(B, psi, q, wide)
         _turned(labels, dots, step, tangent, wide)
         for k in range(d):
@@ -78,11 +92,7 @@ def repair(
         _into_balls(units, y, lengths)
         mean_of(data, x, g)
         info[PRODUCTS] += 1.0
-        if not cut and info[PRODUCTS] >= 2.0 * most:
-            break
-    _miss(B, psi, g, y, e)
-    info[COST] = penalty * _excess(units, back, y, e, seen, lengths)
-    return info[COST] + info[GAP] <= allowed
+    return False
 
 
 @njit(cache=True, **LEAN)
@@ -210,18 +220,13 @@ def _turned(labels, dots, step, tangent, seen):
 
 @njit(cache=True, **LEAN)
 def _move_rows(domain, h, along, x):
-    """x goes along h Z'q within its domain; rows that come to its ends stay there. Whether much was cut off."""
+    """x goes along h Z'q within its domain; rows that come to its ends stay there."""
     low, high = domain
-    lost, gone = 0.0, 0.0
     for i in range(x.size):
         wanted = x[i] + h[i] * along[i]
-        inside = min(max(wanted, low[i]), high[i])
-        lost += (wanted - inside) ** 2
-        gone += (wanted - x[i]) ** 2
-        if inside != wanted:
+        x[i] = min(max(wanted, low[i]), high[i])
+        if x[i] != wanted:
             h[i] = 0.0
-        x[i] = inside
-    return lost > _CLIPPED * _CLIPPED * gone
 
 
 @njit(cache=True, **LEAN)

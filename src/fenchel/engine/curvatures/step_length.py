@@ -98,14 +98,11 @@ class StepLength:
         """Begin at w, whose scores and dual variables are known."""
         from ...kernels import accelerated as kernel
         from ...kernels.products import as_data
-        from ...kernels.small_losses import KINDS, addresses
+        from ...kernels.small_losses import as_loss
 
         problem, prox, lattice = self.problem, self.prox, self.lattice
-        form = problem.loss.small_form()
-        assert form is not None
-        weight = problem.weight if problem.weight.size else np.ones(problem.n)
         self._data = as_data(problem)
-        self._loss = addresses(KINDS[form[0]]), form[1], problem.target, weight
+        self._loss = as_loss(problem)
         self._solver = prox.solver if lattice is None else lattice.solver
         self._penalty = prox.map, prox.blocks, prox.scale, prox.ridge, prox.quadratic
         self.swift = lattice is not None and not isinstance(lattice, ChainProx)
@@ -169,13 +166,6 @@ class StepLength:
 
         return float(left(self.trace, self.count))
 
-    @property
-    def penalty(self) -> float:
-        """The penalty at w."""
-        from ...kernels.accelerated import LOSS, OBJECTIVE
-
-        return float(self._numbers[OBJECTIVE] - self._numbers[LOSS])
-
     def steps_left(self, wanted: float) -> float:
         """How many steps seem to be needed until so little is left, at the pace since the start or the recent one,
         whichever is faster; as many again where nothing can be said."""
@@ -183,9 +173,9 @@ class StepLength:
         if not left < math.inf:
             return float(count)
         each = max(count // 4, 2)
-        first, second = trace[count - 1 - 2 * each] - trace[count - 1 - each], trace[count - 1 - each] - trace[count - 1]
-        recent = math.log(first / second) / each
-        whole = math.log(max((trace[0] - trace[count - 1]) / left, 1.0)) / count
+        early, late, last = (float(trace[count - 1 - k * each]) for k in (2, 1, 0))
+        recent = math.log((early - late) / (late - last)) / each
+        whole = math.log(max((float(trace[0]) - last) / left, 1.0)) / count
         return math.log(max(left / max(wanted, 1e-300), 1.0)) / max(recent, whole)
 
     def structure(self) -> tuple[Vector, Vector]:
