@@ -365,7 +365,7 @@ def test_a_repair_is_feasible_and_of_second_order(loss, factored):
     rng = np.random.default_rng(0)
     w = problem.pack(exact.coef * (1 + 1e-3 * rng.standard_normal(problem.p)))
     point, y = WholePoint(problem, w), exact.state["y"]
-    at = Iterate(w, point.x, y, problem.n * point.g, problem.penalised(w), point.scores)
+    at = Iterate(w, point.x, y, problem.n * point.g, exact.state["u"], point.scores)
     plain = problem.certificate(at, fresh=False, primal=point.primal)
     repair = Repair(problem)
     if factored:
@@ -373,10 +373,10 @@ def test_a_repair_is_feasible_and_of_second_order(loss, factored):
         gram.make(point.h)
         assert repair.use(gram.exact)
     allowed = 1e-3 * (point.primal - exact.dual) + abs(point.primal) * 1e-3
-    enough = 2 * (point.primal - exact.dual)
     if factored:
-        better, made = repair.prove(at, point.g, point.h, point.primal, enough)
+        better, made = repair.prove(at, point.g, point.h, point.primal, 2 * (point.primal - exact.dual))
     else:
+        enough = max(0.1 * plain.gap, allowed)
         better, made = repair.prove_by_rounds(at, point.h.copy(), point.primal, enough, 100)
     assert made.dual <= exact.primal + 1e-9 * abs(exact.primal)
     assert made.gap <= max(0.1 * plain.gap, allowed)

@@ -26,6 +26,7 @@ ROUNDS, SWIFT = 30, 100  # of a prox that has no closed form: general maps, and 
 CACHED, NEARBY = 1 << 24, 0.3  # bytes of data that stay in a cache, and what an entry costs there as a share
 PREPARE = 5e5  # nanoseconds that the prox takes to prepare, about
 MOST = 4000  # steps in all
+UNITS = 10.0  # ratio of the entries of B' up to which features are in units alike; larger: steps that lead nowhere
 
 
 class QuickProx(StructuredProx):
@@ -63,6 +64,9 @@ class StepLength:
         """Why it does not suit the problem; None where it does."""
         if problem.vectors > 1 or problem.layout[2].size:
             return "several outputs or tasks"
+        size = np.abs(problem.map.data)
+        if size.size and size.max() > UNITS * size.min():
+            return "steps of one length do not suit features in units that differ"
         return None if problem.loss.small_form() is not None else "the loss is not compiled"
 
     @staticmethod
