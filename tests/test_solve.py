@@ -71,8 +71,10 @@ def test_epoch_limit(problem):
     assert nothing.primal == pytest.approx(np.log(2))
 
 
-def test_time_limit(problem):
-    result = fl.solve(problem, tol=0, max_epochs=10**9, time_limit=0.01, newton=False)  # which would find the answer
+def test_time_limit():
+    X, y, _ = cases.data(fl.Logistic(), n=20_000)
+    problem = fl.Problem(X, y, loss="logistic", penalty=fl.GroupL2(cases.OVERLAP), alpha=0.02, fit_intercept=True)
+    result = fl.solve(problem, tol=0, max_epochs=10**9, time_limit=0.05, newton=False)  # which would find the answer
     assert result.status is fl.Status.TIME_LIMIT
     assert result.epochs >= 1
 

@@ -49,7 +49,9 @@ ROUNDING = 1e-14  # of the objective: smaller gains say nothing
 LOOK = 8  # accelerated steps at a time, at the least
 LONGER = 1.6  # times as many before the next look, at the most
 PROVABLE = 0.7  # of the gap that is allowed: what must seem to be left of the objective before a proof is tried
-HUNDRED, SMALL = 100, 5e6  # steps without models must not cost more nanoseconds than this; larger: epochs come late
+# nanoseconds that so many steps without models may cost, and where most rows end without curvature, which makes steps
+# and proofs slow; larger: epochs come late
+HUNDRED, SMALL, SMALL_FLAT = 100, 2e7, 5e6
 MANY = 32  # steps that tell something of their pace
 RETRY, WAIT = 1.2, 0.5  # times the steps at a proof that failed, and more for every pass it took: when to try again
 ROUNDS_AT_LEAST, ROUNDS_EACH = 40, 2.0  # of conjugate gradients for a proof, and more for every step that was made
@@ -57,7 +59,7 @@ REPAIR = 8.0  # passes that such a repair takes, about
 CHANGED = 0.02  # of the curvatures of the rows: a smaller change does not slow a repair down
 GRAMS = 3  # curvatures of a fit whose loss is not quadratic, the median over random problems
 OVERHEAD = 2e6  # nanoseconds of some rounds beside their arithmetic
-HOPELESS = 2.5  # times the price of models: if the rest seems to cost more, no step is made
+HOPELESS, SLOW = 2.5, 1.25  # times the price of models: if the rest seems to cost more, at first and later, steps end
 CLOSE, LONGEST = 0.5, 1.5  # of the price of models: accelerated steps that may come beyond it, and all of them
 FIRM = 2.0  # rows for each feature from which losses with flat parts have models that last
 SEVERAL = 4  # alphas that share a curvature and are worth it
@@ -87,7 +89,8 @@ class QuadraticModels:
         """Whether accelerated steps alone are not worth a try, or there are none."""
         if StepLength.unfit(problem) is not None:
             return True
-        return HUNDRED * StepLength.price(problem, self.prices) > SMALL
+        most = SMALL_FLAT if problem.loss.classification and _has_flat_parts(problem) else SMALL
+        return HUNDRED * StepLength.price(problem, self.prices) > most
 
     def unfit_for_models(self, problem: Problem) -> str | None:
         """Why accelerated steps are all that suits the problem; None where models do as well."""
@@ -282,7 +285,7 @@ class _Fit:
                 return
             if spent + one > buy and (rest > CLOSE * buy or spent + rest > LONGEST * buy):
                 return
-            if rest > HOPELESS * buy:
+            if rest > (HOPELESS if steps.count < 2 * LOOK else SLOW) * buy:
                 return
 
     def _proof(self, steps: StepLength, allowed: float) -> tuple[Iterate, Certificate] | None:
