@@ -356,6 +356,42 @@ def test_accelerated_steps_come_close_and_leave_a_dual_point():
     assert problem.certificate(at, primal=primal).relative_gap < 1e-6
 
 
+@pytest.mark.parametrize("layout", ["rows", "columns", "single", "csr", "csc"])
+@pytest.mark.parametrize("name", ["chain", "grid", "overlapping groups"])
+def test_steps_and_proofs_read_every_layout(layout, name):
+    """One way through the data for dense and sparse rows and columns, and three for the prox."""
+    rng = np.random.default_rng(5)
+    X = rng.standard_normal((80, 36)).round(2)
+    y = np.where(X[:, :6].sum(axis=1) + rng.standard_normal(80) > 0, 1.0, -1.0)
+    penalty = {
+        "chain": fl.L1() @ fl.Difference(36) + 0.3 * fl.L1(),
+        "grid": fl.L1() @ fl.Gradient((6, 6)),
+        "overlapping groups": fl.GroupL2([np.arange(j, min(j + 5, 36)) for j in range(0, 35, 3)]),
+    }[name]
+    as_stored = {
+        "rows": X, "columns": np.asfortranarray(X), "single": X.astype(np.float32),
+        "csr": sp.csr_array(X), "csc": sp.csc_array(X),
+    }  # fmt: skip
+    problems = [
+        fl.Problem(data, y, loss="logistic", penalty=penalty, alpha=0.02, fit_intercept=True)
+        for data in (X, as_stored[layout])
+    ]
+    plain, other = (StepLength(problem, PRICES) for problem in problems)
+    for steps, problem in ((plain, problems[0]), (other, problems[1])):
+        steps.begin(np.zeros(problem.size), np.zeros(problem.n), np.zeros(problem.d))
+        steps.go(0.0, 30)
+    np.testing.assert_allclose(other.w, plain.w, rtol=1e-4, atol=1e-6)
+    u, dual = other.structure()
+    problem = problems[1]
+    at = Iterate(other.w, other.x, problem.n * dual, np.zeros(problem.size), u, other.scores)
+    proven = Repair(problem).prove_by_rounds(at, other.h.copy(), other.primal, 1e-2 * other.primal, 200)
+    assert proven is not None
+    assert proven[1].dual <= fl.solve(problem, tol=1e-8).primal * (1 + 1e-9)
+    assert proven[1].gap <= 1e-2 * other.primal
+    again = problem.certificate(proven[0])
+    assert again.dual == pytest.approx(proven[1].dual, rel=1e-9)
+
+
 @pytest.mark.parametrize("loss", ["logistic", "squared", "poisson"])
 @pytest.mark.parametrize("factored", [False, True])
 def test_a_repair_is_feasible_and_of_second_order(loss, factored):

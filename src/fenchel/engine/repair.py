@@ -37,6 +37,7 @@ CLIPPED = 1e-3  # of the length of x's move: what the domain may cut off before 
 AGAIN = 3  # times that rows are put on the boundary
 ENOUGH = 3e-4  # of e, in the metric of a factor: what conjugate gradients may leave
 LEFT = 0.3  # the same without a factor: of the gap that is allowed, what the rest of e may cost; larger: fewer proofs
+LEFT_GUESSED = 0.03  # the same where a guess tells what the rest costs
 MOST_FACTORED = 8  # of their steps
 BANDED = 16.0  # products with the data that a banded factor may cost; more: rounds without one are as good
 
@@ -202,7 +203,7 @@ class Repair:
         good = kernel.repair(
             as_data(problem), as_loss(problem), maps.arrays, maps.rows, (*problem.units, self._radius), maps.back_rows,
             self._band, own, self._steps(own) / self.kappa, self.kappa, (self.low, self.high), at.u, x, y, g, h,
-            primal, allowed, LEFT, most, info,
+            primal, allowed, LEFT if maps.pins else LEFT_GUESSED, most, info,
         )  # fmt: skip
         self.made = None
         self.passes += 0.5 * info[kernel.PRODUCTS]

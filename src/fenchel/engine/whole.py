@@ -25,14 +25,16 @@ class Maps:
         first, last = problem.bounds[:-1].copy(), problem.bounds[1:].copy()
         self.rows = first, last, np.array(widths, dtype=np.int64), none, none, none, none
 
-        lone = np.flatnonzero(np.diff(self.arrays[0]) == 1)
-        entries = self.arrays[0][lone]
-        feature, value = self.arrays[1][entries].astype(np.int64), self.arrays[2][entries]
-        squares = np.bincount(feature, value**2, self.size)
         self.pins: bool = problem.pins
-        self._entries = problem.entry_slots, problem.entries[0], problem.map.data**2
-        # rows of one entry, their features, and the factor of the least y there with B y = e
-        self.back_rows = lone, feature, value / np.maximum(squares, 1e-300)[feature]
+        slots, rows, value = problem.entry_slots.astype(np.int64), problem.entries[0], self.arrays[2]
+        self._entries = slots, rows, value**2
+        # entries, by row and feature, with the factor of the least y on rows of one entry with B y = e; on all rows,
+        # which is a guess, where not every feature has such a row
+        counts = np.diff(self.arrays[0])
+        some = counts[rows] == 1 if self.pins else counts[rows] > 0
+        row, feature, value = rows[some], slots[some], value[some]
+        squares = np.bincount(feature, value**2, self.size)
+        self.back_rows = row, feature, value / np.maximum(squares, 1e-300)[feature]
 
     @classmethod
     def of(cls, problem: Problem) -> Maps:

@@ -139,8 +139,6 @@ def _follow(units, u, y, even, kappa, most, step, tangent, lengths):
         if long > 0.0 and radius[k] > 0.0 and abs(u[k]) < long:
             step[k] = min(radius[k] / long, _STEEPEST * even[k])
             tangent[k] = u[k] / long
-        elif long == 0.0:
-            step[k] = even[k]
     roomy = lengths
     for g in range(roomy.size):
         roomy[g] = -1.0 if roomy[g] > 0.0 else 0.0
