@@ -6,6 +6,7 @@ import pickle
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from cases import random_sparse
 
 import fenchel as fl
 from fenchel.data import Rows, as_weights
@@ -48,7 +49,7 @@ def test_csr_is_not_copied(kind, dtype, index):
 
 
 def test_the_copy_in_single_precision_uses_old_memory_again(monkeypatch):
-    monkeypatch.setattr("fenchel.data._spare", [])
+    monkeypatch.setattr("fenchel.data.rows._spare", [])
     rng = np.random.default_rng(0)
     first, second = Rows(rng.standard_normal((30, 20))), Rows(rng.standard_normal((20, 20)))
     mine, other = first.single[0], second.single[0]
@@ -67,7 +68,7 @@ def test_the_copy_in_single_precision_uses_old_memory_again(monkeypatch):
 
 @pytest.mark.parametrize("copied", [copy.copy, copy.deepcopy, lambda rows: pickle.loads(pickle.dumps(rows))])
 def test_copies_do_not_share_it(copied, monkeypatch):
-    monkeypatch.setattr("fenchel.data._spare", [])
+    monkeypatch.setattr("fenchel.data.rows._spare", [])
     rows = Rows(np.random.default_rng(0).standard_normal((30, 20)))
     single = rows.single[0]
     other = copied(rows)
@@ -227,7 +228,7 @@ def test_squares_that_overflow_are_refused(kind):
 
 
 def test_the_place_is_right_beyond_the_first_chunk(monkeypatch):
-    monkeypatch.setattr("fenchel.data._CHUNK", 5)
+    monkeypatch.setattr("fenchel.data.rows._CHUNK", 5)
     given = np.ones((20, 3))
     given[17, 2] = np.nan
     for data in (given, sp.csr_array(given)):
@@ -242,15 +243,15 @@ def test_the_place_is_right_beyond_the_first_chunk(monkeypatch):
 @pytest.mark.parametrize("n", [40, 43])
 def test_mean_squares_of_much_data_are_those_of_little(monkeypatch, n, dtype):
     """Much data is read by compiled code, four dense rows at a time."""
-    full = sp.random_array((n, 7), density=0.6, rng=np.random.default_rng(n), format="csr", dtype=dtype)
+    full = random_sparse((n, 7), density=0.6, rng=np.random.default_rng(n), format="csr", dtype=dtype)
     expected = np.mean(full.toarray().astype(float) ** 2, axis=0)
     for many in (0, 1 << 20):
-        monkeypatch.setattr("fenchel.data._MANY", many)
+        monkeypatch.setattr("fenchel.data.rows._MANY", many)
         for data in (full, full.toarray()):
             np.testing.assert_allclose(Rows(data).mean_squares, expected, rtol=1e-14)
     bad = full.toarray()
     bad[n - 1, 6] = np.inf
-    monkeypatch.setattr("fenchel.data._MANY", 0)
+    monkeypatch.setattr("fenchel.data.rows._MANY", 0)
     for data in (bad, sp.csr_array(bad)):
         with pytest.raises(ValueError, match=rf"X\[{n - 1}, 6\] is inf"):
             Rows(data)
@@ -267,7 +268,7 @@ def test_csr_that_points_outside_is_refused():
 def test_csr_with_duplicates_counts_as_their_sum():
     """The square of a sum is not the sum of squares, which the step sizes rest on."""
     rng = np.random.default_rng(0)
-    full = sp.random_array((60, 5), density=0.6, rng=rng, format="csr")
+    full = random_sparse((60, 5), density=0.6, rng=rng, format="csr")
     parts = 8
     split = sp.csr_array(
         (np.repeat(full.data / parts, parts), np.repeat(full.indices, parts), full.indptr * parts), shape=full.shape

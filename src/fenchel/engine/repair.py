@@ -24,8 +24,7 @@ import math
 import numpy as np
 from scipy.linalg import lapack
 
-from ..penalties import GroupL2, Separable
-from ..penalty_blocks import Block
+from ..penalties import Block, GroupL2, Separable
 from ..problem import Certificate, Problem
 from .parts import Matrix, Vector
 from .roles import Iterate

@@ -14,11 +14,10 @@ from typing import Any
 
 import numpy as np
 
-from ...accelerated import Accelerated
-from ...lattice import ChainProx, LatticeProx, has_directions
+from ...prices import Prices, prox_nanoseconds, prox_round_nanoseconds
 from ...problem import Problem
-from ...proximal import StructuredProx
-from ...solver.prices import Prices, prox_nanoseconds, prox_round_nanoseconds
+from ...proximal import ChainProx, LatticeProx, StructuredProx, has_directions
+from ..attempts.accelerated import Accelerated
 from ..parts import Vector
 from ..whole import Maps
 
