@@ -136,15 +136,36 @@ def test_separable_penalties_stay_with_working_sets():
     ("problem", "why"),
     [
         (lambda: make("hinge", fl.L1() @ fl.Difference(cases.P)), "kinks"),
-        (lambda: make("smoothed-hinge", fl.L1() @ fl.Difference(cases.P), sparse=True), "without curvature"),
-        (lambda: make("smoothed-hinge", fl.L1() @ fl.Difference(cases.P), n=20), "without curvature"),
-        (lambda: make("logistic", fl.GroupL2(cases.OVERLAP), n=8), "few rows"),
         (lambda: make("logistic", fl.L1() @ fl.Difference(cases.P), 0.0), "no penalty"),
         (lambda: make("logistic", fl.NonNegative() @ fl.Difference(cases.P) + 0.1 * fl.Ridge()), "bounds on sums"),
     ],
 )
 def test_declines_with_a_reason(problem, why):
     assert why in QuadraticModels(PRICES).unfit(problem())
+
+
+@pytest.mark.parametrize(
+    ("problem", "why"),
+    [
+        (lambda: make("smoothed-hinge", fl.L1() @ fl.Difference(cases.P), sparse=True), "without curvature"),
+        (lambda: make("smoothed-hinge", fl.L1() @ fl.Difference(cases.P), n=20), "without curvature"),
+        (lambda: make("logistic", fl.GroupL2(cases.OVERLAP), n=8), "few rows"),
+    ],
+)
+def test_makes_steps_alone_with_a_reason(problem, why, monkeypatch):
+    assert why in QuadraticModels(PRICES).unfit_for_models(problem())
+    monkeypatch.setattr(WholeGram, "make", None)  # nobody asks for a curvature
+    assert answer_of(problem(), 1e-4).certificate.certified
+
+
+def test_a_loss_without_a_compiled_form_is_declined_where_models_are():
+    class Own(fl.SmoothedHinge):
+        def small_form(self):
+            return None
+
+    problem = make("smoothed-hinge", fl.L1() @ fl.Difference(cases.P), n=20)
+    problem.loss = Own()
+    assert "without curvature" in QuadraticModels(PRICES).unfit(problem)
 
 
 def test_declines_several_outputs_and_many_features(monkeypatch):
@@ -155,20 +176,23 @@ def test_declines_several_outputs_and_many_features(monkeypatch):
     assert "too many" in QuadraticModels(PRICES).unfit(make("logistic", fl.L1() @ fl.Difference(cases.P)))
 
 
-def test_a_single_fit_with_many_pairs_is_left_to_others_and_a_path_is_not(monkeypatch):
+def test_a_single_fit_with_many_pairs_makes_steps_alone_and_a_path_models(monkeypatch):
     monkeypatch.setattr(models, "MOST_PAIRS", 5)
     problem = make("logistic", fl.L1() @ fl.Difference(cases.P))
-    assert answer_of(problem) is None
+    with monkeypatch.context() as without:
+        without.setattr(WholeGram, "make", None)  # nobody asks for a curvature
+        assert answer_of(problem, 1e-4).certificate.certified
     engine = QuadraticModels(PRICES)
     engine.begin(problem, [2 * problem.alpha, problem.alpha], 1e-6)
     assert next(engine.rounds(problem, None, goal_of(problem, 1e-6))).certificate.certified
 
 
-def test_a_single_fit_with_many_features_and_few_rows_is_left_to_others(monkeypatch):
+def test_a_single_fit_with_many_features_and_few_rows_makes_steps_alone(monkeypatch):
     problem = make("logistic", fl.L1() @ fl.Difference(cases.P, order=2), n=10)
     assert answer_of(problem) is not None
     monkeypatch.setattr(models, "MOST_FEW_ROWS", 5)
-    assert answer_of(problem) is None
+    monkeypatch.setattr(WholeGram, "make", None)  # nobody asks for a curvature
+    assert answer_of(problem, 1e-4).certificate.certified
 
 
 def test_epochs_take_over_where_it_gives_up(monkeypatch):
@@ -322,13 +346,50 @@ def test_accelerated_steps_come_close_and_leave_a_dual_point():
     problem = wide("squared")
     steps = StepLength(problem, PRICES)
     steps.begin(np.zeros(problem.size), np.zeros(problem.n), np.zeros(problem.d))
-    for _ in range(150):
-        steps.step()
+    steps.go(0.0, 150)
+    assert steps.count == 150 or steps.still
     u, y = steps.structure()
-    primal = steps.loss + problem.penalty_value(problem.penalised(steps.w))
+    primal = problem.primal_at(steps.w)
+    assert steps.primal == pytest.approx(primal, rel=1e-12)
     assert primal == pytest.approx(fl.solve(problem, tol=1e-9).primal, rel=1e-4)
-    at = Iterate(steps.w, steps.x, problem.n * y, problem.n * steps.gradient, u)
-    assert problem.certificate(at, fresh=False, primal=primal).relative_gap < 1e-6
+    at = Iterate(steps.w, steps.x, problem.n * y, np.zeros(problem.size), u)
+    assert problem.certificate(at, primal=primal).relative_gap < 1e-6
+
+
+@pytest.mark.parametrize("layout", ["rows", "columns", "single", "csr", "csc"])
+@pytest.mark.parametrize("name", ["chain", "grid", "overlapping groups"])
+def test_steps_and_proofs_read_every_layout(layout, name):
+    """One way through the data for dense and sparse rows and columns, and three for the prox."""
+    rng = np.random.default_rng(5)
+    X = rng.standard_normal((80, 36)).round(2)
+    y = np.where(X[:, :6].sum(axis=1) + rng.standard_normal(80) > 0, 1.0, -1.0)
+    penalty = {
+        "chain": fl.L1() @ fl.Difference(36) + 0.3 * fl.L1(),
+        "grid": fl.L1() @ fl.Gradient((6, 6)),
+        "overlapping groups": fl.GroupL2([np.arange(j, min(j + 5, 36)) for j in range(0, 35, 3)]),
+    }[name]
+    as_stored = {
+        "rows": X, "columns": np.asfortranarray(X), "single": X.astype(np.float32),
+        "csr": sp.csr_array(X), "csc": sp.csc_array(X),
+    }  # fmt: skip
+    problems = [
+        fl.Problem(data, y, loss="logistic", penalty=penalty, alpha=0.02, fit_intercept=True)
+        for data in (X, as_stored[layout])
+    ]
+    plain, other = (StepLength(problem, PRICES) for problem in problems)
+    for steps, problem in ((plain, problems[0]), (other, problems[1])):
+        steps.begin(np.zeros(problem.size), np.zeros(problem.n), np.zeros(problem.d))
+        steps.go(0.0, 30)
+    np.testing.assert_allclose(other.w, plain.w, rtol=1e-4, atol=1e-6)
+    u, dual = other.structure()
+    problem = problems[1]
+    at = Iterate(other.w, other.x, problem.n * dual, np.zeros(problem.size), u, other.scores)
+    proven = Repair(problem).prove_by_rounds(at, other.h.copy(), other.primal, 1e-2 * other.primal, 200)
+    assert proven is not None
+    assert proven[1].dual <= fl.solve(problem, tol=1e-8).primal * (1 + 1e-9)
+    assert proven[1].gap <= 1e-2 * other.primal
+    again = problem.certificate(proven[0])
+    assert again.dual == pytest.approx(proven[1].dual, rel=1e-9)
 
 
 @pytest.mark.parametrize("loss", ["logistic", "squared", "poisson"])
@@ -340,7 +401,7 @@ def test_a_repair_is_feasible_and_of_second_order(loss, factored):
     rng = np.random.default_rng(0)
     w = problem.pack(exact.coef * (1 + 1e-3 * rng.standard_normal(problem.p)))
     point, y = WholePoint(problem, w), exact.state["y"]
-    at = Iterate(w, point.x, y, problem.n * point.g, problem.penalised(w), point.scores)
+    at = Iterate(w, point.x, y, problem.n * point.g, exact.state["u"], point.scores)
     plain = problem.certificate(at, fresh=False, primal=point.primal)
     repair = Repair(problem)
     if factored:
@@ -348,7 +409,11 @@ def test_a_repair_is_feasible_and_of_second_order(loss, factored):
         gram.make(point.h)
         assert repair.use(gram.exact)
     allowed = 1e-3 * (point.primal - exact.dual) + abs(point.primal) * 1e-3
-    better, made = repair.prove(at, point.g, point.h, point.primal, 2 * (point.primal - exact.dual), factored)
+    if factored:
+        better, made = repair.prove(at, point.g, point.h, point.primal, 2 * (point.primal - exact.dual))
+    else:
+        enough = max(0.1 * plain.gap, allowed)
+        better, made = repair.prove_by_rounds(at, point.h.copy(), point.primal, enough, 100)
     assert made.dual <= exact.primal + 1e-9 * abs(exact.primal)
     assert made.gap <= max(0.1 * plain.gap, allowed)
     left = problem.residual(better.x, better.y)

@@ -21,7 +21,7 @@ import numpy as np
 
 from ..penalties import Block, Separable
 from ..prices import Prices
-from ..problem import Problem
+from ..problem import Certificate, Problem
 from .curvatures.step_length import PREPARE, StepLength
 from .curvatures.whole_gram import WholeGram
 from .inner.admm import Admm
@@ -29,7 +29,7 @@ from .line_search import shortened
 from .parts import Answer, InnerSolver, Model, Step, Vector
 from .repair import Repair
 from .roles import Goal, Iterate, Proposal
-from .whole import Maps, WholePoint
+from .whole import WholePoint
 
 NAME = "quadratic models"
 MOST = 1024  # features; more: factors take too long
@@ -45,17 +45,20 @@ ACCURACY, FINE, FINEST = 1e-2, 1e-3, 1e-5  # of a model's answer: far from the g
 NEAR = 1e-3  # relative gap from which models are solved better
 HOPE = 1e4  # times the gap that is allowed: from there a step may be the last one
 ROUNDING = 1e-14  # of the objective: smaller gains say nothing
-LOOK = 6  # accelerated steps before the first proof
-SHORTER, LONGER = 1.2, 1.6  # times as many before the next one, at least and at most
-SURELY = 0.8  # of the steps that seem to be left: when to look
-TALL = 1.5  # rows for each feature from which a repair by conjugate gradients is worth its reads
+LOOK = 8  # accelerated steps at a time, at the least
+LONGER = 1.6  # times as many before the next look, at the most
+PROVABLE = 0.7  # of the gap that is allowed: what must seem to be left of the objective before a proof is tried
+# nanoseconds that so many steps without models may cost, and where most rows end without curvature, which makes steps
+# and proofs slow; larger: epochs come late
+HUNDRED, SMALL, SMALL_FLAT = 100, 2e7, 5e6
+MANY = 32  # steps that tell something of their pace
+RETRY, WAIT = 1.2, 0.5  # times the steps at a proof that failed, and more for every pass it took: when to try again
+ROUNDS_AT_LEAST, ROUNDS_EACH = 40, 2.0  # of conjugate gradients for a proof, and more for every step that was made
 REPAIR = 8.0  # passes that such a repair takes, about
 CHANGED = 0.02  # of the curvatures of the rows: a smaller change does not slow a repair down
-OVERHEAD = 1e6  # nanoseconds of some rounds beside their arithmetic
-HOPELESS, FIRST = (
-    4.0,
-    2.5,
-)  # times the price of models: if the rest seems to cost more, no step is made; times that at first
+GRAMS = 3  # curvatures of a fit whose loss is not quadratic, the median over random problems
+OVERHEAD = 2e6  # nanoseconds of some rounds beside their arithmetic
+HOPELESS, SLOW = 2.5, 1.25  # times the price of models: if the rest seems to cost more, at first and later, steps end
 CLOSE, LONGEST = 0.5, 1.5  # of the price of models: accelerated steps that may come beyond it, and all of them
 FIRM = 2.0  # rows for each feature from which losses with flat parts have models that last
 SEVERAL = 4  # alphas that share a curvature and are worth it
@@ -76,9 +79,21 @@ class QuadraticModels:
         """Why it does not suit the problem; None where it does."""
         if problem.p > MOST:
             return f"{problem.p} features are too many for a model of all of them"
-        joined = _joined(problem)
         if any(_bounds_several(block) for block in problem.blocks):
             return "bounds on sums or differences of features are not met by what a model leads to"
+        unfit = WholeGram.unfit(problem) or Admm.unfit(problem)
+        return unfit or (self.unfit_for_models(problem) if self._steps_are_dear(problem) else None)
+
+    def _steps_are_dear(self, problem: Problem) -> bool:
+        """Whether accelerated steps alone are not worth a try, or there are none."""
+        if StepLength.unfit(problem) is not None:
+            return True
+        most = SMALL_FLAT if problem.loss.classification and _has_flat_parts(problem) else SMALL
+        return HUNDRED * StepLength.price(problem, self.prices) > most
+
+    def unfit_for_models(self, problem: Problem) -> str | None:
+        """Why accelerated steps are all that suits the problem; None where models do as well."""
+        joined = _joined(problem)
         flat = _has_flat_parts(problem)
         if flat and problem.data.sparse:
             return "rows without curvature change their minds, and sparse data is read fast enough for epochs"
@@ -87,7 +102,7 @@ class QuadraticModels:
             return "few rows, most of them without curvature in the end, make models that change too much"
         if problem.n < problem.p and joined <= 1:
             return "with few rows Newton's method on faces is faster where groups overlap"
-        return WholeGram.unfit(problem) or Admm.unfit(problem)
+        return None
 
     def begin(self, problem: Problem, alphas: Sequence[float], tol: float) -> None:
         """A falling sequence of alphas on the same data begins."""
@@ -95,14 +110,15 @@ class QuadraticModels:
         self._fit, self._several = None, len(alphas) >= SEVERAL
         wide, pairs = problem.n < problem.p, _joined(problem) <= 2
         most = (MOST_WIDE if wide else MOST_PAIRS) if pairs else (MOST_FEW_ROWS if wide else MOST)
-        self._declined = len(alphas) == 1 and problem.p > most
+        many = len(alphas) == 1 and problem.p > most
+        self._declined = many or self.unfit_for_models(problem) is not None
 
     def rounds(self, problem: Problem, start: Iterate | None, goal: Goal) -> Iterator[Proposal]:
         """Proposals with their certificates, until somebody stops asking or nothing is gained."""
-        if self._declined or Admm.unfit(problem) is not None:
+        if Admm.unfit(problem) is not None or (self._declined and self._steps_are_dear(problem)):
             return  # alpha = 0 has no penalty
         if self._fit is None or self._fit.problem.d != problem.d:
-            self._fit = _Fit(problem, self.prices, self._several)
+            self._fit = _Fit(problem, self.prices, self._several, not self._declined)
         yield from self._fit.rounds(problem, start, goal)
 
 
@@ -137,29 +153,14 @@ class _Known:
     scores: Vector
 
 
-class _Pace:
-    """How many steps are left, by the gaps that were proven on the way: at the slower of two paces, that since the
-    start and that since the last proof."""
-
-    def __init__(self) -> None:
-        self.steps, self.gap = 0, 1.0
-
-    def left(self, steps: int, gap: float, wanted: float) -> float:
-        """After so many steps, at this relative gap."""
-        gap = min(max(gap, 1e-300), 1.0)
-        whole = math.log(1 / gap) / steps
-        recent = math.log(max(self.gap / gap, 1.0)) / max(steps - self.steps, 1)
-        self.steps, self.gap = steps, gap
-        return math.log(max(gap / max(wanted, 1e-300), 1.0)) / max(min(whole, recent), 1e-4)
-
-
 class _Fit:
     """The memory of an engine: the curvature, the inner solver's pace, the last answers along a path."""
 
-    def __init__(self, problem: Problem, prices: Prices, several: bool) -> None:
-        self.problem, self.prices, self.several = problem, prices, several
+    def __init__(self, problem: Problem, prices: Prices, several: bool, models: bool = True) -> None:
+        self.problem, self.prices, self.several, self.models = problem, prices, several, models
+        self.spent = 0.0  # nanoseconds of accelerated steps, since the last proposal
         self.gram = WholeGram(problem, prices)
-        self.inner: InnerSolver = Admm(problem, prices)
+        self._inner: InnerSolver | None = None
         self.step: Step = shortened
         self.known: list[_Known] = []
         self.passes = self.read = 0.0  # over the data: since the last proposal, and at this alpha
@@ -167,26 +168,35 @@ class _Fit:
     def rounds(self, problem: Problem, start: Iterate | None, goal: Goal) -> Iterator[Proposal]:
         if self.problem is not problem:
             self.problem = problem
-            self.inner.move_to(problem)
+            if self._inner is not None:
+                self._inner.move_to(problem)
         self.repair, self.read = Repair(problem), 0.0
         point, answer = self._begin(start)
         if self.gram.matrix is None:
             self.gram.begin(point.h)
-        if self.gram.matrix is None and not self.several:
-            buy = self._price()
-            if buy - OVERHEAD > PREPARE + FEW * StepLength.price(problem, self.prices):
+        if self.gram.matrix is None and not (self.several and self.models) and StepLength.unfit(problem) is None:
+            buy = self._price() if self.models else math.inf
+            if buy > PREPARE + FEW * StepLength.price(problem, self.prices):
                 steps = StepLength(problem, self.prices)
                 yield from self._rent(steps, point, answer, goal, buy)
                 if not steps.failed:
                     u, y = steps.structure()
-                    point = WholePoint(problem, problem.snap(steps.w, u), None)
+                    point = WholePoint(problem, steps.w, steps.scores)
                     answer = Answer(point.w, u, y)
-        yield from self._models(point, answer, goal)
+        if self.models:
+            yield from self._models(point, answer, goal)
+
+    @property
+    def inner(self) -> InnerSolver:
+        """Made when it is first asked for: small problems do without it."""
+        if self._inner is None:
+            self._inner = Admm(self.problem, self.prices)
+        return self._inner
 
     def _price(self) -> float:
-        """Nanoseconds of an answer by models: a curvature, and another one where it changes, with their factors."""
-        grams = 1.0 if self.problem.loss.quadratic else 1.5
-        return grams * (self.gram.price() + self.inner.price()) + OVERHEAD
+        """Nanoseconds of an answer by models: one curvature, or some where it changes, and what is solved with them."""
+        grams = 1 if self.problem.loss.quadratic else GRAMS
+        return grams * self.gram.price() + Admm.price_for(self.problem, self.prices) + OVERHEAD
 
     def _begin(self, start: Iterate | None) -> tuple[WholePoint, Answer]:
         """The point to start at: given, foreseen from the answers before, or zero."""
@@ -223,6 +233,7 @@ class _Fit:
 
     def _offered(self, proposal: Proposal) -> Proposal:
         proposal.passes, self.passes = self.passes, 0.0
+        proposal.nanoseconds, self.spent = self.spent, 0.0
         return proposal
 
     def _over(self, goal: Goal) -> bool:
@@ -233,45 +244,60 @@ class _Fit:
 
     def _rent(self, steps: StepLength, point: WholePoint, answer: Answer, goal: Goal, buy: float) -> Iterator[Proposal]:
         """Accelerated steps until they have cost what models would, unless little seems to be left."""
-        problem, n = self.problem, self.problem.n
+        repair, offered = self.repair, 0.0
         steps.begin(point.w, point.scores, answer.y)
-        one, spent, due = steps.step_nanoseconds, PREPARE, LOOK
-        tall, pace = n >= TALL * problem.p, _Pace()
-        look = REPAIR * StepLength.price(problem, self.prices) if tall else 0.0
+        spent, proofs = PREPARE, 0.0
+        again = 0  # steps before which no proof is tried
         while not steps.failed:
-            steps.step()
-            spent += one
-            last = self._over(goal) or steps.still
-            if not (steps.count >= due or last):
-                continue
-            u, y = steps.structure()
-            primal = steps.loss + problem.penalty_value(Maps.of(problem).down(steps.w))
-            allowed = goal.allowed(primal)
-            at = Iterate(steps.w, steps.x, n * y, n * steps.gradient, u, steps.scores)
-            if tall:
-                at, made = self.repair.prove(at, steps.gradient, steps.h, primal, allowed)
-                spent += look
+            batch = max(LOOK, int((LONGER - 1) * steps.count))
+            if steps.count and spent < buy < math.inf:
+                batch = min(batch, math.ceil((buy - spent) / (steps.nanoseconds / steps.count)))
+            if steps.count < again:
+                steps.go(0.0, min(batch, again - steps.count))
             else:
-                made = problem.certificate(at, fresh=False, primal=primal, enough=primal - allowed)
-            self._count(steps.passes + self.repair.passes)
-            steps.passes = self.repair.passes = 0.0
-            if goal.reached(made):
-                self._remember(at, at.y / n)
-            yield self._offered(Proposal(at, primal, 0.0, NAME, made))
+                steps.go(PROVABLE * goal.allowed(steps.primal) if steps.count else 0.0, batch)
+            if steps.failed:
+                return
+            spent = PREPARE + proofs + steps.nanoseconds
+            primal, last = steps.primal, self._over(goal) or steps.still
+            allowed, left = goal.allowed(primal), steps.left
+            found: tuple[Iterate, Certificate] | None = None
+            if last or (left <= PROVABLE * allowed and steps.count >= again):
+                found = self._proof(steps, allowed)
+                proofs += steps.pass_nanoseconds * repair.passes
+                again = steps.count + math.ceil(max((RETRY - 1) * steps.count, WAIT * repair.passes))
+            one = steps.nanoseconds / steps.count
+            rest = max(steps.steps_left(PROVABLE * allowed), again - steps.count) * one
+            # others may be faster, unless the steps promise to end soon
+            slow = steps.count >= MANY and rest > spent > 2 * max(offered, OVERHEAD)
+            if found is None and (last or (buy == math.inf and slow)):
+                at = self._of_steps(steps)
+                found = at, self.problem.certificate(at, primal=primal, enough=primal - allowed)
+            self._count(steps.passes + repair.passes)
+            steps.passes = repair.passes = 0.0
+            if found is not None:
+                if goal.reached(found[1]):
+                    self._remember(found[0], found[0].y / self.problem.n)
+                self.spent, offered = spent - offered, spent
+                yield self._offered(Proposal(found[0], primal, 0.0, NAME, found[1], steps.exact))
             if last:
                 return
-            size = max(abs(primal), 1e-300)
-            expected = self.repair.expected if tall else made.gap
-            left = pace.left(steps.count, expected / size, allowed / size)
-            rest = left * one + look
             if spent + one > buy and (rest > CLOSE * buy or spent + rest > LONGEST * buy):
                 return
-            if left * one > (HOPELESS if steps.count > LOOK else FIRST * HOPELESS) * buy:
+            if rest > (HOPELESS if steps.count < 2 * LOOK else SLOW) * buy:
                 return
-            wait = min(max(SURELY * left, (SHORTER - 1) * steps.count), (LONGER - 1) * steps.count + 1)
-            if spent < buy:
-                wait = min(wait, (buy - spent) / one)
-            due = steps.count + max(math.ceil(wait), 1)
+
+    def _proof(self, steps: StepLength, allowed: float) -> tuple[Iterate, Certificate] | None:
+        """Of where the steps are, by the curvature; None where that does not suffice."""
+        most = ROUNDS_AT_LEAST + int(ROUNDS_EACH * steps.count)
+        at = self._of_steps(steps)
+        return self.repair.prove_by_rounds(at, steps.h.copy(), steps.primal, allowed, most)
+
+    def _of_steps(self, steps: StepLength) -> Iterate:
+        """Where accelerated steps are; nobody knows the sums of the slopes there."""
+        u, y = steps.structure()
+        n, none = self.problem.n, np.zeros(self.problem.size)
+        return Iterate(steps.w.copy(), steps.x.copy(), n * y, none, u, steps.scores.copy())
 
     # -- models ----------------------------------------------------------------------------------------
 
@@ -335,7 +361,10 @@ class _Fit:
                 gap = math.inf if promise is None else promise.gap
             if (ready and distrust * gap <= allowed) or over or idle > IDLE or number in (7, 15, 31):
                 at = Iterate(point.w, point.x, problem.n * answer.y, problem.n * point.g, answer.u, point.scores)
-                at, made = repair.prove(at, point.g, point.h, point.primal, allowed, promise is not None)
+                if promise is not None:
+                    at, made = repair.prove(at, point.g, point.h, point.primal, allowed)
+                else:
+                    made = problem.certificate(at, fresh=False, primal=point.primal, enough=point.primal - allowed)
                 self._count(repair.passes)
                 repair.passes = 0.0
                 self._remember(point, at.y / problem.n)

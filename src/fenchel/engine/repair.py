@@ -18,12 +18,13 @@ Symbols: H the curvature with the rows' h; R a step of every coordinate, constan
 from __future__ import annotations
 
 import dataclasses
+import functools
 import math
-from collections.abc import Callable
 
 import numpy as np
 from scipy.linalg import lapack
 
+from ..penalties import Block, GroupL2, Separable
 from ..problem import Certificate, Problem
 from .parts import Matrix, Vector
 from .roles import Iterate
@@ -34,9 +35,10 @@ FLAT = 0.1  # of the mean curvature of a feature: none has less where R is chose
 CLIPPED = 1e-3  # of the length of x's move: what the domain may cut off before the others are solved for again
 AGAIN = 3  # times that rows are put on the boundary
 ENOUGH = 3e-4  # of e, in the metric of a factor: what conjugate gradients may leave
-LEFT, FINEST = 0.3, 1e-4  # the same without a factor: of the share that is allowed of the gap, and at the least
-MOST, MOST_FACTORED = 24, 8  # of their steps
-TRIED = 4  # of them, after which their pace is known
+LEFT = 0.3  # the same without a factor: of the gap that is allowed, what the rest of e may cost; larger: fewer proofs
+LEFT_GUESSED = 0.03  # the same where a guess tells what the rest costs
+MOST_FACTORED = 8  # of their steps
+BANDED = 16.0  # products with the data that a banded factor may cost; more: rounds without one are as good
 
 
 @dataclasses.dataclass
@@ -53,7 +55,6 @@ class Repair:
 
     def __init__(self, problem: Problem) -> None:
         self.problem, self.products, self.passes = problem, Products(problem), 0.0
-        self.expected = math.inf  # what a repair of the last point would prove, about
         self.maps = Maps.of(problem)
         self.made: Matrix | None = None
         self.factor: Matrix | None = None
@@ -66,7 +67,7 @@ class Repair:
     def _steps(self, diagonal: Vector) -> Vector:
         """kappa R, from the curvature that every coordinate of B'w sees."""
         problem = self.problem
-        seen = problem.map_squares @ (1.0 / np.maximum(diagonal, FLAT * diagonal.mean()))
+        seen = self.maps.squares_down(1.0 / np.maximum(diagonal, FLAT * diagonal.mean()))
         labels, count = problem.units
         unit = np.bincount(labels, seen, count) / np.maximum(np.bincount(labels, minlength=count), 1)
         return np.asarray((self.kappa / np.maximum(unit, 1e-300))[labels])
@@ -83,32 +84,18 @@ class Repair:
             self.factor, self.made = (None if failed else factor), H
         return self.factor is not None
 
-    def _by_diagonal(self, h: Vector) -> Callable[[Vector], Vector]:
-        problem = self.problem
-        diagonal = np.append(problem.data.mean_squares, 1.0) * max(float(h.mean()), 1e-300)
-        diagonal = np.maximum(diagonal, 1e-6 * diagonal.mean())
-        self.step, self.made = self._steps(diagonal), None
-        diagonal = diagonal + problem.map_squares.T @ self.step
-        return lambda e: e / diagonal
-
     def _by_factor(self, e: Vector) -> Vector:
         return np.asarray(lapack.dpotrs(self.factor, e, lower=1)[0])
 
-    def _solve(
-        self, h: Vector, e: Vector, precondition: Callable[[Vector], Vector], most: int, enough: float, allowed: float
-    ) -> tuple[Vector, Vector, float]:
-        """q with (H + kappa B R B') q = -e, about, with Z'q and the gap e'q / 2 that it leaves at the least.
-
-        `enough` is the share of e that may be left, in the metric of the preconditioner. Where the gap exceeds what is
-        `allowed`, or at the pace of the first steps `most` of them would not suffice, the search ends at once, and the
-        gap is more than that.
-        """
+    def _solve(self, h: Vector, e: Vector, most: float) -> tuple[Vector, Vector, float]:
+        """q with (H + kappa B R B') q = -e, about, with Z'q and the gap e'q / 2 that it leaves at the least: conjugate
+        gradients, preconditioned by the factor. They end where that gap exceeds `most`."""
         problem = self.problem
         q, along, left, gap = np.zeros_like(e), np.zeros(problem.visits), -e, 0.0
-        z = precondition(left)
+        z = self._by_factor(left)
         size = first = float(left @ z)
         p = z
-        for number in range(most):
+        for _ in range(MOST_FACTORED):
             if not size > 0:
                 break
             scores = self.products.scores(p)
@@ -122,13 +109,9 @@ class Repair:
             q += share * p
             along += share * scores
             left = left - share * image
-            z = precondition(left)
+            z = self._by_factor(left)
             before, size = size, float(left @ z)
-            if size <= enough * enough * first or (gap > allowed and number > 0):
-                break
-            # what is left seems to take too long
-            if number == TRIED and (size / first) ** (most / (TRIED + 1)) > enough * enough:
-                gap = max(gap, 2 * allowed)
+            if size <= ENOUGH * ENOUGH * first or gap > most:
                 break
             p = z + (size / before) * p
         return q, along, gap
@@ -153,12 +136,10 @@ class Repair:
     ) -> tuple[Iterate, Certificate]:
         """The point `at`, where a step of a model led, with the slopes `at.x` that the model foresees there, repaired
         as :meth:`foresee` says; the curvature that it was given was made with the rows' h."""
-        problem, n = self.problem, self.problem.n
         x = at.x + h * self.products.scores(foreseen.q)
         x = np.minimum(np.maximum(x, self.low), self.high)
         self.passes += 1.0
-        iterate = Iterate(at.w, x, n * foreseen.y, n * self.products.sums(x), at.u, at.scores)
-        return iterate, problem.certificate(iterate, fresh=False, primal=primal, enough=primal - allowed)
+        return self._certified(at, x, foreseen.y, self.products.sums(x), primal, allowed)
 
     def model_gap(self, x: Vector, move: Vector, scores: Vector, loss: float) -> float:
         """What slopes x, brought into their domain after a move, cost where the scores have the mean loss given."""
@@ -168,47 +149,97 @@ class Repair:
         return math.inf if far else max(cost, 0.0)
 
     def prove(
-        self, at: Iterate, g: Vector, h: Vector, primal: float, allowed: float, factored: bool = False,
-        hasty: bool = False,
-    ) -> tuple[Iterate, Certificate]:  # fmt: skip
-        """The point `at` with better dual variables, if they are, and their certificate; a gap of `allowed` will do.
-
-        `at.x` and g = Z x / n are slopes at some point near w, where the rows have the curvatures h. A `hasty` proof
-        ends where conjugate gradients see that it will not suffice: the gap that they see only grows.
-        """
-        problem, n, bound = self.problem, self.problem.n, primal - allowed
-        plain = None
-        enough = ENOUGH
-        if not factored:
-            plain = problem.certificate(at, fresh=False, primal=primal, enough=bound)
-            self.expected = plain.gap
-            if plain.gap <= allowed:
-                return at, plain
-            enough = max(LEFT * allowed / plain.gap, FINEST)
-        low, high = self.low, self.high
+        self, at: Iterate, g: Vector, h: Vector, primal: float, allowed: float, hasty: bool = False
+    ) -> tuple[Iterate, Certificate]:
+        """The point `at` with better dual variables and their certificate, by the factor in use; a gap of `allowed`
+        will do. `at.x` and g = Z x / n are slopes at some point near w, where the rows have the curvatures h. A `hasty`
+        proof ends where conjugate gradients see that it will not suffice: the gap that they see only grows."""
+        n, most = self.problem.n, allowed if hasty else math.inf
         x, y, zx = at.x, at.y / n, n * g
-        precondition = self._by_factor if factored else self._by_diagonal(h)
         for _ in range(AGAIN):
-            e = zx / n + self.maps.up(y)
-            most = MOST_FACTORED if factored else MOST
-            most_gap = math.inf if factored and not hasty else allowed
-            q, along, gap = self._solve(h, e, precondition, most, enough, most_gap)
-            if gap > most_gap:
-                if plain is None:
-                    plain = problem.certificate(at, fresh=False, primal=primal, enough=bound)
-                self.expected = min(gap, plain.gap)
-                return at, plain
-            wanted = x + h * along
-            inside = np.minimum(np.maximum(wanted, low), high)
-            cut = inside != wanted
-            y = y + self.step * self.maps.down(q)
-            far = float(np.linalg.norm(inside - wanted)) > CLIPPED * float(np.linalg.norm(wanted - x))
-            x, zx = inside, n * self.products.sums(inside)
-            self.passes += 0.5
-            if not far:
+            q, along, gap = self._solve(h, zx / n + self.maps.up(y), most)
+            if gap > most:
+                return at, self.problem.certificate(at, fresh=False, primal=primal, enough=primal - allowed)
+            x, y, zx, free = self._moved(x, y, h, q, along)
+            if free is None:
                 break
-            h = np.where(cut, 0.0, h)
-        iterate = Iterate(at.w, x, n * y, zx, at.u, at.scores)
-        made = problem.certificate(iterate, fresh=False, primal=primal, enough=bound)
-        self.expected = made.gap
-        return (at, plain) if plain is not None and plain.dual >= made.dual else (iterate, made)
+            h = free
+        return self._certified(at, x, y, zx / n, primal, allowed)
+
+    def _certified(
+        self, at: Iterate, x: Vector, y: Vector, g: Vector, primal: float, allowed: float
+    ) -> tuple[Iterate, Certificate]:
+        """x and y, whose g = Z x / n is known, with what separates them from a feasible point given to y."""
+        problem, n = self.problem, self.problem.n
+        if self.maps.pins and problem.vectors == 1:
+            if problem.fit_intercept:
+                x = problem.centred(x)
+                g = self.products.sums(x)
+                self.passes += 0.5
+            y = y - self.maps.back(g + self.maps.up(y))
+        iterate = Iterate(at.w, x, n * y, n * g, at.u, at.scores)
+        return iterate, problem.certificate(iterate, fresh=False, primal=primal, enough=primal - allowed)
+
+    def _moved(
+        self, x: Vector, y: Vector, h: Vector, q: Vector, along: Vector
+    ) -> tuple[Vector, Vector, Vector, Vector | None]:
+        """x and y after a move by q, with Z x; and the curvatures of the rows that are still free, where the domain of
+        the loss has cut off much."""
+        wanted = x + h * along
+        inside = np.minimum(np.maximum(wanted, self.low), self.high)
+        far = float(np.linalg.norm(inside - wanted)) > CLIPPED * float(np.linalg.norm(wanted - x))
+        zx = self.problem.n * self.products.sums(inside)
+        self.passes += 0.5
+        y = y + self.step * self.maps.down(q)
+        return inside, y, zx, np.where(inside != wanted, 0.0, h) if far else None
+
+    def prove_by_rounds(
+        self, at: Iterate, h: Vector, primal: float, allowed: float, most: int
+    ) -> tuple[Iterate, Certificate] | None:
+        """The same without a factor, in at most so many rounds of conjugate gradients (``kernels/repair.py``); None
+        where these do not suffice. at.x are the slopes at w, whose sums need not be known; h is changed."""
+        from ..kernels import repair as kernel
+        from ..kernels.products import as_data
+        from ..kernels.small_losses import as_loss
+
+        problem, n, maps = self.problem, self.problem.n, self.maps
+        own = np.append(problem.data.mean_squares, 1.0) * max(float(h.mean()), 1e-300)
+        own = np.maximum(own, 1e-6 * own.mean())
+        x, y, g, info = at.x.copy(), at.y / n, np.empty(problem.size), np.zeros(4)
+        good = kernel.repair(
+            as_data(problem), as_loss(problem), maps.arrays, maps.rows, (*problem.units, self._radius), maps.back_rows,
+            self._band, own, self._steps(own) / self.kappa, self.kappa, (self.low, self.high), at.u, x, y, g, h,
+            primal, allowed, LEFT if maps.pins else LEFT_GUESSED, most, info,
+        )  # fmt: skip
+        self.made = None
+        self.passes += 0.5 * info[kernel.PRODUCTS]
+        if not good:
+            return None
+        return self._certified(at, x, y, g, primal, allowed)
+
+    @functools.cached_property
+    def _band(self) -> int:
+        """How far apart features are that a row of B' joins, 0 where a factor of such a band takes too long."""
+        start, slots, _ = self.maps.arrays
+        joins = np.flatnonzero(np.diff(start) > 1)
+        reach = slots[start[joins + 1] - 1].astype(np.int64) - slots[start[joins]].astype(np.int64)
+        widest = int(np.abs(reach).max(initial=0))  # entries of a row are in order
+        return widest if widest**2 <= BANDED * self.problem.data.stored / self.problem.p else 0
+
+    @functools.cached_property
+    def _radius(self) -> Vector:
+        """Of the ball of every coordinate's unit, zero where it has none."""
+        return np.concatenate([_ball(block) for block in self.problem.blocks] or [np.zeros(0)])
+
+
+def _ball(block: Block) -> Vector:
+    """The radius of the ball that a coordinate's dual variable lies in, zero where it is none or of another kind."""
+    function = block.function
+    if block.ridge > 0:
+        return np.zeros(block.d)
+    if isinstance(function, Separable):
+        free = np.isinf(function.lower) & np.isinf(function.upper)
+        return np.asarray(np.where(free, block.scale * function.weights, 0.0))
+    if type(function) is GroupL2:
+        return np.asarray(block.scale * np.repeat(function.weights, np.diff(function.bounds)))
+    return np.zeros(block.d)

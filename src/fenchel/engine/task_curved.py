@@ -221,7 +221,7 @@ class CurvedTasks:
             if (hopeful and not outdated) or last or number in (7, 15, 31, 63):
                 at = Iterate(point.w, point.x, problem.n * answer.y, problem.n * point.g, answer.u, point.scores)
                 if (hopeful and not outdated) or last:
-                    at, made = repair.prove(at, point.g, point.h, point.primal, allowed, True, not last)
+                    at, made = repair.prove(at, point.g, point.h, point.primal, allowed, hasty=not last)
                     self._count(repair.passes)
                     repair.passes = 0.0
                 else:  # for whoever waits for a sign
@@ -230,7 +230,7 @@ class CurvedTasks:
                 yield self._offered(Proposal(at, point.primal, 0.0, self.name, made))
                 failed = made.gap > allowed
                 if hopeful and not outdated:
-                    distrust = max(distrust, min(0.3 * repair.expected / max(gap, 1e-300), 1e3 * distrust))
+                    distrust = max(distrust, min(0.3 * made.gap / max(gap, 1e-300), 1e3 * distrust))
             if over or idle > IDLE:
                 return
             accuracy = FINE if gap <= NEAR * abs(point.primal) else ACCURACY

@@ -9,6 +9,7 @@ import numpy as np
 
 from ..maps import row_width
 from ..problem import Problem
+from ..proximal import compiled_map
 from .parts import Vector
 
 
@@ -16,14 +17,24 @@ class Maps:
     """B' and B in compiled form: on small problems scipy's products cost more than the arithmetic."""
 
     def __init__(self, problem: Problem) -> None:
-        matrix = problem.map_slots
         self.size, self.d = problem.size, problem.d
-        self.arrays = matrix.indptr.astype(np.int64), matrix.indices.astype(np.uint64), matrix.data.astype(float)
+        self.arrays = compiled_map(problem)
         widths = [row_width(block.matrix) for block in problem.blocks]
         none = np.zeros(len(widths), dtype=np.int64)
         # what the kernels ask of blocks; these functions never call one
         first, last = problem.bounds[:-1].copy(), problem.bounds[1:].copy()
         self.rows = first, last, np.array(widths, dtype=np.int64), none, none, none, none
+
+        self.pins: bool = problem.pins
+        slots, rows, value = problem.entry_slots.astype(np.int64), problem.entries[0], self.arrays[2]
+        self._entries = slots, rows, value**2
+        # entries, by row and feature, with the factor of the least y on rows of one entry with B y = e; on all rows,
+        # which is a guess, where not every feature has such a row
+        counts = np.diff(self.arrays[0])
+        some = counts[rows] == 1 if self.pins else counts[rows] > 0
+        row, feature, value = rows[some], slots[some], value[some]
+        squares = np.bincount(feature, value**2, self.size)
+        self.back_rows = row, feature, value / np.maximum(squares, 1e-300)[feature]
 
     @classmethod
     def of(cls, problem: Problem) -> Maps:
@@ -46,6 +57,18 @@ class Maps:
         out = np.empty(self.size)
         apply_adjoint(self.arrays, self.rows, y, out)
         return out
+
+    def squares_down(self, v: Vector) -> Vector:
+        """The squares of the entries of B' times v."""
+        slots, rows, squares = self._entries
+        return np.bincount(rows, squares * v[slots], self.d).astype(float)
+
+    def back(self, e: Vector) -> Vector:
+        """The least y on the rows of B' with one entry for which B y = e, where every feature has such a row."""
+        row, feature, factor = self.back_rows
+        y = np.zeros(self.d)
+        y[row] = factor * e[feature]
+        return y
 
 
 def visit_weights(problem: Problem) -> Vector:

@@ -109,6 +109,13 @@ def addresses(kind: int) -> Any:
     return np.concatenate([lapack.addresses(), np.array(own, np.int64)])
 
 
+def as_loss(problem: Any) -> Any:
+    """What kernels take of a problem whose loss is one of these: addresses, parameter, targets and weights."""
+    kind, parameter = problem.loss.small_form()
+    weight = problem.weight if problem.weight.size else np.ones(problem.n)
+    return addresses(KINDS[kind]), parameter, problem.target, weight
+
+
 # -- the squared loss ---------------------------------------------------------------------------------
 
 

@@ -9,7 +9,6 @@ from .bounds import Certificate, NoCertificate
 from .objective import _NONE, Objective, _once_per_map
 
 _ROUNDING = 1e-11  # relative to the terms of a sum
-_EXACT = 1e-14  # the same of a sum that nobody need mend: some units in the last place
 _BALANCED = 1e-14  # of the terms of a sum over all rows: what counts as a sum of zero
 _INSIDE = 0.5  # of a model's error: how far what it foresees of x may be outside the domain of the loss
 _MOST_FREE = 1000  # unpenalised directions that a certificate will repair
@@ -149,16 +148,18 @@ class Certifying(Objective):
     def _balanced_by_penalty(self, x, y, zx):
         """The y closest to the given one with Z x + B y = 0."""
         # rounding is judged against what the sums are made of, which may cancel
+        left = (zx + self.spread(y))[self.feature_slots]
+        own = np.tile(np.sqrt(self.n * self.data.mean_squares), self.vectors) * np.linalg.norm(x)
+        if np.all(np.abs(left) <= _BALANCED * (own + self._sums_of_sizes(y))):
+            return y  # whoever brought it has balanced it
         scale = self._row_sums * np.linalg.norm(x)
-        left = (zx + self.adjoint @ y)[self.feature_slots]
-        for tried in range(4):
-            small = _ROUNDING if tried else _EXACT
-            if np.all(np.abs(left) <= small * (scale + self._sums_of_sizes(y))):
-                return y
-            if tried < 3:
+        for _ in range(3):
+            if np.abs(left).max(initial=0.0) > 0:
                 # B B' may be badly conditioned, but y is not large: a second solve mends the first
                 y = y - self.map @ self.gram.solve(left)
-                left = (zx + self.adjoint @ y)[self.feature_slots]
+                left = (zx + self.spread(y))[self.feature_slots]
+            if np.all(np.abs(left) <= _ROUNDING * (scale + self._sums_of_sizes(y))):
+                return y
         raise NoCertificate("the system B B' could not be solved to rounding")
 
     @property
@@ -170,7 +171,7 @@ class Certifying(Objective):
     @property
     def _free_count(self):
         """Unpenalised directions."""
-        unseen = 0 if self.renames else self.gram.unseen.size + self.gram.blind_count
+        unseen = 0 if self.renames or self.pins else self.gram.unseen.size + self.gram.blind_count
         return unseen + (self.vectors if self.fit_intercept else 0)
 
     @_once_per_map
@@ -180,7 +181,7 @@ class Certifying(Objective):
         if count > _MOST_FREE:
             raise NoCertificate(f"{count} directions carry no penalty; at most {_MOST_FREE} can be repaired")
         slots = self.intercept_slots if self.fit_intercept else _NONE
-        if not self.renames:
+        if not (self.renames or self.pins):
             slots = np.concatenate([self.feature_slots[self.gram.unseen], slots])
         directions = np.zeros((self.size, count))
         directions[slots, np.arange(slots.size)] = 1.0

@@ -125,7 +125,8 @@ class Objective:
     def spread(self, y) -> np.ndarray:
         """B y, on all slots of w."""
         y = _vector("y", y, self.d)
-        return np.bincount(self.entry_slots, self.map.data * y, self.size) if self._picks else self.adjoint @ y
+        y = y if self._picks else y[self.entries[0]]
+        return np.bincount(self.entry_slots, self.map.data * y, self.size)
 
     @lazy
     def blocks(self) -> list[Block]:
@@ -377,6 +378,13 @@ class Objective:
         if not (self._picks and self.d == columns and np.square(matrix.data).all()):
             return False
         return bool((np.bincount(matrix.indices, minlength=columns) == 1).all())
+
+    @_once_per_map
+    def pins(self):
+        """Whether every feature has a row of B' of its own, so that no direction is without penalty."""
+        alone = self.map.indptr[:-1][np.diff(self.map.indptr) == 1]
+        alone = alone[np.square(self.map.data[alone]) > 0]
+        return bool((np.bincount(self.map.indices[alone], minlength=self.map.shape[1]) > 0).all())
 
     def gauge_without_ridge(self, y):
         return max((b.gauge_without_ridge(y[i:j]) for b, i, j in self._parts()), default=0.0)

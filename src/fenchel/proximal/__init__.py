@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from .lattice import ChainProx, LatticeProx, has_directions
 from .operator import ProxInfo, prox
-from .structured import CompiledPenalty, StructuredProx, check_callbacks, feature_quadratic
+from .structured import CompiledPenalty, StructuredProx, check_callbacks, compiled_map, feature_quadratic
 
 __all__ = [
     "ChainProx",
@@ -13,6 +13,7 @@ __all__ = [
     "ProxInfo",
     "StructuredProx",
     "check_callbacks",
+    "compiled_map",
     "feature_quadratic",
     "has_directions",
     "prox",

@@ -28,7 +28,7 @@ class LatticeProx:
         edges = np.flatnonzero(prox._dual_rows)
         if prox.separated or prox.ridge[prox._rows].any() or not all(_is_norm(block.function) for block in kept):
             return None
-        if np.any(np.diff(problem.map_slots.indptr)[edges] != 2) or not has_directions(problem):
+        if np.any(np.diff(prox.map[0])[edges] != 2) or not has_directions(problem):
             return None
         made = cls(prox, edges)
         if not made._fits():
@@ -37,18 +37,19 @@ class LatticeProx:
 
     def __init__(self, prox: StructuredProx, edges):
         self.prox, self.edges = prox, edges
-        problem, matrix = prox.problem, prox.problem.map_slots
-        entries = matrix.indptr[edges] + np.arange(2)[:, None]
-        order = np.argsort(matrix.indices[entries], axis=0)
-        entries = np.take_along_axis(entries, order, axis=0)
-        self.origin, end = matrix.indices[entries]
-        self.shift, direction = np.unique(end - self.origin, return_inverse=True)
+        problem = prox.problem
+        start, slots, data = prox.map
+        slots, entries = slots.astype(np.int64), start[edges] + np.arange(2)[:, None]
+        backwards = slots[entries[0]] > slots[entries[1]]
+        entries = np.where(backwards, entries[::-1], entries)
+        self.origin, self.end = slots[entries]
+        self.shift, direction = np.unique(self.end - self.origin, return_inverse=True)
         self.places = direction, self.origin  # of the edges in s
         self.shape = self.shift.size, problem.size
-        self.values = matrix.data[entries]
+        self.values = data[entries]
         self.lone = np.flatnonzero(prox._rows & ~prox._dual_rows)
-        own = matrix.indptr[self.lone]
-        self.lone_features, self.lone_values = matrix.indices[own], matrix.data[own]
+        own = start[self.lone]
+        self.lone_features, self.lone_values = slots[own], data[own]
 
     def _fits(self):
         """Whether no two edges have one place, and balls hold one edge each or all from a feature; then the kernel's
@@ -85,11 +86,29 @@ class LatticeProx:
     def structure(self, slope):
         """u = B'w of the last prox, with exact zeros, and its slope beside the edges."""
         v, eta, w, far = self.last
+        return self._beside_edges(v, eta, w, far, slope)
+
+    def as_dual(self, slope):
+        """The kernel's dual variable from slopes of all rows of B'."""
+        s = np.zeros(self.shape)
+        s[self.places] = slope[self.edges]
+        return s.ravel()
+
+    def of_dual(self, dual, far, v, eta, w):
+        """u = B'w with exact zeros, and the slopes of all rows, where the kernel has left these at the prox w of v."""
+        slope = np.zeros(self.prox.problem.d)
+        slope[self.edges] = dual.reshape(self.shape)[self.places]
+        return self._beside_edges(v, eta, w, far.reshape(self.shape)[self.places], slope), slope
+
+    def _beside_edges(self, v, eta, w, far, slope):
+        """u, and the slopes beside the edges, which are filled in."""
         u = np.zeros_like(slope)
         u[self.edges] = far
         if self.lone.size:
             u[self.lone] = self.lone_values * w[self.lone_features]
-            left = v - eta * (self.prox._kept.T @ slope) - (1 + eta * self.prox.quadratic) * w
+            pulls, places = self.values * slope[self.edges], (self.origin, self.end)
+            pull = sum(np.bincount(places[k], pulls[k], self.shape[1]) for k in range(2))
+            left = v - eta * pull - (1 + eta * self.prox.quadratic) * w
             slope[self.lone] = left[self.lone_features] / (eta * self.lone_values)
         return u
 
@@ -123,6 +142,16 @@ class ChainProx(LatticeProx):
         made.__dict__.update(lattice.__dict__)
         made.solver = (first, last, np.abs(high[0]) * ball[0], lone, mu)
         return made
+
+    def as_dual(self, slope):
+        pull = np.zeros(self.shape[1])
+        pull[self.origin] = self.values[1] * slope[self.edges]
+        return pull
+
+    def of_dual(self, dual, far, v, eta, w):
+        slope, value = np.zeros(self.prox.problem.d), self.values[1]
+        slope[self.edges] = dual[self.origin] / value
+        return self._beside_edges(v, eta, w, value * (w[self.origin + 1] - w[self.origin]), slope), slope
 
     def _solve(self, v, eta, w, slope, rule, info):
         from ..kernels.chain import chain_prox

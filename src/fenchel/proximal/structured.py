@@ -12,6 +12,17 @@ from ..penalties import Penalty, Separable, compiled_prox
 from ..problem import Problem
 
 
+def compiled_map(problem: Problem):
+    """B' on w with its intercept slots, as CSR with the types that the kernels take."""
+
+    def make():
+        matrix = problem.map
+        slots = problem.entry_slots.astype(np.uint64)
+        return matrix.indptr.astype(np.int64), slots, matrix.data.astype(float)
+
+    return problem.shared("compiled map", make)
+
+
 class CompiledPenalty:
     """The blocks of a problem's penalty as the arrays and addresses that the kernels take.
 
@@ -51,8 +62,7 @@ class CompiledPenalty:
 
     @functools.cached_property
     def map(self):
-        matrix = self.problem.map_slots
-        return matrix.indptr.astype(np.int64), matrix.indices.astype(np.uint64), matrix.data.astype(float)
+        return compiled_map(self.problem)
 
     @functools.cached_property
     def norm(self) -> float:
@@ -95,12 +105,12 @@ class StructuredProx(CompiledPenalty):
         super().__init__(problem, keep)
         self.ridge = self.ridge - self.folded
         counts = np.diff(problem.bounds)
-        self._rows = np.repeat(np.isin(np.arange(len(problem.blocks)), keep), counts)
+        self._rows = _of_blocks(keep, counts)
         units = [first + b.function.units(b.d) for b, first in zip(problem.blocks, problem.bounds, strict=False)]
         self._units = np.concatenate(units or [np.zeros(0)]).astype(np.int64)
         self.separated = self._is_separated()
         closed = np.zeros(len(keep), dtype=bool) if self.separated else self._closed_blocks(keep)
-        self._dual_rows = np.repeat(np.isin(np.arange(len(problem.blocks)), np.array(keep, dtype=int)[~closed]), counts)
+        self._dual_rows = _of_blocks(np.array(keep, dtype=int)[~closed], counts)
         bound = np.ones(problem.d) if self.separated else self._bounds()
         with_dual, without = (tuple(column[which] for column in self.blocks) for which in (~closed, closed))
         self.solver = (self.map, with_dual, self.scale, self.ridge, self.quadratic, bound, self._screened_units(),
@@ -121,20 +131,26 @@ class StructuredProx(CompiledPenalty):
         if not any(_has_pairs(problem.blocks[k]) for k in keep):
             return closed
         for place, k in enumerate(keep):
-            here = slice(problem.bounds[k], problem.bounds[k + 1])
-            rows = sp.csr_array(problem.map_slots[here])
-            if self._is_simple(rows, self._units[here]) and not taken[rows.indices].any():
-                closed[place] = taken[rows.indices] = True
+            rows = np.arange(problem.bounds[k], problem.bounds[k + 1])
+            if self._is_simple(rows):
+                features = self.map[1][self.map[0][rows]]
+                if not taken[features].any():
+                    closed[place] = taken[features] = True
         return closed
 
     def _is_separated(self):
-        return self._is_simple(sp.csr_array(self.problem.map_slots[self._rows]), self._units[self._rows])
+        return self._is_simple(np.flatnonzero(self._rows))
 
-    def _is_simple(self, rows, units):
+    def _is_simple(self, rows):
         """Whether these rows of B' only rename and scale features, each at most once and alike within a unit."""
-        if not _renames(rows) or (rows.nnz and np.bincount(rows.indices).max() > 1):
+        start, column, value = self.map
+        if np.any(start[rows + 1] - start[rows] != 1):
             return False
-        return all(_constant(values, units) for values in (rows.data**2, self.quadratic[rows.indices]))
+        entries = start[rows]
+        features = column[entries].astype(np.int64)
+        if not value[entries].all() or np.bincount(features, minlength=1).max() > 1:
+            return False
+        return all(_constant(values, self._units[rows]) for values in (value[entries] ** 2, self.quadratic[features]))
 
     def _bounds(self):
         """diag(c) >= B'B, constant on each unit: the norm, or the bound of Pock and Chambolle (2011) if smaller."""
@@ -172,6 +188,13 @@ class StructuredProx(CompiledPenalty):
     def dual(self, slope, w):
         """Subgradients of all blocks, quadratics included, from the kernel's slope at w."""
         return slope + self.folded * self.problem.penalised(w)
+
+
+def _of_blocks(which, counts):
+    """The rows of B' that belong to these blocks."""
+    some = np.zeros(counts.size, dtype=bool)
+    some[which] = True
+    return np.repeat(some, counts)
 
 
 def check_callbacks(*functions):
@@ -234,7 +257,7 @@ def _rough_square_norm(matrix, rounds=20):
 
 def _constant(values, labels):
     """Whether values agree, up to rounding, wherever labels do."""
-    if not values.size:
+    if not values.size or bool((labels[1:] > labels[:-1]).all()):
         return True
     low, high = np.full(labels.max() + 1, np.inf), np.zeros(labels.max() + 1)
     np.minimum.at(low, labels, values)

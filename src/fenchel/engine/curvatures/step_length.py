@@ -1,11 +1,9 @@
 """A step length alone as the model of the loss: accelerated proximal steps on the data, the cheap start.
 
-A step costs two products with the data and one prox of the whole penalty (Beck and Teboulle, 2009, with backtracking
-and the restarts of O'Donoghue and Candès, 2015). The gradient is taken ahead of the point, and the slopes of the rows
-there, with the prox's dual variable, are a dual point for free.
+The steps themselves are one compiled loop (``kernels/accelerated.py``). The gradient is taken ahead of the point, and
+the slopes of the rows there, with the prox's dual variable, are a dual point for free.
 
-Symbols: w the point, `ahead` where it points to; L curvature, one number; e = L (ahead - w), by which the dual point
-misses the constraint; y dual variables of the penalty, divided by n.
+Symbols: w the point; L curvature, one number; y dual variables of the penalty, divided by n.
 """
 
 from __future__ import annotations
@@ -16,29 +14,27 @@ from typing import Any
 
 import numpy as np
 
-from ...prices import Prices
+from ...prices import Prices, prox_nanoseconds, prox_round_nanoseconds
 from ...problem import Problem
-from ...proximal import StructuredProx
+from ...proximal import ChainProx, LatticeProx, StructuredProx, has_directions
 from ..attempts.accelerated import Accelerated
 from ..parts import Vector
-from ..whole import Maps, Products
+from ..whole import Maps
 
-GROW, JUMP, SHRINK = 1.5, 20.0, 0.98  # of L: where a step was too long (at least and at most), and after every step
-CALLS = 120  # of the interpreter's, in a step
-SLOW = 4.0  # times the price of a logistic loss, which is compiled: those that are not
-TRIES = 60  # of one step, each shorter than the one before
 ROUNDS, SWIFT = 30, 100  # of a prox that has no closed form: general maps, and grids, whose rounds are cheap
-ROUNDING = 1e-14  # of the loss: what its change may be wrong by
 CACHED, NEARBY = 1 << 24, 0.3  # bytes of data that stay in a cache, and what an entry costs there as a share
-PREPARE = 1.2e6  # nanoseconds that the prox takes to prepare, about
+PREPARE = 5e5  # nanoseconds that the prox takes to prepare, about
+MOST = 4000  # steps in all
+UNITS = 10.0  # ratio of the entries of B' up to which features are in units alike; larger: steps that lead nowhere
 
 
 class QuickProx(StructuredProx):
     """The prox with a bound on B'B that costs a product, as good as the norm where maps are copies, chains or grids."""
 
     def _bounds(self) -> Vector:
-        size = abs(self._kept)
-        c = size @ np.asarray(size.sum(axis=0)).ravel()
+        rows, size = self.problem.entries
+        size, column = size * self._dual_rows[rows], self.map[1].astype(np.int64)
+        c: Vector = np.bincount(rows, size * np.bincount(column, size)[column], self.problem.d).astype(float)
         largest = np.zeros(self._units.max(initial=-1) + 1)
         np.maximum.at(largest, self._units, c)
         c = largest[self._units] * (1 + 1e-9)
@@ -46,7 +42,7 @@ class QuickProx(StructuredProx):
 
 
 class Steps(Accelerated):
-    """What accelerated steps need of the penalty."""
+    """What single steps of the whole prox need of the penalty."""
 
     @functools.cached_property
     def prox(self) -> QuickProx:
@@ -58,9 +54,19 @@ class StepLength:
 
     def __init__(self, problem: Problem, prices: Prices) -> None:
         self.problem, self.prices = problem, prices
-        self.steps: Any = Steps(problem)
-        self.products = Products(problem)
-        self.count, self.passes, self.failed, self.still = 0, 0.0, False, False
+        self.prox: Any = QuickProx(problem)
+        self.lattice: Any = LatticeProx.make(self.prox) if has_directions(problem) else None
+        self.passes, self.failed, self.still = 0.0, False, False
+
+    @classmethod
+    def unfit(cls, problem: Problem) -> str | None:
+        """Why it does not suit the problem; None where it does."""
+        if problem.vectors > 1 or problem.layout[2].size:
+            return "several outputs or tasks"
+        size = np.abs(problem.map.data)
+        if size.size and size.max() > UNITS * size.min():
+            return "steps of one length do not suit features in units that differ"
+        return None if problem.loss.small_form() is not None else "the loss is not compiled"
 
     @staticmethod
     def price(problem: Problem, prices: Prices) -> float:
@@ -69,72 +75,118 @@ class StepLength:
         entry = prices.csr_pass if data.sparse else prices.gemv
         if data.nbytes <= CACHED and not data.sparse:
             entry *= NEARBY
-        row = prices.loss if problem.loss.quadratic or problem.loss.kernel == "logistic" else SLOW * prices.loss
-        return 2 * entry * data.stored + 2 * row * problem.n + CALLS * prices.call
+        return 2 * entry * data.stored + 2 * prices.loss * problem.n + prices.call
+
+    @functools.cached_property
+    def pass_nanoseconds(self) -> float:
+        """Of a step without its prox."""
+        return self.price(self.problem, self.prices)
+
+    @functools.cached_property
+    def _round_nanoseconds(self) -> float:
+        """Of a round of the prox."""
+        chain, grid = isinstance(self.lattice, ChainProx), self.lattice is not None
+        one_round = prox_round_nanoseconds(self.problem, chain=chain, grid=grid)
+        return prox_nanoseconds(one_round) if chain else one_round
 
     @property
-    def step_nanoseconds(self) -> float:
-        """What a step costs with some twenty rounds of its prox."""
-        prox: float = self.steps.step_nanoseconds - self.steps._bare_step
-        return self.price(self.problem, self.prices) + prox
+    def nanoseconds(self) -> float:
+        """Of all steps so far."""
+        from ...kernels.accelerated import PRODUCTS, ROUNDS
+
+        numbers = self._numbers
+        return float(0.5 * numbers[PRODUCTS] * self.pass_nanoseconds + numbers[ROUNDS] * self._round_nanoseconds)
 
     def begin(self, w: Vector, scores: Vector, y: Vector) -> None:
         """Begin at w, whose scores and dual variables are known."""
-        problem = self.problem
-        self.swift = self.steps.lattice is not None
-        self.w = self.ahead = w
-        self.scores = self.ahead_scores = scores
-        self.slope = y - self.steps.prox.folded * Maps.of(problem).down(w)
-        self.before, self.theta, self.share = self.slope, 1.0, 0.0
-        self.moved: float | None = None
-        self.info = np.zeros(4)
+        from ...kernels import accelerated as kernel
+        from ...kernels.products import as_data
+        from ...kernels.small_losses import as_loss
+
+        problem, prox, lattice = self.problem, self.prox, self.lattice
+        self._data = as_data(problem)
+        self._loss = as_loss(problem)
+        self._solver = prox.solver if lattice is None else lattice.solver
+        self._penalty = prox.map, prox.blocks, prox.scale, prox.ridge, prox.quadratic
+        self.swift = lattice is not None and not isinstance(lattice, ChainProx)
+        slope = y - prox.folded * Maps.of(problem).down(w)
+        dual = slope if lattice is None else lattice.as_dual(slope)
+        self.w, self.scores = w.copy(), scores.copy()
+        self.gradient, self.x, self.h = np.empty(w.size), np.empty(scores.size), np.empty(scores.size)
+        self._v, self._far, self._dual = w.copy(), np.zeros(dual.size), dual
+        self._point = (self.w, w.copy(), self.scores, scores.copy(), self.gradient, self.x, self.h, dual, dual.copy(),
+                       self._far, self._v)  # fmt: skip
         squares = problem.data.mean_squares
         bend = problem.loss.smoothness
         if bend is None:
             bend = float(problem.loss.sums(scores, problem.target, problem.weight)[2].mean())
+        self._numbers, self.trace = np.zeros(11), np.empty(MOST)
         # the largest eigenvalue is no less than this
-        self.L = bend * max(float(squares.max()), float(squares.sum()) / min(problem.n, problem.p), 1e-300)
+        self._numbers[kernel.CURVATURE] = bend * max(
+            float(squares.max()), float(squares.sum()) / min(problem.n, problem.p), 1e-300
+        )
+        self._numbers[kernel.THETA], self._numbers[kernel.MOVED] = 1.0, -1.0
 
-    def step(self) -> None:
-        """One step; `failed` tells that there is no such step."""
-        problem, n = self.problem, self.problem.n
-        sums, target, weight = problem.loss.sums, problem.target, problem.weight
-        value, self.x, self.h = sums(self.ahead_scores, target, weight)
-        value /= n
-        self.gradient = self.products.sums(self.x)
-        start, self.before = self.slope + (self.share if self.swift else 0.0) * (self.slope - self.before), self.slope
-        for _ in range(TRIES):
-            slope = start.copy()
-            new = self.steps._prox(
-                self.ahead - self.gradient / self.L, 1 / self.L, slope, self.moved, self.info,
-                SWIFT if self.swift else ROUNDS,
-            )  # fmt: skip
-            move = new - self.ahead
-            scores = self.products.scores(new)
-            self.passes += 0.5
-            reached, square = sums(scores, target, weight)[0] / n, float(move @ move)
-            rise = reached - value - float(self.gradient @ move)
-            self.still = self.L * square <= 100 * ROUNDING * abs(value)  # then the rise says nothing
-            if self.still or rise <= 0.5 * self.L * square * (1 + 1e-9) + ROUNDING * abs(value):
-                break
-            grown = 2 * rise / (self.L * square) if square > 0 else JUMP
-            self.L *= min(max(GROW, grown if grown == grown else JUMP), JUMP)
-        else:
-            self.failed = True
-            return
-        self.passes += 0.5
-        self.count += 1
-        step = new - self.w
-        self.moved, self.miss = float(step @ step), self.L * math.sqrt(square)
-        theta = 1.0 if float((self.ahead - new) @ step) > 0 else self.theta
-        self.theta = 0.5 * (1 + math.sqrt(1 + 4 * theta * theta))
-        self.share = (theta - 1) / self.theta
-        self.loss, self.slope = reached, slope
-        self.ahead, self.ahead_scores = new + self.share * step, scores + self.share * (scores - self.scores)
-        self.w, self.scores, self.L = new, scores, SHRINK * self.L
+    def go(self, wanted: float, most: int) -> None:
+        """Steps until the objective seems to be within `wanted` of the least, or so many are made."""
+        from ...kernels import accelerated as kernel
+
+        numbers = self._numbers
+        before = numbers[kernel.PRODUCTS]
+        kernel.accelerated_steps(
+            self._data, self._loss, self._solver, self._penalty, self._point, numbers, self.trace, self.swift,
+            SWIFT if self.swift else ROUNDS, wanted, most,
+        )  # fmt: skip
+        self.prox.check()
+        self.passes += 0.5 * (numbers[kernel.PRODUCTS] - before)
+        self.failed, self.still = numbers[kernel.STATE] == kernel.FAILED, numbers[kernel.STATE] == kernel.STILL
+        if self.count >= MOST:
+            self.still = True
+
+    @property
+    def exact(self) -> bool:
+        """Whether zeros and ties are exact in w itself: a sweep along chains leaves them so."""
+        return isinstance(self.lattice, ChainProx)
+
+    @property
+    def count(self) -> int:
+        """Steps so far."""
+        from ...kernels.accelerated import COUNT
+
+        return int(self._numbers[COUNT])
+
+    @property
+    def primal(self) -> float:
+        """The objective at w."""
+        from ...kernels.accelerated import OBJECTIVE
+
+        return float(self._numbers[OBJECTIVE])
+
+    @property
+    def left(self) -> float:
+        """What seems to be left of the objective."""
+        from ...kernels.accelerated import left
+
+        return float(left(self.trace, self.count))
+
+    def steps_left(self, wanted: float) -> float:
+        """How many steps seem to be needed until so little is left, at the pace since the start or the recent one,
+        whichever is faster; as many again where nothing can be said."""
+        left, trace, count = self.left, self.trace, self.count
+        if not left < math.inf:
+            return float(count)
+        each = max(count // 4, 2)
+        early, late, last = (float(trace[count - 1 - k * each]) for k in (2, 1, 0))
+        recent = math.log((early - late) / (late - last)) / each
+        whole = math.log(max((float(trace[0]) - last) / left, 1.0)) / count
+        return math.log(max(left / max(wanted, 1e-300), 1.0)) / max(recent, whole)
 
     def structure(self) -> tuple[Vector, Vector]:
         """u = B'w with the zeros of the last prox, and y."""
-        lattice = self.steps.lattice
-        u = self.steps.u.copy() if lattice is None else lattice.structure(self.slope)
-        return u, self.steps.prox.dual(self.slope, self.w)
+        from ...kernels.accelerated import STEP
+
+        if self.lattice is None:
+            u, slope = self._far.copy(), self._dual.copy()
+        else:
+            u, slope = self.lattice.of_dual(self._dual, self._far, self._v, float(self._numbers[STEP]), self.w)
+        return u, self.prox.dual(slope, self.w)
