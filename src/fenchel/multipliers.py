@@ -38,7 +38,7 @@ _NEAR = 1e-3  # S in the first round, in units of the loss's curvature
 _FLATTEST = 0.1  # of the loss's largest curvature, what it counts for where it is flat
 _LEAST = 0.05  # of the mean square of a typical column, what a column counts for at the least
 _LIFT = 1e-13  # of the curvature's diagonal: makes it definite
-_DIFFERENCE = 1e-6  # for the slope of a dual step
+_DIFFERENCE = 1e-9  # of a dual step, for its slope; larger: rows that are near a kink count as if they were at it
 _FLAT = 0.1  # of the first slope, where a line search may end
 
 
@@ -72,11 +72,14 @@ class Multipliers:
         self.unit[problem.feature_slots] = problem.feature_units()
         squares = np.ones(problem.size)
         squares[problem.feature_slots] = np.tile(problem.data.mean_squares, problem.vectors)
-        squares /= self.unit**2
-        seen = squares[problem.feature_slots]
-        seen = seen[seen > 0]
-        typical = np.quantile(seen, 0.75) if seen.size else 1.0
-        self.squares = problem.n * np.maximum(squares, _LEAST * typical)
+        seen = squares / self.unit**2
+        # a column without penalty is in units of its own, and its coefficient may be as large as it likes
+        free = problem.feature_slots[problem.gram.unseen]
+        held = np.setdiff1d(problem.feature_slots, free)
+        held = held if seen[held].any() else problem.feature_slots
+        typical = float(np.quantile(seen[held][seen[held] > 0], 0.75)) if seen[held].any() else 1.0
+        self.unit[free] = np.sqrt(np.where(squares[free] > 0, squares[free] / typical, 1.0))
+        self.squares = problem.n * np.maximum(squares / self.unit**2, _LEAST * typical)
 
     @np.errstate(over="ignore", invalid="ignore", divide="ignore")
     def run(self, w, x, y, *, tol: float, steps: int) -> Point:
@@ -91,7 +94,7 @@ class Multipliers:
         self.left, self.passes = steps, 1.0
         accuracy, point = 1.0, None
         best = Certificate(problem.mean_loss(self.scores) + problem.penalty_value(self.at), -np.inf, np.inf)
-        answer, centre, before = self.w, self.w, np.inf
+        answer, centre = self.w, self.w
         while self.left > 0 and time.perf_counter() < self.deadline:
             size = problem.n * abs(best.primal if np.isfinite(best.primal) else problem.mean_loss(self.scores))
             size = max(size, 1e-300)
@@ -101,7 +104,7 @@ class Multipliers:
                 self.scores, self.at = problem.scores(centre), problem.penalised(centre)
             centre = self.w
             if found is None:
-                self.near *= 10.0
+                self.r, self.q, self.near = 0.1 * self.r, 0.1 * self.q, 10.0 * self.near
                 continue
             x, y, u, moved, used = found
             self.x, self.y = x, y
@@ -115,11 +118,10 @@ class Multipliers:
             best.reason = "" if np.isfinite(best.dual) else made.reason
             if rule.reached(best):
                 break
-            slow, before = moved > 0.1 * before, moved
             if moved <= 1e-2 * tol * size:
-                accuracy *= 0.1
-                if not slow:
-                    continue  # the multipliers are about to stand still: what is missing is accuracy
+                # the multipliers stand still: what is missing is accuracy, and long steps magnify rounding
+                accuracy, self.r, self.q = 0.1 * accuracy, 0.1 * self.r, 0.1 * self.q
+                continue
             grow = 5.0 if used <= 2 else 3.0 if used <= 5 else 1.5 if used <= 10 else 1.0
             self.r, self.q, self.near = grow * self.r, grow * self.q, self.near / grow
         if point is None:
@@ -134,7 +136,8 @@ class Multipliers:
         seen = problem.map_squares @ (self.squares**-0.5 / self.unit**2)
         if seen.size:
             seen = (np.bincount(self.units, seen) / np.bincount(self.units))[self.units]
-        self.q = 1.0 / np.maximum(seen, 1e-300)
+        some = seen > 0  # an empty row of B' sees nothing
+        self.q = 1.0 / np.where(some, seen, seen[some].mean() if some.any() else 1.0)
         forces, size = np.sum(self.y**2 / self.q), np.sum(self.q * self.at**2)
         if forces > 0 and size > 0:
             self.q *= math.sqrt(forces / size)

@@ -761,6 +761,10 @@ class Problem:
             scale = np.concatenate([scale, np.abs(extra).T @ np.abs(x)])
         if not goal.size or (np.abs(goal) <= _BALANCED * scale).all():
             return x, zx
+        # columns in units of their own: what is small in one must not drown in what is large in another
+        sizes = np.sqrt(np.einsum("ij,ij->j", along, along))
+        sizes = np.where(sizes > 0, sizes, 1.0)
+        along, goal, scale = along / sizes, goal / sizes, scale / sizes
         low, high = self._domain()
         start = x
         for _ in range(30):

@@ -12,8 +12,6 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from ..problem import Bounds
 
 if TYPE_CHECKING:
@@ -57,10 +55,15 @@ class Convergence:
         return bounds.certified and bounds.gap <= self.allowed(bounds.primal)
 
 
-def stalled(records: Sequence[Bounds]) -> bool:
-    """Whether the gap has been at the level of rounding, without progress, for twelve certificates of this run."""
+def stalled(records: Sequence[Bounds], at_zero: float = 0.0) -> bool:
+    """Whether the gap has been at the level of rounding, without progress, for twelve certificates of this run.
+
+    The sums that an objective near zero is made of are as large as the one at w = 0, which `at_zero` is, and so are
+    their rounding errors.
+    """
     last = records[-_CERTIFICATES:]
     if len(last) < _CERTIFICATES:
         return False
-    first, now = last[0].relative_gap, last[-1].relative_gap
-    return bool(first < _ROUNDING and now > _PROGRESS * first and np.isfinite(now))
+    first, now = last[0], last[-1]
+    size = max(abs(first.primal), at_zero, _TINY)
+    return bool(first.gap < _ROUNDING * size and now.gap > _PROGRESS * first.gap and math.isfinite(now.gap))

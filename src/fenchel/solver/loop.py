@@ -39,6 +39,8 @@ _CLOSE = 1.5  # times tol: a guess at the gap that calls for a certificate
 _SHARE = 0.07  # of the run for certificates on schedule; the last ones come on top
 _TWO = 0.15  # of the wait between certificates: the shortest, which is what two of them cost
 _LEFT, _SURELY = 0.7, 1.5  # of the epochs that seem to be left: when to look, and when the goal is surely reached
+_ALMOST = 1e-3  # of the objective at zero: where a loss without a least value may be on its way to infinity
+_NOTHING = 1e-9  # of the objective at zero: below it an objective is made anew; smaller: rounding may be believed
 _GROWTH = 12  # certificates, that a long run may go without in the end, as a part of it
 
 
@@ -156,6 +158,7 @@ class _Run:
         self.last = self.max_epochs  # passes at which the run ends
         self.begun = False  # whether the method has had a turn
         self.interrupts: list[int] = []
+        self.suspected = False  # whether the infimum may not be attained
 
     def go(self, start: Start, correction: Correction | None = None) -> Result:
         self.clock = time.perf_counter()
@@ -180,7 +183,9 @@ class _Run:
         if status in (Status.EPOCH_LIMIT, Status.TIME_LIMIT) and self.rule.reached(self.best):
             status = Status.CONVERGED  # exact zeros closed the rest of the gap
         if status in (Status.EPOCH_LIMIT, Status.TIME_LIMIT, Status.STALLED):
-            self.best.reason = unattained(self.problem) or self.best.reason
+            why = unattained(self.problem)
+            if why:
+                status, self.best.reason = Status.NO_ANSWER, why
         coef, intercept = self.problem.unpack(np.zeros(self.problem.size) if self.w is None else self.w)
         coef += 0.0  # no zero has a sign
         return Result(
@@ -295,7 +300,7 @@ class _Run:
 
     def _consider(self, proposal: Proposal) -> Status | None:
         """Judge a proposal before the first epoch, and remember it if it is the best."""
-        made = self._certificate_of(proposal)
+        made = self._checked(proposal)
         self.progress.engine_passes += proposal.passes
         self.progress.engine_nanoseconds += proposal.nanoseconds or proposal.passes * self._pass_price
         # an engine leaves alone what it has proposed; epochs may go on in the arrays of others
@@ -411,7 +416,7 @@ class _Run:
         self.work += time.perf_counter() - began
         if proposal is None:
             return None
-        made = self._certificate_of(proposal)
+        made = self._checked(proposal)
         self._take(proposal.iterate.w.copy(), made)
         status = self._judge(made, proposal.iterate.w, proposal.by)
         done = status is Status.CONVERGED
@@ -432,6 +437,14 @@ class _Run:
         if proposal.certificate is None:
             proposal.certificate = self.problem.certificate(proposal.iterate, fresh=False, primal=proposal.primal)
         return proposal.certificate
+
+    def _checked(self, proposal: Proposal) -> Certificate:
+        """The certificate of a new proposal. Where its objective is next to nothing, the sums that were carried along
+        on the way there are rounding, and it is made anew."""
+        made = self._certificate_of(proposal)
+        if made.primal <= _NOTHING * self.problem.objective_at_zero() < math.inf:
+            made.primal = proposal.primal = self.problem.primal_at(proposal.w)
+        return made
 
     def _certify(self, on_schedule: bool) -> Status | None:
         """Make a certificate of the iterate, record it, and say whether to stop.
@@ -478,7 +491,19 @@ class _Run:
             return Status.CONVERGED
         if stop:
             return Status.CALLBACK
-        return Status.STALLED if stalled(self.history.records[self.inherited :]) else None
+        if self._seems_unattained():
+            best.reason = unattained(self.problem)
+            if best.reason:
+                return Status.NO_ANSWER
+        return Status.STALLED if stalled(self.history.records[self.inherited :], self.rule.at_zero) else None
+
+    def _seems_unattained(self) -> bool:
+        """Whether a loss that never reaches its least value is almost there; said once, for the proof takes time."""
+        if self.problem.loss.attained or self.suspected:
+            return False
+        at_zero = self.problem.objective_at_zero()
+        self.suspected = self.best.primal <= _ALMOST * at_zero < math.inf
+        return self.suspected
 
     def _judge_zero(self) -> Status | None:
         made, at = self.problem.zero_certificate(), np.zeros(self.problem.size)
