@@ -39,6 +39,7 @@ _FLATTEST = 0.1  # of the loss's largest curvature, what it counts for where it 
 _LEAST = 0.05  # of the mean square of a typical column, what a column counts for at the least
 _LIFT = 1e-13  # of the curvature's diagonal: makes it definite
 _DIFFERENCE = 1e-9  # of a dual step, for its slope; larger: rows that are near a kink count as if they were at it
+_SEEN = 1e-2  # of tol: relative error of dual variables that the longest steps may make; larger: bounds get worse
 _FLAT = 0.1  # of the first slope, where a line search may end
 
 
@@ -94,15 +95,15 @@ class Multipliers:
         self.left, self.passes = steps, 1.0
         accuracy, point = 1.0, None
         best = Certificate(problem.mean_loss(self.scores) + problem.penalty_value(self.at), -np.inf, np.inf)
-        answer, centre = self.w, self.w
+        answer, centre, before = self.w, self.w, np.inf
         while self.left > 0 and time.perf_counter() < self.deadline:
             size = problem.n * abs(best.primal if np.isfinite(best.primal) else problem.mean_loss(self.scores))
             size = max(size, 1e-300)
             found = self._minimise(centre, max(accuracy, 1e-4), tol, size)
             if not (np.isfinite(self.w).all() and np.isfinite(self.scores).all()):
                 found, self.w = None, centre
-                self.scores, self.at = problem.scores(centre), problem.penalised(centre)
             centre = self.w
+            self.scores, self.at = problem.scores(centre), problem.penalised(centre)  # sums gather rounding errors
             if found is None:
                 self.r, self.q, self.near = 0.1 * self.r, 0.1 * self.q, 10.0 * self.near
                 continue
@@ -112,26 +113,37 @@ class Multipliers:
             point = Point(w, x, y, problem.gradient_sum(x), u, problem.primal_at(w))
             made = problem.certificate(point, fresh=False, primal=point.primal)
             self.passes += 1.5
-            if not point.primal > best.primal:
+            if point.primal < best.primal or not np.isfinite(best.primal):
                 best.primal, answer = point.primal, w
             best.dual, best.residual = max(best.dual, made.dual), made.residual
             best.reason = "" if np.isfinite(best.dual) else made.reason
             if rule.reached(best):
                 break
+            slow, before = moved > 0.1 * before, moved
             if moved <= 1e-2 * tol * size:
-                # the multipliers stand still: what is missing is accuracy, and long steps magnify rounding
-                accuracy, self.r, self.q = 0.1 * accuracy, 0.1 * self.r, 0.1 * self.q
-                continue
+                accuracy *= 0.1
+                if not slow:
+                    continue  # the multipliers are about to stand still: what is missing is accuracy
             grow = 5.0 if used <= 2 else 3.0 if used <= 5 else 1.5 if used <= 10 else 1.0
-            self.r, self.q, self.near = grow * self.r, grow * self.q, self.near / grow
+            self.near /= grow
+            self.r *= min(grow, max(self._room(self.r * self.scores, self.x, tol), 0.1))
+            self.q = self.q * min(grow, max(self._room(self.q * self.at, self.y, tol), 0.1))
         if point is None:
             point = Point(answer, x, y, problem.gradient_sum(x), self.at, best.primal)
         return Point(answer, point.x, point.y, point.zx, point.u, best.primal, self.passes, best)
 
+    def _room(self, steps, forces, tol):
+        """How much longer steps may become before their rounding is all that is seen of the dual variables."""
+        rounding = np.finfo(float).eps * float(np.linalg.norm(steps))
+        return _SEEN * tol * float(np.linalg.norm(forces)) / rounding if rounding > 0 else np.inf
+
     def _first_steps(self):
         """r, q and S from the sizes of scores and coefficients, and of their dual variables."""
         problem = self.problem
-        forces, size = np.linalg.norm(self.x), max(np.linalg.norm(self.scores), np.linalg.norm(problem.target))
+        low, high = problem._domain()
+        width = np.subtract(high, low)
+        forces = np.linalg.norm(self.x) or 0.5 * np.linalg.norm(width[np.isfinite(width)])
+        size = max(np.linalg.norm(self.scores), np.linalg.norm(problem.target))
         self.r = float(forces / size) if forces > 0 and size > 0 else 1.0
         seen = problem.map_squares @ (self.squares**-0.5 / self.unit**2)
         if seen.size:
@@ -143,7 +155,10 @@ class Multipliers:
             self.q *= math.sqrt(forces / size)
         bend = self._rows(self.scores, bend=True)[1]
         least = 1e-3 * bend.max()
-        if problem.loss.smoothness is not None:  # the rows may all be on flat parts
+        # the rows may all be on flat parts
+        if problem.loss.kinked:
+            least = max(least, _FLATTEST * self.r)
+        elif problem.loss.smoothness is not None:
             least = max(least, _FLATTEST * problem.loss.smoothness * self.weights.mean())
         self.near = _NEAR * self.unit**2 * self.squares * max(bend.mean(), least, 1e-300)
 
