@@ -33,6 +33,7 @@ from .solver.convergence import Convergence
 
 _MOST = 2000  # coefficients: the curvature is a matrix
 _MOVES = 200  # proxes that the derivative of one may take
+_LIVELY = 30  # Newton steps of a round: after fewer, longer steps are taken in the next, in proportion
 _STEPS = 40  # Newton steps in a round before S is raised
 _NEAR = 1e-3  # S in the first round, in units of the loss's curvature
 _FLATTEST = 0.1  # of the loss's largest curvature, what it counts for where it is flat
@@ -124,7 +125,7 @@ class Multipliers:
                 accuracy *= 0.1
                 if not slow:
                     continue  # the multipliers are about to stand still: what is missing is accuracy
-            grow = 5.0 if used <= 2 else 3.0 if used <= 5 else 1.5 if used <= 10 else 1.0
+            grow = max(_LIVELY / (1 + used), 1.0)
             self.near /= grow
             self.r *= min(grow, max(self._room(self.r * self.scores, self.x, tol), 0.1))
             self.q = self.q * min(grow, max(self._room(self.q * self.at, self.y, tol), 0.1))
