@@ -31,9 +31,9 @@ HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))
 
 import fenchel as fl
-from fenchel import accelerated
-from fenchel.manifold import Point
-from fenchel.methods.sdca_admm import SDCAADMM
+from fenchel.engine.attempts import accelerated
+from fenchel.engine.attempts.manifold import Point
+from fenchel.methods import SDCAADMM
 from fenchel.problem import Certificate
 from fenchel.solver.schedule import Schedule
 

@@ -1,6 +1,6 @@
 """Measures what arithmetic costs on this machine, in nanoseconds, and writes it where the solver's prices are read.
 
-    python benchmarks/calibrate.py               measure and write src/fenchel/solver/calibrated.py
+    python benchmarks/calibrate.py               measure and write src/fenchel/prices/calibrated.py
     python benchmarks/calibrate.py --dry-run     measure and print only
 
 Every number is the least of several timings, because noise only adds time, and the geometric mean over several sizes;
@@ -33,7 +33,7 @@ from results import machine
 import fenchel as fl
 from fenchel.kernels import sparse_columns, units
 
-FILE = HERE.parent / "src" / "fenchel" / "solver" / "calibrated.py"
+FILE = HERE.parent / "src" / "fenchel" / "prices" / "calibrated.py"
 SHORTEST = 0.02  # seconds of one timing at least; larger: less noise, a longer run
 TIMINGS = 7  # of which the least counts; larger: less noise, a longer run
 BEYOND_CACHE = 8_000_000  # entries of data that no cache holds (64 MB); larger: more memory

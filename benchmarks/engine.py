@@ -25,7 +25,7 @@ import scipy.sparse as sp
 
 import fenchel as fl
 from fenchel import datasets
-from fenchel.methods.sdca_admm import SDCAADMM
+from fenchel.methods import SDCAADMM
 
 
 def line(name, value, goal=""):

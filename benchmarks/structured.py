@@ -35,7 +35,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 from environments import cache_folder
 
 import fenchel as fl
-from fenchel.accelerated import Accelerated
+from fenchel.engine.attempts.accelerated import Accelerated
 
 GOALS = (1e-3, 1e-6)  # relative accuracy
 EXACT = 1e-9  # relative gap of the answers that FISTA is judged by
@@ -127,7 +127,7 @@ def _penalty(kind, p, rng):
 
 class Fista:
     """Accelerated proximal gradients with backtracking and restarts (Beck and Teboulle, 2009; O'Donoghue and Candès,
-    2015), with the whole prox of :mod:`fenchel.proximal` and :mod:`fenchel.lattice`; what the prox needs is prepared
+    2015), with the whole prox of :mod:`fenchel.proximal`; what the prox needs is prepared
     before the clock starts."""
 
     def __init__(self, problem: fl.Problem) -> None:

@@ -31,7 +31,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 from structured import distribution
 
 import fenchel as fl
-from fenchel.catalogue import MultiTaskLasso, MultiTaskLowRank
+from fenchel.penalties import MultiTaskLasso, MultiTaskLowRank
 
 GOALS = (1e-3, 1e-6)
 LIMIT = 10.0  # seconds of one run
@@ -85,8 +85,8 @@ def fista(problem: fl.Problem, goals, limit: float) -> list[float]:
     from fenchel.engine.moments import moments
     from fenchel.engine.whole import Products, visit_weights
     from fenchel.kernels.prox import structured_prox
+    from fenchel.prices import PRICES
     from fenchel.proximal import StructuredProx
-    from fenchel.solver.prices import PRICES
 
     prox, info, quadratic = StructuredProx(problem), np.zeros(4), problem.loss.quadratic
     probe = BlockGram(problem, PRICES)

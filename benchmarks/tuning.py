@@ -34,7 +34,7 @@ HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))
 
 import fenchel as fl
-from fenchel.methods.sdca_admm import SDCAADMM
+from fenchel.methods import SDCAADMM
 
 GOAL = 1.3
 MOST = 3000  # passes of a run

@@ -12,13 +12,13 @@ import types
 import fenchel
 
 TITLES = {
-    "estimators": "Estimators",
+    "models.estimators": "Estimators",
     "problem": "Problem",
     "solver": "Solving",
-    "result": "Results",
-    "paths": "Paths and cross-validation",
+    "solver.result": "Results",
+    "models": "Paths and cross-validation",
     "structure": "Structure with names",
-    "catalogue": "Penalties by purpose",
+    "penalties.catalogue": "Penalties by purpose",
     "penalties": "Penalties to build from",
     "maps": "Maps",
     "losses": "Losses",

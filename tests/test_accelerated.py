@@ -5,8 +5,8 @@ import pytest
 import scipy.sparse as sp
 
 import fenchel as fl
-from fenchel.accelerated import Accelerated, applies
-from fenchel.manifold import Finisher
+from fenchel.engine.attempts.accelerated import Accelerated, applies
+from fenchel.engine.attempts.manifold import Finisher
 
 EDGES = {
     "fused": lambda: fl.L1() + 2 * (fl.L1() @ fl.Difference(30)),

@@ -14,9 +14,8 @@ from sklearn.base import BaseEstimator, RegressorMixin, clone
 from sklearn.model_selection import GridSearchCV
 
 import fenchel as fl
-from fenchel import catalogue as cat
-from fenchel.penalties import run_prox
-from fenchel.penalty_blocks import compile_penalty
+from fenchel.penalties import catalogue as cat
+from fenchel.penalties import compile_penalty, run_prox
 from fenchel.structure import Graph, Grid, Groups, Tree
 from fenchel.testing import check_penalty
 

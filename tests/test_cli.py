@@ -16,9 +16,9 @@ from sklearn.linear_model import Lasso
 
 import fenchel as fl
 from fenchel import cli
-from fenchel.catalogue import CATALOGUE
-from fenchel.cli_penalty import PENALTIES, SHORT
-from fenchel.model import Model, encode_labels
+from fenchel.cli.penalty import PENALTIES, SHORT
+from fenchel.models import Model, encode_labels
+from fenchel.penalties import CATALOGUE
 
 testing = pytest.importorskip("typer.testing", reason="the command line needs typer (fenchel[cli])")
 pd = pytest.importorskip("pandas", reason="these tests write CSV files with pandas (fenchel[io])")
@@ -155,7 +155,7 @@ def test_ctrl_c_before_the_solver_writes_nothing(folder, monkeypatch):
     def interrupt(*args, **kwargs):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("fenchel.cli_problem.read_data", interrupt)
+    monkeypatch.setattr("fenchel.cli.problem.read_data", interrupt)
     result = run("fit", "train.csv")
     assert result.exit_code == 130 and "nothing was written" in result.stderr
     assert not os.path.exists("model.json")
@@ -931,7 +931,7 @@ def test_ctrl_c_keeps_the_points_of_a_path(folder, monkeypatch):
 
         yield show
 
-    monkeypatch.setattr("fenchel.cli_path.counting_bar", interrupted_at_three)
+    monkeypatch.setattr("fenchel.cli.path.counting_bar", interrupted_at_three)
     result = run("path", "train.csv", "--n-alphas", "9", "--coefficients", "c.csv")
     assert result.exit_code == 130 and "interrupted after 3 of 9 alphas" in result.stderr
     assert len(pd.read_csv("path.csv")) == len(pd.read_csv("c.csv")) == 3

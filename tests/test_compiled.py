@@ -19,8 +19,8 @@ from fenchel.engine.roles import Goal, Iterate, Proposal
 from fenchel.engine.units import units_of
 from fenchel.kernels.small_losses import KINDS
 from fenchel.kernels.tiny_fit import fit
+from fenchel.prices import PRICES
 from fenchel.solver.convergence import Convergence
-from fenchel.solver.prices import PRICES
 from fenchel.solver.result import Status
 
 LOSSES = {

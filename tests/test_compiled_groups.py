@@ -13,7 +13,7 @@ import fenchel as fl
 from fenchel.engine import rounds
 from fenchel.engine.compiled import CompiledPath, is_compiled
 from fenchel.engine.units import units_of
-from fenchel.solver.prices import PRICES
+from fenchel.prices import PRICES
 
 GROUPS = [[0, 5, 9], [1, 11], [2, 3, 10, 7], [4, 6, 8], [12], [13, 14, 15, 16, 17, 18, 19]]
 PENALTIES = {

@@ -48,7 +48,7 @@ def test_csr_is_not_copied(kind, dtype, index):
 
 
 def test_the_copy_in_single_precision_uses_old_memory_again(monkeypatch):
-    monkeypatch.setattr("fenchel.data._spare", [])
+    monkeypatch.setattr("fenchel.data.rows._spare", [])
     rng = np.random.default_rng(0)
     first, second = Rows(rng.standard_normal((30, 20))), Rows(rng.standard_normal((20, 20)))
     mine, other = first.single[0], second.single[0]
@@ -67,7 +67,7 @@ def test_the_copy_in_single_precision_uses_old_memory_again(monkeypatch):
 
 @pytest.mark.parametrize("copied", [copy.copy, copy.deepcopy, lambda rows: pickle.loads(pickle.dumps(rows))])
 def test_copies_do_not_share_it(copied, monkeypatch):
-    monkeypatch.setattr("fenchel.data._spare", [])
+    monkeypatch.setattr("fenchel.data.rows._spare", [])
     rows = Rows(np.random.default_rng(0).standard_normal((30, 20)))
     single = rows.single[0]
     other = copied(rows)
@@ -227,7 +227,7 @@ def test_squares_that_overflow_are_refused(kind):
 
 
 def test_the_place_is_right_beyond_the_first_chunk(monkeypatch):
-    monkeypatch.setattr("fenchel.data._CHUNK", 5)
+    monkeypatch.setattr("fenchel.data.rows._CHUNK", 5)
     given = np.ones((20, 3))
     given[17, 2] = np.nan
     for data in (given, sp.csr_array(given)):
@@ -245,12 +245,12 @@ def test_mean_squares_of_much_data_are_those_of_little(monkeypatch, n, dtype):
     full = sp.random_array((n, 7), density=0.6, rng=np.random.default_rng(n), format="csr", dtype=dtype)
     expected = np.mean(full.toarray().astype(float) ** 2, axis=0)
     for many in (0, 1 << 20):
-        monkeypatch.setattr("fenchel.data._MANY", many)
+        monkeypatch.setattr("fenchel.data.rows._MANY", many)
         for data in (full, full.toarray()):
             np.testing.assert_allclose(Rows(data).mean_squares, expected, rtol=1e-14)
     bad = full.toarray()
     bad[n - 1, 6] = np.inf
-    monkeypatch.setattr("fenchel.data._MANY", 0)
+    monkeypatch.setattr("fenchel.data.rows._MANY", 0)
     for data in (bad, sp.csr_array(bad)):
         with pytest.raises(ValueError, match=rf"X\[{n - 1}, 6\] is inf"):
             Rows(data)

@@ -6,6 +6,7 @@ import scipy.sparse as sp
 
 import fenchel as fl
 from fenchel import datasets
+from fenchel.datasets import paper
 
 
 def needs(*names):
@@ -81,7 +82,7 @@ def test_data_folder_prefers_the_environment(monkeypatch, tmp_path):
 
 def test_data_folder_is_found_beside_the_current_directory(monkeypatch, tmp_path):
     monkeypatch.delenv("FENCHEL_DATA", raising=False)
-    monkeypatch.setattr(datasets, "__file__", str(tmp_path / "a" / "b" / "c" / "datasets.py"))
+    monkeypatch.setattr(paper, "__file__", str(tmp_path / "a" / "b" / "c" / "d" / "paper.py"))
     (tmp_path / "here").mkdir()
     monkeypatch.chdir(tmp_path / "here")
     assert datasets.data_folder() is None
@@ -107,7 +108,7 @@ def test_a_missing_file_is_named_with_its_folder(monkeypatch, tmp_path, load, na
 
 
 def test_no_folder_at_all_says_which_variable_to_set(monkeypatch):
-    monkeypatch.setattr(datasets, "data_folder", lambda: None)
+    monkeypatch.setattr(paper, "data_folder", lambda: None)
     with pytest.raises(FileNotFoundError, match=r"Put p53.npz .* FENCHEL_DATA"):
         datasets.load_p53()
 

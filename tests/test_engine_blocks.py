@@ -12,7 +12,7 @@ from fenchel.engine.inner.groups import GroupModel
 from fenchel.engine.inner.local import LocalPenalty
 from fenchel.kernels import block_descent
 from fenchel.kernels.apart import opened
-from fenchel.solver.prices import PRICES
+from fenchel.prices import PRICES
 
 reduce_block, largest_eigenvalue, least_of_block = (
     opened(kernel)

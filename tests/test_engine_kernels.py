@@ -17,7 +17,7 @@ from fenchel.engine.inner.local import LocalPenalty
 from fenchel.engine.restrictions.columns import SparseColumns
 from fenchel.kernels import lapack, loss_sums, sparse_columns, unit_groups, units
 from fenchel.losses import LOSSES
-from fenchel.solver.prices import PRICES
+from fenchel.prices import PRICES
 
 M = 14
 START = np.array([0, 3, 4, 8, 9, 14])

@@ -15,7 +15,7 @@ from fenchel.engine.registry import fitting
 from fenchel.engine.roles import Goal
 from fenchel.engine.units import units_of
 from fenchel.losses import LOSSES
-from fenchel.solver.prices import PRICES
+from fenchel.prices import PRICES
 
 P = cases.P
 SMOOTH = [name for name, kind in LOSSES.items() if not kind().kinked]

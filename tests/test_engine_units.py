@@ -10,7 +10,7 @@ import fenchel as fl
 from fenchel.engine.roles import Iterate
 from fenchel.engine.rounds import WorkingSets
 from fenchel.engine.units import Units, dual_variables, units_of
-from fenchel.solver.prices import PRICES
+from fenchel.prices import PRICES
 
 P = cases.P
 OUT = np.where(np.arange(P) % 5 == 1, np.inf, 1.0)

@@ -21,14 +21,9 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import fenchel as fl
-from fenchel import _estimator_base
-from fenchel._estimator_data import for_outputs
-from fenchel.estimators import (
-    StructuredClassifier,
-    StructuredClassifierCV,
-    StructuredRegressor,
-    StructuredRegressorCV,
-)
+from fenchel.models import StructuredClassifier, StructuredClassifierCV, StructuredRegressor, StructuredRegressorCV
+from fenchel.models import fitting as _estimator_base
+from fenchel.models.preparation import for_outputs
 
 QUICK = {"n_alphas": 5, "cv": 3, "eps": 0.01}
 MODELS = [

@@ -8,8 +8,7 @@ import pytest
 import scipy.sparse as sp
 from sklearn.datasets import dump_svmlight_file
 
-from fenchel.files import read_data, read_like, read_vector
-from fenchel.structure_files import read_edges, read_groups, read_mask, read_tree, read_weights
+from fenchel.io import read_data, read_edges, read_groups, read_like, read_mask, read_tree, read_vector, read_weights
 
 pd = pytest.importorskip("pandas", reason="reading CSV and Parquet needs pandas (fenchel[io])")
 

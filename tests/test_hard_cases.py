@@ -15,8 +15,8 @@ from sklearn.exceptions import ConvergenceWarning
 
 import fenchel as fl
 from fenchel import Status
-from fenchel.methods.sdca_admm import SDCAADMM
-from fenchel.multipliers import Multipliers, applies
+from fenchel.engine.attempts.multipliers import Multipliers, applies
+from fenchel.methods import SDCAADMM
 from fenchel.solver.attainment import SEPARABLE, unattained
 
 CLASSIFIERS = ["logistic", "smoothed-hinge", "hinge", "squared-hinge"]
@@ -420,12 +420,12 @@ def test_multipliers_find_the_derivative_of_a_prox_by_themselves():
 
 def test_multipliers_leave_long_differences_and_many_coefficients_alone(monkeypatch):
     X, y = design("squared")
-    monkeypatch.setattr("fenchel.multipliers._MOVES", 5)
+    monkeypatch.setattr("fenchel.engine.attempts.multipliers._MOVES", 5)
     assert not applies(fl.Problem(X, y, loss="squared", penalty=Unknown((3, 4)), alpha=0.1))
     assert applies(fl.Problem(X, y, loss="squared", penalty=fl.TraceNorm((3, 4)), alpha=0.1))
     problem = fl.Problem(X, y, loss="squared", penalty=fl.L1(), alpha=0.1)
     assert applies(problem)
-    monkeypatch.setattr("fenchel.multipliers._MOST", 5)
+    monkeypatch.setattr("fenchel.engine.attempts.multipliers._MOST", 5)
     assert not applies(problem)
 
 

@@ -5,16 +5,15 @@ import pytest
 import scipy.sparse as sp
 
 import fenchel as fl
-from fenchel import data
-from fenchel.data import WIDE
+from fenchel.data import WIDE, rows
+from fenchel.engine.attempts.newton import _inverse
 from fenchel.kernels import teams
 from fenchel.kernels.losses import CLOSED
 from fenchel.kernels.sdca_admm import add_edges, awake
 from fenchel.losses import LOSSES
 from fenchel.maps import runs_of_rows
-from fenchel.methods import sdca_admm
-from fenchel.methods.sdca_admm import SDCAADMM
-from fenchel.newton import _inverse
+from fenchel.methods import SDCAADMM
+from fenchel.methods.sdca_admm import method as sdca_admm
 
 
 def make(n=70, p=WIDE + 5, loss="smoothed-hinge", dtype=float, **options):
@@ -244,7 +243,7 @@ def test_rest_saves_passes_and_not_the_answer(loss):
 @pytest.fixture
 def copied(monkeypatch):
     """Small data, too, are copied in single precision."""
-    monkeypatch.setattr(data, "_CACHED", 0)
+    monkeypatch.setattr(rows, "_CACHED", 0)
 
 
 @pytest.mark.parametrize("loss", ["smoothed-hinge", "logistic"])

@@ -11,7 +11,7 @@ import scipy.sparse as sp
 from sklearn.datasets import load_diabetes, load_digits
 
 import fenchel as fl
-from fenchel.largest_alpha import zero_answer
+from fenchel.problem.alpha_max import zero_answer
 
 NEVER = ("weighted elastic net", "non-negative", "monotone", "ridge")
 FINITE = [name for name in cases.penalties() if name not in NEVER]

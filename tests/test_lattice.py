@@ -8,8 +8,7 @@ from hypothesis import strategies as st
 
 import fenchel as fl
 from fenchel.kernels.prox import structured_prox
-from fenchel.lattice import ChainProx, LatticeProx
-from fenchel.proximal import StructuredProx, prox
+from fenchel.proximal import ChainProx, LatticeProx, StructuredProx, prox
 
 P = 24
 PATHS = fl.Incidence([(i, i + 1) for i in range(P - 1) if i not in (6, 7, 15)], P)  # a feature stands alone

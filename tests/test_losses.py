@@ -13,7 +13,8 @@ from scipy.special import expit, wrightomega, xlogy
 import fenchel as fl
 from fenchel.kernels import compiled, gradients
 from fenchel.losses import LOSSES
-from fenchel.testing import _call_step, check_loss
+from fenchel.testing import check_loss
+from fenchel.testing.losses import _call_step
 
 CASES = {
     "smoothed-hinge": [fl.SmoothedHinge(), fl.SmoothedHinge(1e-3), fl.SmoothedHinge(40.0)],

@@ -9,10 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import fenchel as fl
-from fenchel import faces, manifold
-from fenchel.manifold import Finisher, applies, correct
+from fenchel.engine.attempts import faces, manifold
+from fenchel.engine.attempts.manifold import Finisher, applies, correct
 from fenchel.maps import Gram
-from fenchel.methods.sdca_admm import SDCAADMM
+from fenchel.methods import SDCAADMM
 from fenchel.problem import tied_features
 
 SMOOTH = ["smoothed-hinge", "squared-hinge", "logistic", "squared", "huber", "poisson"]

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import fenchel as fl
-import fenchel.maps as maps_module
+import fenchel.maps.gram as gram_module
 from fenchel.maps import MAPS, spectral_norm
 from fenchel.testing import check_map
 
@@ -92,7 +92,7 @@ def test_laws(case):
 
 def test_laws_with_conjugate_gradients(monkeypatch):
     """The path that sizes above the direct limit take."""
-    monkeypatch.setattr(maps_module, "_DIRECT", 5)
+    monkeypatch.setattr(gram_module, "_DIRECT", 5)
     check_map(fl.Incidence(np.vstack([path, [0, 9]]), 12))
     check_map(fl.Gradient((6, 7)))
 

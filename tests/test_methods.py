@@ -465,7 +465,7 @@ def test_compiled_gradients(name):
     params = loss.params
 
     def pointer(array):
-        return fl.losses._pointer(array)
+        return fl.losses.base._pointer(array)
 
     compiled_gradient(loss).ctypes(score.size, *map(pointer, (out, score, score, target, weight, params)))
     np.testing.assert_allclose(out, weight * loss.gradient(score, target), rtol=1e-13)

@@ -19,8 +19,8 @@ from fenchel.engine.registry import fitting
 from fenchel.engine.repair import Repair
 from fenchel.engine.roles import Goal, Iterate
 from fenchel.engine.whole import Maps, Products, WholePoint
+from fenchel.prices import PRICES
 from fenchel.solver.convergence import Convergence
-from fenchel.solver.prices import PRICES
 
 SMOOTH = [name for name, loss in cases.losses().items() if not loss.kinked]
 CONSTRAINED = ("monotone", "box", "non-negative", "non-negative l1")

@@ -11,9 +11,9 @@ import pytest
 import scipy.sparse as sp
 
 import fenchel as fl
-from fenchel.manifold import Point
-from fenchel.newton import Newton, worthwhile
-from fenchel.paths import alpha_grid, cross_validate_path, path
+from fenchel.engine.attempts.manifold import Point
+from fenchel.engine.attempts.newton import Newton, worthwhile
+from fenchel.models import alpha_grid, cross_validate_path, path
 from fenchel.solver.convergence import Convergence
 from fenchel.solver.polish import polish
 
@@ -387,8 +387,8 @@ def test_small_problems_take_newton_steps():
 
 def test_newton_gives_up_where_its_model_is_not_solved(monkeypatch):
     for accuracy in ("_ACCURACY", "_FINE"):
-        monkeypatch.setattr(f"fenchel.newton.{accuracy}", 0.0)
-    monkeypatch.setattr("fenchel.newton._TURNS", 1)
+        monkeypatch.setattr(f"fenchel.engine.attempts.newton.{accuracy}", 0.0)
+    monkeypatch.setattr("fenchel.engine.attempts.newton._TURNS", 1)
     problem = make("logistic", fl.GroupL2(cases.OVERLAP), n=300)
     start = np.zeros(problem.size), np.zeros(problem.d)
     newton, made = Newton(), problem.certificate

@@ -11,8 +11,7 @@ from numba import njit
 
 import fenchel as fl
 from fenchel.kernels import compiled, values
-from fenchel.penalties import PENALTIES, Separable, run_prox
-from fenchel.penalty_blocks import compile_penalty
+from fenchel.penalties import PENALTIES, Separable, compile_penalty, run_prox
 from fenchel.testing import check_penalty
 
 INF = np.inf

@@ -15,7 +15,7 @@ from matplotlib import pyplot as plt  # noqa: E402
 from matplotlib.collections import LineCollection  # noqa: E402
 
 from fenchel import plotting  # noqa: E402
-from fenchel._layout import graph_layout  # noqa: E402
+from fenchel.plotting.layout import graph_layout  # noqa: E402
 
 rng = np.random.default_rng(0)
 X = rng.standard_normal((150, 12))

@@ -9,8 +9,9 @@ import pytest
 import scipy.sparse as sp
 
 import fenchel as fl
-from fenchel.solver import loop, prices, schedule
-from fenchel.solver.calibrated import MEASURED
+from fenchel import prices
+from fenchel.prices.calibrated import MEASURED
+from fenchel.solver import loop, schedule
 from fenchel.solver.schedule import Schedule
 
 EDGES = fl.L1() @ fl.Incidence(cases.EDGES, cases.P)

@@ -7,8 +7,8 @@ import pytest
 import scipy.sparse as sp
 
 import fenchel as fl
-from fenchel.penalties import _jacobian_by_differences
-from fenchel.penalty_blocks import compile_penalty
+from fenchel.penalties import compile_penalty
+from fenchel.penalties.base import _jacobian_by_differences
 from fenchel.structure import Tree
 
 P = 12

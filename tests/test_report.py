@@ -193,7 +193,7 @@ def test_a_page_appears_whole_or_not_at_all(folder, monkeypatch):
     def fail(*args, **kwargs):
         raise OSError("the disk is full")
 
-    monkeypatch.setattr("fenchel.report.page", fail)
+    monkeypatch.setattr("fenchel.report.answer.page", fail)
     result = testing.CliRunner().invoke(cli.make_app(), ["fit", "d.csv", "--report", "r.html"])
     assert result.exit_code == 2 and "the disk is full" in result.stderr
     assert (folder / "r.html").read_text() == "the old page"

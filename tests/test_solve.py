@@ -19,9 +19,9 @@ from threadpoolctl import threadpool_limits
 
 import fenchel as fl
 from fenchel.datasets import artificial_problem
+from fenchel.engine.attempts.multipliers import Multipliers
 from fenchel.engine.roles import Goal, Iterate, Proposal
-from fenchel.methods.sdca_admm import SDCAADMM
-from fenchel.multipliers import Multipliers
+from fenchel.methods import SDCAADMM
 from fenchel.solver.convergence import Convergence
 from fenchel.solver.progress import Progress
 from fenchel.solver.schedule import Schedule

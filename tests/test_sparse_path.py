@@ -10,7 +10,7 @@ import fenchel as fl
 from fenchel.engine import compiled
 from fenchel.engine.compiled import CompiledPath, is_compiled, on_columns
 from fenchel.engine.units import units_of
-from fenchel.solver.prices import PRICES
+from fenchel.prices import PRICES
 
 LOSSES = ("squared", "logistic", "poisson", "huber", "smoothed-hinge", "squared-hinge")
 

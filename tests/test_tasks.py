@@ -5,12 +5,12 @@ import pytest
 import scipy.sparse as sp
 
 import fenchel as fl
-from fenchel.catalogue import MultiTaskLasso, MultiTaskLowRank, PerOutput
 from fenchel.engine.curvatures.blocks import BlockGram
 from fenchel.engine.moments import moments
 from fenchel.engine.registry import fitting
 from fenchel.engine.tasks import BlockModels
-from fenchel.solver.prices import PRICES
+from fenchel.penalties import MultiTaskLasso, MultiTaskLowRank, PerOutput
+from fenchel.prices import PRICES
 
 V, P = 4, 6
 

@@ -7,10 +7,10 @@ import pytest
 import scipy.sparse as sp
 
 import fenchel as fl
+from fenchel.engine.attempts.row_space import row_space_solve
 from fenchel.engine.registry import fitting
 from fenchel.engine.restrictions.face import FaceProblem
 from fenchel.maps import Gram
-from fenchel.row_space import row_space_solve
 
 LOSSES = ("squared", "logistic", "huber", "poisson")
 

@@ -17,24 +17,24 @@ _HOME = {
         "EpsilonInsensitive", "Poisson",
     ],
     "penalties": ["Penalty", "L1", "Ridge", "GroupL2", "GroupLinf", "TraceNorm", "NonNegative", "Box"],
-    "maps": ["Map", "Identity", "Matrix", "Incidence", "Difference", "Gradient", "Copies", "Selection", "Stack"],
-    "problem": ["Problem", "Certificate"],
-    "result": ["Result", "Status", "History"],
-    "solver": ["solve"],
-    "proximal": ["prox"],
-    "paths": ["path", "Path", "cross_validate_path", "CrossValidation"],
-    "estimators": [
-        "StructuredClassifier", "StructuredRegressor", "StructuredClassifierCV", "StructuredRegressorCV",
-    ],
-    "structure": ["Groups", "Graph", "Grid", "Tree", "active_groups", "segments", "support"],
-    "catalogue": [
+    "penalties.catalogue": [
         "Lasso", "ElasticNet", "GroupLasso", "LatentGroupLasso", "SparseGroupLasso", "TreeGroups", "GroupMax",
         "ExclusiveLasso", "FusedLasso", "TrendFilter", "TotalVariation", "GraphFused", "LowRank", "TensorTraceNorm",
         "MultiTaskLasso", "MultiTaskLowRank", "Slope", "Oscar", "Monotone", "PerOutput", "Unpenalised",
     ],
+    "maps": ["Map", "Identity", "Matrix", "Incidence", "Difference", "Gradient", "Copies", "Selection", "Stack"],
+    "problem": ["Problem", "Certificate"],
+    "solver.result": ["Result", "Status", "History"],
+    "solver": ["solve"],
+    "proximal": ["prox"],
+    "models": ["path", "Path", "cross_validate_path", "CrossValidation"],
+    "models.estimators": [
+        "StructuredClassifier", "StructuredRegressor", "StructuredClassifierCV", "StructuredRegressorCV",
+    ],
+    "structure": ["Groups", "Graph", "Grid", "Tree", "active_groups", "segments", "support"],
 }  # fmt: skip
-_MODULES = ("losses", "penalties", "maps", "data", "problem", "result", "methods", "theory", "testing", "datasets",
-            "structure", "catalogue", "plotting")  # fmt: skip
+_MODULES = ("losses", "penalties", "maps", "data", "problem", "methods", "theory", "testing", "datasets",
+            "structure", "plotting")  # fmt: skip
 _NAMES = {name: module for module, names in _HOME.items() for name in names}
 
 __all__ = [*sorted(_NAMES), "theory", "testing"]

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .._gram import lower_gram
 from .choices import LARGEST
+from .lower_gram import lower_gram
 from .restrictions.columns import SparseColumns
 from .restrictions.working_set import BUDGET
 from .units import Vector

@@ -19,10 +19,9 @@ from typing import Any, cast
 
 import numpy as np
 
-from ..penalties import Separable
-from ..penalty_blocks import Block
+from ..penalties import Block, Separable
+from ..prices import Prices
 from ..problem import Problem
-from ..solver.prices import Prices
 from .curvatures.step_length import PREPARE, StepLength
 from .curvatures.whole_gram import WholeGram
 from .inner.admm import Admm

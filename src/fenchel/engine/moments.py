@@ -14,8 +14,8 @@ import math
 
 import numpy as np
 
+from ..prices import Prices
 from ..problem import Problem
-from ..solver.prices import Prices
 from .curvatures.blocks import BlockGram, TaskRows, has_tasks
 from .parts import Vector
 

@@ -62,7 +62,7 @@ class Curvature(Protocol):
         ...
 
     def price(self) -> float:
-        """Nanoseconds of making it once, by the model of ``solver/prices.py``."""
+        """Nanoseconds of making it once, by the model of :mod:`fenchel.prices`."""
         ...
 
     def make(self, curvature: Vector, rough: bool = False) -> None:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from ..prices import PRICES, Prices
 from ..problem import Problem
-from ..solver.prices import PRICES, Prices
 from .models import QuadraticModels
 from .roles import Engine
 from .rounds import WorkingSets

@@ -60,7 +60,7 @@ class Proposal:
     w : array, optional
         The point itself, where the iterate is still to be made.
     nanoseconds : float
-        By the model of ``solver/prices.py``, that it cost since the proposal before; the schedule goes by it.
+        By the model of :mod:`fenchel.prices`, that it cost since the proposal before; the schedule goes by it.
     """
 
     def __init__(
@@ -123,7 +123,7 @@ class Attempt(Protocol):
         ...
 
     def price(self, start: Iterate) -> float:
-        """Nanoseconds, by the model of ``solver/prices.py``, of the least that a run from here takes."""
+        """Nanoseconds, by the model of :mod:`fenchel.prices`, of the least that a run from here takes."""
         ...
 
     def run(self, start: Iterate, goal: Goal, budget: float) -> Proposal | None:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..solver.prices import epoch_nanoseconds
+from ..prices import epoch_nanoseconds
 from .choices import FEWEST, SPREAD, WIDE, Choices, look_first
 from .compiled import CompiledPath, is_compiled
 from .curvatures.gram import LaggedGram
@@ -61,7 +61,7 @@ class WorkingSets:
 
     Parameters
     ----------
-    prices : nanoseconds of the operations, see :mod:`fenchel.solver.prices`
+    prices : nanoseconds of the operations, see :mod:`fenchel.prices`
     """
 
     name = "working sets"

@@ -15,8 +15,8 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from ..prices import Prices
 from ..problem import Problem
-from ..solver.prices import Prices
 from .curvatures.blocks import BlockGram
 from .inner.block_admm import BlockAdmm, FeatureMaps
 from .line_search import shortened

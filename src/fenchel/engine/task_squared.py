@@ -12,8 +12,8 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from ..prices import Prices
 from ..problem import Certificate, Problem
-from ..solver.prices import Prices
 from .inner.block_admm import BlockAdmm, FeatureMaps
 from .moments import Moments, moments
 from .parts import Vector

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from ..prices import Prices
 from ..problem import Problem
-from ..solver.prices import Prices
 from .curvatures.blocks import has_tasks
 from .roles import Goal, Iterate, Proposal
 from .task_curved import CurvedTasks

@@ -18,9 +18,9 @@ from typing import Any
 
 import numpy as np
 
-from ..manifold import correct
+from ..prices import Prices, certificate_nanoseconds
 from ..problem import Certificate, Problem
-from ..solver.prices import Prices, certificate_nanoseconds
+from .attempts.manifold import correct
 from .curvatures.step_length import Steps
 from .models import _Fit
 from .parts import Vector

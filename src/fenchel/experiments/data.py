@@ -16,11 +16,10 @@ import numpy as np
 import scipy.sparse as sp
 
 from .. import datasets
-from ..files import read_data
+from ..io import read_data, read_edges
 from ..losses import Loss, SmoothedHinge
-from ..model import encode_labels
+from ..models import encode_labels
 from ..problem import Problem
-from ..structure_files import read_edges
 from .settings import GRAPH_C, TEST_ROWS, TRAIN_ROWS, DataSet
 
 KNOWN = ("20news", "a9a")

@@ -17,10 +17,10 @@ import numpy as np
 from ..engine.roles import Goal
 from ..methods import make_method
 from ..problem import Problem
-from ..result import Result, Status
 from ..solver import solve
 from ..solver.convergence import Convergence
 from ..solver.progress import Progress
+from ..solver.result import Result, Status
 from ..solver.schedule import Schedule
 from .data import Instance
 from .traces import ROUNDING, Optimum

@@ -9,7 +9,7 @@ import json
 import shutil
 from pathlib import Path
 
-from ..result import write_whole
+from ..solver.result import write_whole
 from .settings import Settings
 
 _FORMAT = "fenchel reproduce 1"

@@ -34,7 +34,7 @@ TILE = (
 DEPTH = 5  # passes that an extrapolation looks back on; more cost memory and gain little
 MANY = 60  # coordinates of a set from which passes are extrapolated; fewer are Newton's at once
 _SMALL = 24  # coordinates up to which a factor by plain loops is faster than the call of LAPACK
-_FACTOR = 0.4  # of a multiply-add of descent: what one of a factor costs (see solver/calibrated.py: potrf, descent)
+_FACTOR = 0.4  # of a multiply-add of descent: what one of a factor costs (see prices/calibrated.py: potrf, descent)
 _MOST_SWEEPS = 100  # pairs of descent and Newton for one model; more are only needed where the model is singular
 
 

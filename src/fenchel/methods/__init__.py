@@ -5,16 +5,16 @@ The loop over epochs, certificates, limits and callbacks is `fenchel.solve`; a m
 
 from __future__ import annotations
 
-from .asdca import ASDCA
-from .batch_admm import BatchADMM
-from .fobos import FOBOS
-from .ol_admm import OLADMM
-from .opg_admm import OPGADMM
-from .rda import RDA
-from .rda_admm import RDAADMM
-from .sag import SAG
-from .sdca import SDCA
-from .sdca_admm import SDCAADMM
+from .baselines.asdca import ASDCA
+from .baselines.batch_admm import BatchADMM
+from .baselines.fobos import FOBOS
+from .baselines.ol_admm import OLADMM
+from .baselines.opg_admm import OPGADMM
+from .baselines.rda import RDA
+from .baselines.rda_admm import RDAADMM
+from .baselines.sag import SAG
+from .baselines.sdca import SDCA
+from .sdca_admm.method import SDCAADMM
 
 METHODS = {
     method.name: method for method in (SDCAADMM, BatchADMM, OLADMM, OPGADMM, RDAADMM, RDA, FOBOS, SDCA, SAG, ASDCA)

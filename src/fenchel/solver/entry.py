@@ -48,7 +48,7 @@ def solve(
     time_limit : float, optional
         Seconds.
     callback : callable, optional
-        Called with a :class:`fenchel.result.Snapshot` (epoch, seconds, primal, dual, gap, …, and the
+        Called with a :class:`fenchel.solver.result.Snapshot` (epoch, seconds, primal, dual, gap, …, and the
         iterate's coef and intercept) after every certificate; a true return value stops.
     random_state : int
         Same seed, same bits.

@@ -21,12 +21,12 @@ from ..engine.attempts import Correction
 from ..engine.registry import fitting
 from ..engine.roles import Array, Engine, Goal, Iterate, Proposal
 from ..methods.roles import Method, PrimalIterate, State
+from ..prices import accelerated_nanoseconds, certificate_nanoseconds, epoch_nanoseconds
 from ..problem import Certificate, Problem
 from .attainment import unattained
 from .convergence import Convergence, stalled
 from .interrupts import interrupts_noticed
 from .live import make_progress
-from .prices import accelerated_nanoseconds, certificate_nanoseconds, epoch_nanoseconds
 from .progress import Progress
 from .result import History, Record, Result, Snapshot, Status
 from .schedule import Schedule

@@ -7,7 +7,7 @@ import time
 
 import numpy as np
 
-from ..manifold import correct
+from ..engine.attempts.manifold import correct
 from ..problem import Problem
 from .result import Result, Status
 

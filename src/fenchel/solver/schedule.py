@@ -15,8 +15,8 @@ import numpy as np
 from ..engine.attempts import AcceleratedGradients, Faces, Multiplied, NothingPenalised, ProximalNewton
 from ..engine.roles import Goal, Iterate, Proposal
 from ..penalties import Separable
+from ..prices import epoch_nanoseconds, newton_nanoseconds
 from ..problem import Certificate, Problem
-from .prices import epoch_nanoseconds, newton_nanoseconds
 from .progress import Progress
 
 _HASTE = 1.5  # times the epochs that seem to be left: what an attempt may cost (of 1, 1.5, 2 and 3)

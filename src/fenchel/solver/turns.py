@@ -1,6 +1,6 @@
 """Whose turn it is: an engine's, or the epochs' of the method.
 
-Both are paid in nanoseconds of the price model (``solver/prices.py``), never by the clock, so that the same problem
+Both are paid in nanoseconds of the price model (:mod:`fenchel.prices`), never by the clock, so that the same problem
 goes the same way everywhere. The engine may spend up to 3/2 of what the epochs will surely cost; beyond that they
 catch up. Let E and S be what engine and epochs would cost alone. If the epochs get there, the engine has spent at most
 3/2 S; if the engine does, they have spent at most 2/3 E. Either way the whole costs at most 5/2 of the better one, and

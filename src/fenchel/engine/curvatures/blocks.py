@@ -5,7 +5,7 @@ r"""The curvature of tasks and outputs: one Gram matrix for each vector of coeff
 with the rows that vector v sees (all of them, or those of its task), their curvatures h, and an intercept that follows
 the other coefficients. Rows are taken from their means first, so that columns far from zero lose no digits.
 
-Symbols: w and its likes are flat, for every vector its p features and then its intercept, as in ``problem.py``.
+Symbols: w and its likes are flat, for every vector its p features and then its intercept, as in ``objective.py``.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ..._gram import lower_gram
+from ...prices import Prices
 from ...problem import Problem
-from ...solver.prices import Prices
+from ..lower_gram import lower_gram
 from ..parts import Vector
 from .whole_gram import CAREFUL, FLAT, LEAST, NONE, ROOM, WORTH
 

@@ -16,10 +16,10 @@ from typing import Any
 
 import numpy as np
 
-from ...accelerated import Accelerated
+from ...prices import Prices
 from ...problem import Problem
 from ...proximal import StructuredProx
-from ...solver.prices import Prices
+from ..attempts.accelerated import Accelerated
 from ..parts import Vector
 from ..whole import Maps, Products
 

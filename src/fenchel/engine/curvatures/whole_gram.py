@@ -12,9 +12,9 @@ import math
 
 import numpy as np
 
-from ..._gram import lower_gram
+from ...prices import Prices
 from ...problem import Problem
-from ...solver.prices import Prices
+from ..lower_gram import lower_gram
 from ..parts import Matrix, Vector
 
 LEAST = 1e-3  # of the mean curvature of a row: what every row counts for; larger: models that are too stiff

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 from scipy.linalg import lapack
 
+from ...prices import Prices
 from ...problem import Problem
 from ...proximal import CompiledPenalty
-from ...solver.prices import Prices
 from ..parts import Answer, Matrix, Model, Vector
 from ..whole import Maps
 

@@ -12,9 +12,9 @@ import numpy as np
 from scipy.linalg import lapack
 
 from ...maps import row_width
+from ...prices import Prices
 from ...problem import Problem
 from ...proximal import CompiledPenalty
-from ...solver.prices import Prices
 from ..curvatures.blocks import BlockGram
 from ..curvatures.whole_gram import ROOM
 from ..parts import Vector

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 from scipy.linalg.blas import dsyrk, ssyrk
 
-from ..._gram import lower_gram
+from ..lower_gram import lower_gram
 from ..units import Index, Vector
 
 if TYPE_CHECKING:

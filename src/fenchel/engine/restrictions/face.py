@@ -18,8 +18,7 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from ...penalties import GroupL2, GroupLinf, Separable
-from ...penalty_blocks import Block
+from ...penalties import Block, GroupL2, GroupLinf, Separable
 from ...problem import Problem, tied_features
 from ..parts import Vector
 

@@ -1,0 +1,68 @@
+"""One place for checking what callers hand over."""
+
+from __future__ import annotations
+
+import numbers
+
+import numpy as np
+
+
+def _count(name, value):
+    real = isinstance(value, numbers.Real) and not isinstance(value, (bool, np.bool_))
+    if not (real and value >= 1 and value == np.floor(value) and np.isfinite(value)):
+        raise ValueError(f"{name} is {value!r}; it must be a whole number, at least 1")
+    return int(value)
+
+
+def finite_vector(name, values, length, *, minimum=None):
+    """A float vector of the given length, finite and not below `minimum`, or a ValueError."""
+    if minimum is None:
+        return _checked(name, values, length, np.isfinite, "finite")
+    rule = f"finite and at least {minimum:g}"
+    return _checked(name, values, length, lambda numbers: np.isfinite(numbers) & (numbers >= minimum), rule)
+
+
+def weight_vector(name, values, length):
+    """A float vector of weights, not negative; infinite ones are allowed. Or a ValueError."""
+    return _checked(name, values, length, lambda numbers: numbers >= 0, "at least 0, or infinite")
+
+
+def _checked(name, values, length, good, rule):
+    values = np.asarray(values)
+    if values.dtype.kind not in "biuf" or values.ndim != 1:
+        raise ValueError(f"{name} has dtype {values.dtype} and shape {values.shape}; it must be a numeric vector")
+    values = values.astype(float)
+    if len(values) != length:
+        raise ValueError(f"{name} has {len(values)} entries; expected {length}")
+    bad = np.flatnonzero(~good(values))
+    if bad.size:
+        raise ValueError(f"{name}[{bad[0]}] is {values[bad[0]]:g}; it must be {rule}")
+    return values
+
+
+def index_array(name, values, p):
+    """An integer array with entries in 0 .. p - 1, or a ValueError that names the first that is not."""
+    values = np.asarray(values)
+    if values.size == 0:
+        return values.astype(np.int64)
+    whole = np.issubdtype(values.dtype, np.floating) and np.all(values == np.floor(values))
+    if not (np.issubdtype(values.dtype, np.integer) or whole):
+        raise ValueError(f"{name} has dtype {values.dtype}; it must hold whole numbers")
+    values = values.astype(np.int64)
+    bad = np.flatnonzero((values < 0) | (values >= p))
+    if bad.size:
+        place = ", ".join(str(i) for i in np.unravel_index(bad[0], values.shape))
+        raise ValueError(f"{name}[{place}] is {values.flat[bad[0]]}; features are numbered 0 to {p - 1}")
+    return values
+
+
+def repeated(flat, bounds):
+    """The first group (range of `flat` between bounds) that holds a number twice, and that number; or None.
+
+    The numbers are not negative.
+    """
+    owner = np.repeat(np.arange(len(bounds) - 1), np.diff(bounds))
+    width = int(flat.max(initial=0)) + 1
+    both = np.sort(owner * width + flat.astype(np.int64))
+    twice = both[1:][both[1:] == both[:-1]]
+    return divmod(int(twice[0]), width) if twice.size else None

@@ -1,0 +1,106 @@
+"""The command `fenchel`: demo, fit, path, cv, predict, reproduce.
+
+Exit codes: 0 when an answer was written (a warning tells if its gap is larger than asked), 2 for an
+error (one line on stderr, and nothing is written), 130 after Ctrl-C. Ctrl-C during a fit or a path keeps the best
+answer: it is written with its status and its gap, and the exit code still says 130.
+"""
+
+from __future__ import annotations
+
+import functools
+import sys
+from typing import Annotated
+
+try:
+    import rich  # noqa: F401
+    import typer
+    from typer.core import TyperGroup
+except ImportError:  # main() says what to install
+    typer, TyperGroup = None, object
+
+from .. import __version__
+
+
+def main() -> None:
+    """Run the command line."""
+    if typer is None:
+        print("fenchel: error: the command line needs typer and rich: pip install 'fenchel[cli]'", file=sys.stderr)
+        sys.exit(2)
+    make_app()(prog_name="fenchel")
+
+
+def make_app():
+    """The typer application."""
+    from .demo import demo
+    from .fit import fit
+    from .options import expanded
+    from .path import cv, path
+    from .predict import predict
+    from .reproduce import reproduce
+
+    app = typer.Typer(
+        help="Linear models with structured sparsity, every answer with a certified duality gap.", cls=OneLineErrors,
+        no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False, rich_markup_mode="markdown",
+        context_settings={"help_option_names": ["-h", "--help"]},
+    )  # fmt: skip
+    app.callback()(_global)
+    for command in (demo, expanded(fit), expanded(path), expanded(cv), predict, reproduce):
+        app.command()(_guarded(command))
+    return app
+
+
+class OneLineErrors(TyperGroup):
+    """Usage errors as one line on stderr, like all others."""
+
+    def main(self, *args, standalone_mode=True, **kwargs):
+        if not standalone_mode:
+            return super().main(*args, standalone_mode=False, **kwargs)
+        try:
+            code = super().main(*args, standalone_mode=False, **kwargs)
+        except Exception as error:
+            # the family of usage errors is click's, which typer brings along under a name that has changed
+            if not hasattr(error, "format_message"):
+                raise
+            message = " ".join(error.format_message().split())
+            if not message or type(error).__name__ == "NoArgsIsHelpError":
+                error.show()
+            else:
+                command = getattr(getattr(error, "ctx", None), "command_path", "").split()[1:]
+                where = " ".join(["fenchel", *command, "--help"])
+                print(f"fenchel: error: {message.rstrip('.')} (see {where})", file=sys.stderr)
+            sys.exit(error.exit_code)
+        sys.exit(code or 0)
+
+
+def _guarded(command):
+    """The command, with expected errors as one line on stderr and exit code 2."""
+
+    @functools.wraps(command)
+    def run(*args, **kwargs):
+        try:
+            return command(*args, **kwargs)
+        except BrokenPipeError:
+            raise
+        except (ValueError, OSError, ImportError, MemoryError) as error:
+            message = " ".join(str(error).split()) or type(error).__name__
+            print(f"fenchel: error: {message}", file=sys.stderr)
+            raise typer.Exit(2) from None
+        except KeyboardInterrupt:
+            print("fenchel: interrupted; nothing was written", file=sys.stderr)
+            raise typer.Exit(130) from None
+
+    return run
+
+
+def _show_version(wanted: bool):
+    if wanted:
+        print(f"fenchel {__version__}")
+        raise typer.Exit
+
+
+def _global(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Print the version.")
+    ] = False,
+):
+    pass

@@ -1,0 +1,183 @@
+"""What the commands share: outputs that can be written, live bars, tables, how a run ends."""
+
+from __future__ import annotations
+
+import contextlib
+import difflib
+import os
+import sys
+
+try:
+    import typer
+except ImportError:  # cli.main() says what to install
+    typer = None
+
+
+def check_output(path, option="--output"):
+    """Fail before the work, not after it, if the file cannot be written."""
+    if path is None:
+        return
+    folder = os.path.dirname(os.path.abspath(path))
+    if not os.path.isdir(folder):
+        raise ValueError(f"{option} is {path!r}, but the folder {folder} does not exist")
+    if os.path.exists(path) and not os.path.isfile(path):
+        # the new file takes the old one's place, which must never happen to a folder or a device
+        raise ValueError(f"{option} is {path!r}, which exists and is not a regular file")
+    if not os.access(folder, os.W_OK):
+        raise ValueError(f"{option} is {path!r}, but the folder {folder} cannot be written to")
+
+
+def check_picture(path, option="output"):
+    """Fail before the work if the picture cannot be drawn."""
+    if path is None:
+        return
+    check_output(path, option)
+    try:
+        from matplotlib.backends.backend_agg import FigureCanvasAgg
+    except ImportError:
+        raise ImportError("the picture needs matplotlib: pip install 'fenchel[plot]'") from None
+    kinds = FigureCanvasAgg.get_supported_filetypes()
+    if os.path.splitext(path)[1].lower().lstrip(".") not in kinds:
+        raise ValueError(f"{option} is {path!r}; its extension must be one of {', '.join(sorted(kinds))}")
+
+
+def check_different(**paths):
+    """Two outputs must not be one file."""
+    seen = {}
+    for option, path in paths.items():
+        if path is not None and seen.setdefault(os.path.abspath(path), option) != option:
+            other = seen[os.path.abspath(path)]
+            raise ValueError(f"--{other} and --{option} are both {path!r}")
+
+
+def hint(name, known):
+    """The name that was meant, or all of them."""
+    close = difflib.get_close_matches(name, known, 1)
+    return f"did you mean {close[0]!r}?" if close else f"it must be one of {', '.join(known)}"
+
+
+# -- on the terminal --------------------------------------------------------------------------------
+
+
+def make_console(**options):
+    from rich.console import Console
+
+    return Console(**options)
+
+
+@contextlib.contextmanager
+def _bar(wanted, total):
+    """A function (completed, description) that moves a live bar on a terminal, or None elsewhere."""
+    from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+    console = make_console(stderr=True)
+    if not wanted or not console.is_terminal:
+        yield None
+        return
+    columns = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn(None), TimeElapsedColumn())
+    with Progress(*columns, console=console, transient=True) as progress:
+        task = progress.add_task("starting", total=total)
+        yield lambda completed, description: progress.update(task, completed=completed, description=description)
+
+
+@contextlib.contextmanager
+def live_bar(tol, max_epochs, wanted):
+    """A callback for `solve` that draws a live bar on a terminal, or None elsewhere.
+
+    The bar is full when the gap reaches the goal: gaps fall by factors, so it counts decades.
+    """
+    import math
+
+    with _bar(wanted, 1.0) as move:
+
+        def show(record):
+            gap = record.relative_gap
+            # at w = 0 the gap is about 1: the goal is -log10(tol) decades away
+            decades = -math.log10(gap) if 0 < gap < 1 else 0.0
+            done = decades / -math.log10(tol) if 0 < tol < 1 else record.epoch / max(max_epochs, 1)
+            text = f"epoch {record.epoch:4d}  objective {record.primal:<11.6g} relative gap {gap:.1e}"
+            move(min(max(done, 0.0), 1.0), text)
+
+        yield None if move is None else show
+
+
+@contextlib.contextmanager
+def counting_bar(total, wanted):
+    """A function (alpha, result) to call after every fit of a path, which counts them on a live bar."""
+    with _bar(wanted, total) as move:
+        done = 0
+
+        def show(alpha, result):
+            nonlocal done
+            done += 1
+            if move is not None:
+                gap = f"relative gap {result.relative_gap:.1e}"
+                move(done, f"{done} of {total}  alpha {alpha:<10.4g} {gap}")
+
+        yield show
+
+
+def certificate_rows(result):
+    """What is proven, as lines of a table."""
+    rows = [("status", str(result.status)), ("primal (upper bound)", f"{result.primal:.10g}")]
+    if result.certified:
+        rows.append(("dual (lower bound)", f"{result.dual:.10g}"))
+        rows.append(("gap", f"{result.gap:.3e}"))
+        rows.append(("relative gap", f"{result.relative_gap:.3e}"))
+    else:
+        rows.append(("dual (lower bound)", f"none: {result.reason}"))
+    return [*rows, ("epochs", f"{result.epochs:,}"), ("seconds", f"{result.seconds:.3f}")]
+
+
+def print_table(console, title, rows):
+    """Names and values."""
+    from rich import box
+    from rich.markup import escape
+    from rich.table import Table
+
+    table = Table(title=title, title_justify="left", title_style="bold", show_header=False, box=box.SIMPLE_HEAD)
+    table.add_column(style="dim", no_wrap=True)
+    table.add_column(overflow="fold")
+    for name, value in rows:
+        table.add_row(name, escape(value))
+    console.print(table)
+
+
+def print_files(console, **paths):
+    """What was written."""
+    for name, path in paths.items():
+        if path is not None:
+            console.print(f"{name}: {path}", soft_wrap=True, highlight=False, markup=False)
+
+
+# -- the end ----------------------------------------------------------------------------------------
+
+
+def warn(message):
+    print(f"fenchel: warning: {message}", file=sys.stderr)
+
+
+def finish(result, tol):
+    """Say so if the answer is not what was asked for; 130 after Ctrl-C."""
+    from ..solver.result import Status
+
+    advice = {
+        Status.EPOCH_LIMIT: "; try more --max-epochs or a larger --tol",
+        Status.TIME_LIMIT: "; try a longer --time-limit or a larger --tol",
+        Status.STALLED: "; rounding leaves no room, try a larger --tol",
+        Status.NO_ANSWER: "; an --alpha above 0 or a penalty on all directions makes one",
+    }
+    if result.status is not Status.CONVERGED:
+        proof = f"relative gap {result.relative_gap:.2e}, goal {tol:g}" if result.certified else "no certificate"
+        proof += f" ({result.reason})" if result.reason else ""
+        warn(f"not converged ({result.status}): {proof}{advice.get(result.status, '')}")
+    if result.status is Status.INTERRUPTED:
+        raise typer.Exit(130)
+
+
+def draw_file(path, draw, size=(7.2, 4.6)):
+    """A picture by `draw(ax)`, whole or not at all."""
+    from ..report import picture
+    from ..solver.result import write_whole
+
+    write_whole(path, picture(draw, size, os.path.splitext(path)[1].lower().lstrip("."), dpi=150))

@@ -1,0 +1,133 @@
+"""The penalty that the options describe: every entry of the catalogue, by its name and its parameters."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+
+from ..penalties import CATALOGUE, L1, Box, NonNegative, Ridge, Unpenalised
+from .common import hint
+
+# entries that other options stand for: several targets, and --unpenalised
+_BY_OPTION = ("per-output", "unpenalised")
+_PLAIN = {"ridge": Ridge, "non-negative": NonNegative, "box": None}
+PENALTIES = {**{name: kind for name, kind in CATALOGUE.items() if name not in _BY_OPTION}, **_PLAIN}
+SHORT = {
+    "l1": "lasso", "group": "group-lasso", "group-linf": "group-max", "graph": "graph-fused", "fused": "fused-lasso",
+    "trend": "trend-filter", "tv": "total-variation", "trace": "low-rank",
+}  # fmt: skip
+
+# what the parameter `weights` of a penalty stands for, if not for features
+_WEIGHTS = {
+    **dict.fromkeys(("group-lasso", "latent-group-lasso", "sparse-group-lasso", "group-max", "exclusive-lasso",
+                     "tree-groups"), ("group_weights",)),
+    **dict.fromkeys(("trend-filter", "tensor-trace-norm", "slope"), ("term_weights",)),
+    "multi-task-lasso": ("feature_weights", "group_weights"),
+}  # fmt: skip
+# the options that fill each parameter; a parameter that is not here has an option of its own name
+_OPTIONS = {
+    "groups": ("groups", "groups_by", "complete_groups"), "tree": ("tree",), "graph": ("edges",),
+    "grid": ("shape", "mask"), "shape": ("shape",), "difference_weights": ("term_weights",), "n_outputs": (),
+}  # fmt: skip
+_CHECKED = ("groups", "groups_by", "complete_groups", "tree", "edges", "shape", "mask", "l1_ratio", "order",
+            "isotropic", "increasing", "q", "a", "b", "feature_weights", "group_weights", "term_weights")  # fmt: skip
+
+
+def full_name(name: str) -> str:
+    """The catalogue's name of a penalty, which may be given by a short one."""
+    name = SHORT.get(name, name)
+    if name not in PENALTIES:
+        raise ValueError(f"--penalty is {name!r}; {hint(name, PENALTIES)}")
+    return name
+
+
+def _parameters(name) -> list[str]:
+    return [] if name in _PLAIN else list(inspect.signature(PENALTIES[name]).parameters)
+
+
+def options_of(name: str) -> set[str]:
+    """The options that a penalty reads."""
+    found = set()
+    for parameter in _parameters(name):
+        if parameter == "weights":
+            found |= set(_WEIGHTS.get(name, ("feature_weights",)))
+        else:
+            found |= set(_OPTIONS.get(parameter, (parameter,)))
+    return found
+
+
+def make_penalty(options, structure, outputs: int, p: int):
+    """The penalty on all outputs * p coefficients, with --l1, --ridge and bounds added; None for none."""
+    from ..models.preparation import for_outputs
+
+    name = full_name(options.penalty)
+    _refuse_unread(name, options)
+    parts = [_main_part(name, options, structure)]
+    for weight, kind, option in ((options.l1, L1, "--l1"), (options.ridge, Ridge, "--ridge")):
+        if weight is not None and not 0 <= weight < float("inf"):
+            raise ValueError(f"{option} is {weight:g}; it must be finite and not negative")
+        if weight:
+            parts.append(kind() if weight == 1 else weight * kind())
+    infinity = float("inf")
+    if options.lower is not None or options.upper is not None:
+        parts.append(
+            Box(
+                -infinity if options.lower is None else options.lower,
+                infinity if options.upper is None else options.upper,
+            )
+        )
+    elif name == "box":
+        raise ValueError("the penalty box needs --lower, --upper or both")
+    parts = [part for part in parts if part is not None]
+    whole = for_outputs(functools.reduce(lambda a, b: a + b, parts), outputs, structure.p)
+    if not structure.free.size:
+        return whole
+    return Unpenalised(whole, [int(j + k * p) for k in range(outputs) for j in structure.free])
+
+
+def _refuse_unread(name, options):
+    """An option that the penalty does not read is an error, not ignored."""
+    read = options_of(name)
+    for option in _CHECKED:
+        value = getattr(options, option)
+        if option not in read and value is not None and value is not False:
+            users = [other for other in PENALTIES if option in options_of(other)]
+            raise ValueError(
+                f"--{option.replace('_', '-')} goes with the penalty {' or '.join(users)}, not with {name!r}"
+            )
+
+
+def _main_part(name, options, structure):
+    if name in _PLAIN:
+        return None if _PLAIN[name] is None else _PLAIN[name]()
+    arguments = {}
+    for parameter in _parameters(name):
+        value = _argument(name, parameter, options, structure)
+        if value is not None:
+            arguments[parameter] = value
+    return PENALTIES[name](**arguments)
+
+
+def _argument(name, parameter, options, structure):
+    """The value of a penalty's parameter; None where nothing is said."""
+    given = any(getattr(options, option) for option in _OPTIONS["groups"])
+    if parameter == "groups":
+        return None if name == "multi-task-lasso" and not given else structure.groups
+    if parameter in ("tree", "graph", "grid", "shape"):
+        return getattr(structure, parameter)
+    if parameter == "n_outputs":
+        return None
+    if parameter not in ("weights", "feature_weights", "difference_weights"):
+        return getattr(options, parameter)
+    sources = (
+        _WEIGHTS.get(name, ("feature_weights",)) if parameter == "weights" else _OPTIONS.get(parameter, (parameter,))
+    )
+    for source in sources:
+        if getattr(options, source) is None:
+            continue
+        if source == "group_weights":
+            return structure.group_weights(structure.tree.groups() if name == "tree-groups" else structure.groups)
+        if name == "multi-task-lasso" and given:
+            raise ValueError("--feature-weights goes with multi-task-lasso without groups; use --group-weights")
+        return getattr(structure, source)()
+    return None

@@ -1,0 +1,249 @@
+"""From a file and the options to a problem, and from its answer to a model."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+import scipy.sparse as sp
+
+from ..io import Data, read_data
+from ..losses import LOSSES
+from ..models import Model, Scaling
+from ..models import preparation as helpers
+from ..penalties import Box, NonNegative
+from ..problem import NoCertificate, Problem
+from .common import hint
+from .penalty import full_name, make_penalty
+from .structure import Structure
+
+
+@dataclasses.dataclass
+class Setup:
+    """A problem, and what is needed to tell of its answers."""
+
+    file: str
+    options: object
+    data: Data
+    problem: Problem
+    structure: Structure
+    classes: list | None
+    tasks: list | None
+    scaling: Scaling | None
+
+    def model(self, result, problem) -> Model:
+        """What is written to a file; coefficients for the data as it stands."""
+        data = self.data
+        return Model.from_result(
+            result, problem, tol=self.options.tol, features=data.features, classes=self.classes, target=data.target,
+            first_index=data.first_index, task=self.options.task, tasks=self.tasks, scaling=self.scaling,
+        )  # fmt: skip
+
+    @property
+    def names(self) -> list[str]:
+        return self.data.features or [f"feature {j}" for j in range(self.problem.p)]
+
+    @property
+    def labels(self) -> list[str] | None:
+        """Names of the rows of coefficients, where there are several."""
+        if self.problem.single:
+            return None
+        for labels in (self.tasks, self.classes, self.data.target):
+            if isinstance(labels, list) and len(labels) == self.outputs:
+                return [str(label) for label in labels]
+        return [f"output {k}" for k in range(self.outputs)]
+
+    @property
+    def outputs(self) -> int:
+        return self.problem.vectors
+
+    def rows(self, problem, largest=None):
+        """What was fitted to what, as lines of a table."""
+        sparse = " (sparse)" if problem.data.sparse else ""
+        rows = [("data", f"{self.file}: {problem.n:,} rows, {problem.p:,} features{sparse}")]
+        if self.scaling is not None:
+            rows.append(("columns", "standardised for the fit"))
+        if isinstance(self.data.target, list):
+            rows.append(("targets", ", ".join(self.data.target)))
+        if self.tasks is not None:
+            rows.append(("tasks", f"{len(self.tasks)} by {self.options.task}"))
+        rows.append(("loss", repr(problem.loss)))
+        if self.classes is not None and len(self.classes) == 2:
+            rows.append(("labels", f"{self.classes[0]} is -1, {self.classes[1]} is +1"))
+        elif self.classes is not None:
+            rows.append(("labels", f"{_some(self.classes)}; each against the rest"))
+        rows.append(("penalty", repr(problem.penalty)))
+        if self.structure.free.size:
+            rows.append(("without penalty", _some([self.names[j] for j in self.structure.free])))
+        groups = self.structure.used("groups")
+        if groups is not None:
+            alone = self.structure.p - np.unique(np.concatenate(groups.members)).size
+            if alone:
+                rows.append(("in no group", f"{alone:,} features, which carry no penalty (see --complete-groups)"))
+        if largest is not None:
+            rows.append(("alpha", f"{problem.alpha:.6g} ({problem.alpha / largest:.3g} of alpha_max)"))
+        return rows
+
+    def answer_rows(self, result):
+        """What the answer looks like, as lines of a table."""
+        from ..structure import segments
+
+        coef = np.atleast_2d(result.coef)
+        rows = [("coefficients not zero", f"{np.count_nonzero(coef):,} of {coef.size:,}")]
+        if len(coef) > 1:
+            rows.append(("features not zero", f"{np.count_nonzero(coef.any(axis=0)):,} of {coef.shape[1]:,}"))
+        kept = coef[:, self.structure.kept]
+        for name, noun in (("groups", "groups"), ("tree", "nodes")):
+            found = self.structure.used(name)
+            if found is not None:
+                alive = sum(bool(kept[:, group].any()) for group in found)
+                rows.append((f"{noun} not zero", f"{alive:,} of {len(found):,}"))
+        for name in ("graph", "grid"):
+            found = self.structure.used(name)
+            if found is not None and kept.shape[1] <= 20_000:
+                rows.append(("connected regions of one value", f"{len(segments(kept, found)):,}"))
+        if self.problem.fit_intercept and len(coef) == 1:
+            rows.append(("intercept", f"{float(result.intercept):.6g}"))
+        return rows
+
+
+def prepare(file, options) -> Setup:
+    """Read the data and make the problem, with alpha = 1."""
+    data = read_data(
+        file, target=options.target or None, weights=options.weights, drop=options.drop, header=options.header,
+        task=options.task,
+    )  # fmt: skip
+    full_name(options.penalty)
+    loss, target, classes = _make_loss(options, data.y, file)
+    tasks = codes = None
+    if data.task is not None:
+        if target.ndim > 1:
+            raise ValueError("--task goes with one target of numbers or two labels; there are more")
+        tasks, codes = np.unique(data.task, return_inverse=True)
+        tasks = tasks.tolist()
+    outputs = len(tasks) if tasks is not None else 1 if target.ndim == 1 else target.shape[1]
+    weight = helpers.row_weights(data.weights, _class_weights(options, classes), data.y, data.X)
+    X, scaling = data.X, None
+    if options.standardize:
+        X, scaling = _standardised(X, weight, options.intercept)
+    structure = Structure(options, data.X, data.features if data.named else None)
+    penalty = make_penalty(options, structure, outputs, data.X.shape[1])
+    problem = Problem(
+        X, target, loss=loss, penalty=penalty, alpha=1.0, sample_weight=weight, fit_intercept=options.intercept,
+        task=codes,
+    )  # fmt: skip
+    return Setup(file, options, data, problem, structure, classes, tasks, scaling)
+
+
+def choose_alpha(problem, alpha, ratio, name):
+    """alpha as given, or as a share of alpha_max; and alpha_max where it was computed."""
+    if alpha is not None and ratio is not None:
+        raise ValueError("give --alpha or --alpha-ratio, not both")
+    if alpha is not None:
+        return alpha, None
+    if ratio is None and only_bounds(problem):
+        return 1.0, None
+    largest = largest_alpha(problem, name)
+    ratio = 0.1 if ratio is None else ratio
+    if not (np.isfinite(ratio) and ratio >= 0):
+        raise ValueError(f"--alpha-ratio is {ratio:g}; it must be finite and not negative")
+    return ratio * largest, largest
+
+
+def only_bounds(problem) -> bool:
+    """Whether the penalty consists of bounds, which have no strength."""
+    leaves = [leaf for _, leaf, _ in problem.penalty.terms(problem.vectors * problem.p)]
+    return all(isinstance(leaf, (Box, NonNegative)) for leaf in leaves)
+
+
+def largest_alpha(problem, name) -> float:
+    """alpha_max, or a ValueError that asks for alpha instead."""
+    try:
+        largest = problem.alpha_max()
+    except NoCertificate as why:
+        raise ValueError(f"alpha_max could not be computed ({why}); give --alpha instead") from None
+    if not (np.isfinite(largest) and largest > 0):
+        raise ValueError(f"alpha_max is {largest:g} for the penalty {name!r} on this data; give --alpha instead")
+    return largest
+
+
+# -- losses, labels, weights ------------------------------------------------------------------------
+
+
+def _make_loss(options, y, file):
+    """The loss, the targets it takes, and the labels of a classification."""
+    labels = len(np.unique(y)) if y.ndim == 1 else np.inf
+    numbers = np.issubdtype(y.dtype, np.number) or y.dtype == bool
+    name = options.loss
+    if name is None:
+        name = "logistic" if labels <= 2 or not numbers else "squared"
+    if name not in LOSSES:
+        raise ValueError(f"--loss is {name!r}; {hint(name, LOSSES)}")
+    params = {key: getattr(options, key) for key in ("smoothing", "delta", "quantile", "epsilon")}
+    params = {key: value for key, value in params.items() if value is not None}
+    takes = vars(LOSSES[name]())
+    for key in params:
+        if key not in takes:
+            raise ValueError(f"--{key} does not go with the loss {name!r}")
+    loss = LOSSES[name](**params)
+    if not loss.classification:
+        if not numbers:
+            raise ValueError(f"{file}: the target holds {str(y.flat[0])!r}; the loss {name!r} takes numbers")
+        if options.class_weight:
+            raise ValueError(f"--class-weight goes with a loss for labels, not with {name!r}")
+        return loss, y.astype(float), None
+    if y.ndim > 1:
+        raise ValueError(f"{file}: several targets need a loss for numbers, such as --loss squared; not {name!r}")
+    _check_labels(y, labels, numbers, name, file)
+    classes, target = helpers.encode_classes(y, None)
+    return loss, target, classes.tolist()
+
+
+def _check_labels(y, labels, numbers, name, file):
+    first = ", ".join(repr(label) for label in np.unique(y)[:3].tolist()) + (", …" if labels > 3 else "")
+    regression = "; for a regression say --loss squared" if numbers else ""
+    if labels == 1:
+        raise ValueError(
+            f"{file}: the target holds one class only ({first}); the loss {name!r} needs two or more{regression}"
+        )
+    if labels > max(20, len(y) // 2) or (numbers and labels > 2 and np.any(y != np.floor(y))):
+        raise ValueError(f"{file}: the target holds {labels} different values ({first}), not labels{regression}")
+
+
+def _class_weights(options, classes):
+    """What `row_weights` takes: None, "balanced", or a dict by label."""
+    given = options.class_weight
+    if not given:
+        return None
+    if given == ["balanced"]:
+        return "balanced"
+    by_name = {str(label): label for label in classes}
+    weights = {}
+    for text in given:
+        name, equals, number = text.rpartition("=")
+        try:
+            weight = float(number)
+        except ValueError:
+            weight = -1.0
+        if not equals or not (np.isfinite(weight) and weight >= 0):
+            raise ValueError(f"--class-weight is {text!r}; write balanced, or label=weight such as {classes[0]}=2")
+        if name not in by_name:
+            raise ValueError(f"--class-weight names {name!r}; {hint(name, list(by_name))}")
+        weights[by_name[name]] = weight
+    return dict.fromkeys(classes, 1.0) | weights
+
+
+def _standardised(X, weight, intercept):
+    """The columns at deviation 1, and at mean 0 where an intercept takes that up and zeros need not stay zeros."""
+    from sklearn.preprocessing import StandardScaler
+
+    center = intercept and not sp.issparse(X)
+    scaler = StandardScaler(with_mean=center).fit(X, sample_weight=weight)
+    scaled = scaler.transform(X)
+    scaling = Scaling(scaler.scale_, scaler.mean_ if center else None)
+    return sp.csr_array(scaled) if sp.issparse(scaled) else np.ascontiguousarray(scaled), scaling
+
+
+def _some(names, most=6):
+    names = [str(name) for name in names]
+    return ", ".join(names[:most]) + (f", … ({len(names)} in all)" if len(names) > most else "")

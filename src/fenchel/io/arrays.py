@@ -1,0 +1,176 @@
+"""Reading numpy's files: npz, npy, and vectors."""
+
+from __future__ import annotations
+
+import os
+import zipfile
+
+import numpy as np
+import scipy.sparse as sp
+
+from .contents import Data, _some_weight
+from .text import _first_line, _is_finite, _listed, _numbered
+
+
+def _read_npz(path, target, weights, task) -> Data:
+    arrays = _npz_arrays(path)
+    X = _npz_matrix(path, arrays)
+    name = "y" if target is None else str(target)
+    y = arrays.get(name)
+    if y is not None and (y.ndim not in (1, 2) or len(y) != X.shape[0]):
+        raise ValueError(f"{path}: {name} has shape {y.shape}, but X has {X.shape[0]} rows")
+    if y is not None:
+        y = _checked_targets(y, f"{path}: {name}")
+    values = X.data if sp.issparse(X) else X
+    if not np.isfinite(values).all():
+        bad = sp.coo_array(X) if sp.issparse(X) else None
+        row, column = (
+            np.argwhere(~np.isfinite(X))[0] if bad is None else np.transpose(bad.coords)[~np.isfinite(bad.data)][0]
+        )
+        raise ValueError(f"{path}: X[{row}, {column}] is not a finite number")
+    names = arrays.get("feature_names")
+    sample_weight = arrays.get(weights)
+    if sample_weight is not None:
+        sample_weight = _npz_weights(path, weights, sample_weight, X.shape[0])
+    tasks = arrays.get(task)
+    if tasks is not None and tasks.shape != X.shape[:1]:
+        raise ValueError(f"{path}: {task} has shape {tasks.shape}, but X has {X.shape[0]} rows")
+    return Data(
+        X, y, None if names is None else [str(n) for n in names], names is not None, name,
+        sample_weight, task=tasks,
+    )  # fmt: skip
+
+
+def _npz_weights(path, name, weights, rows):
+    if weights.shape != (rows,) or weights.dtype.kind not in "biuf":
+        raise ValueError(
+            f"{path}: {name} has dtype {weights.dtype} and shape {weights.shape}; it must hold a weight for each of "
+            f"{rows} rows"
+        )
+    bad = np.flatnonzero(~(np.isfinite(weights) & (weights >= 0)))
+    if bad.size:
+        raise ValueError(f"{path}: {name}[{bad[0]}] is {weights[bad[0]]}; a weight must be finite and not negative")
+    return _some_weight(weights.astype(float), f"{path}: {name}")
+
+
+def _checked_targets(y, where):
+    if np.issubdtype(y.dtype, np.floating) and not np.isfinite(y).all():
+        at = tuple(np.argwhere(~np.isfinite(y))[0])
+        place = ", ".join(map(str, at))
+        raise ValueError(f"{where}[{place}] is {y[at]}; targets must be finite")
+    return y[:, 0] if y.ndim == 2 and y.shape[1] == 1 else y
+
+
+def _read_npy(path, targets) -> Data:
+    """A matrix; the targets are columns of it (the last by default), or stand in files of their own."""
+    X = _npy_array(path)
+    if X.ndim != 2 or not (np.issubdtype(X.dtype, np.number) or X.dtype == bool):
+        raise ValueError(f"{path} has dtype {X.dtype} and shape {X.shape}; it must be a numeric matrix")
+    if len(targets) == 1 and os.path.isfile(str(targets[0])):
+        return Data(_npy_matrix(path, X), _targets_file(targets[0], path, len(X)), target=str(targets[0]))
+    places = []
+    for target in targets or [-1]:
+        try:
+            number = int(target)
+        except ValueError:
+            raise ValueError(
+                f"target is {target!r}, which is neither a file nor a column's number; {path} has {X.shape[1]} columns"
+            ) from None
+        if not -X.shape[1] <= number < X.shape[1]:
+            raise ValueError(f"target is {number}, but {path} has columns 0 to {X.shape[1] - 1}")
+        places.append(number % X.shape[1])
+    y = _checked_targets(np.array(X[:, places]), f"{path}: the target")
+    names = [str(k) for k in places]
+    return Data(
+        _npy_matrix(path, np.delete(X, places, axis=1)), _whole(y), target=names if len(names) > 1 else names[0]
+    )
+
+
+def _npy_like(path, n_features, targets, must_have_target) -> Data:
+    X = _npy_array(path)
+    width = X.shape[1] if X.ndim == 2 else 0
+    own = [target for target in targets if target.lstrip("-").isdigit()]
+    if width == n_features and not (must_have_target and own):
+        y = _targets_file(targets[0], path, len(X)) if must_have_target and targets else None
+        return Data(_npy_matrix(path, X), y)
+    if width == n_features + len(own):
+        return _read_npy(path, own)
+    raise ValueError(f"{path} has {width} columns, but the model has {n_features} features")
+
+
+def _npy_array(path):
+    try:
+        # large data stays on disk
+        return np.load(path, mmap_mode="r", allow_pickle=False)
+    except (ValueError, OSError, EOFError) as error:
+        raise ValueError(f"{path} is not an npy file of plain numbers ({_first_line(error)})") from error
+
+
+def _npy_matrix(path, X):
+    X = np.ascontiguousarray(X, dtype=X.dtype if X.dtype in (np.float32, np.float64) else float)
+    if not np.isfinite(X.sum()):  # the sum may overflow where the numbers are fine
+        bad = np.argwhere(~np.isfinite(X))
+        if len(bad):
+            raise ValueError(f"{path}: X[{bad[0][0]}, {bad[0][1]}] is not a finite number")
+    return X
+
+
+def _targets_file(target, path, rows):
+    """Targets from an npy file, or one on every line."""
+    target = os.fspath(target)
+    if target.endswith(".npy"):
+        y = np.array(_npy_array(target))
+        if y.ndim not in (1, 2):
+            raise ValueError(f"{target} has shape {y.shape}; it must hold a target for every row")
+        y = _checked_targets(y, target)
+    else:
+        with open(target, encoding="utf-8-sig") as file:
+            words = [line.strip() for line in file if line.strip()]
+        y = np.array(words)
+        if all(map(_is_finite, words)):
+            y = _whole(y.astype(float))
+    if len(y) != rows:
+        raise ValueError(f"{target} holds {len(y)} targets, but {path} has {rows} rows")
+    return y
+
+
+def _whole(y):
+    """Whole numbers as such, so that labels print as 1 and not 1.0."""
+    return y.astype(np.int64) if np.all(y == np.floor(y)) and np.abs(y).max(initial=0) < 2**53 else y
+
+
+def _npz_arrays(path) -> dict[str, np.ndarray]:
+    if not zipfile.is_zipfile(path):
+        raise ValueError(f"{path} is not an npz file (it is not a zip archive)")
+    try:
+        with np.load(path, allow_pickle=False) as content:
+            return {key: content[key] for key in content.files}
+    except (ValueError, OSError, EOFError, KeyError, zipfile.BadZipFile) as error:
+        raise ValueError(f"{path} is not an npz file of plain arrays ({_first_line(error)})") from error
+
+
+def _npz_matrix(path, arrays):
+    """X, or the parts of a sparse matrix as scipy.sparse.save_npz writes them."""
+    try:
+        if "X" in arrays:
+            X = arrays["X"]
+            if X.ndim != 2 or not (np.issubdtype(X.dtype, np.number) or X.dtype == bool):
+                raise ValueError(f"X has dtype {X.dtype} and shape {X.shape}; it must be a numeric matrix")
+            return np.ascontiguousarray(X, dtype=X.dtype if X.dtype in (np.float32, np.float64) else float)
+        if "format" in arrays:
+            return sp.csr_array(sp.load_npz(path))
+        if {"data", "indices", "indptr", "shape"} <= set(arrays):
+            parts = tuple(arrays[key] for key in ("data", "indices", "indptr"))
+            X = sp.csr_array(parts, shape=tuple(arrays["shape"]))
+            X.check_format(full_check=True)
+            return X.astype(X.dtype if X.dtype in (np.float32, np.float64) else float)
+    except (ValueError, TypeError, IndexError) as error:
+        raise ValueError(f"{path}: {_first_line(error)}") from error
+    raise ValueError(
+        f"{path} holds {_listed(sorted(arrays))}; it needs X, or data, indices, indptr and shape of a CSR matrix"
+    )
+
+
+def read_vector(path) -> np.ndarray:
+    """Numbers, one per line."""
+    return np.array([value for _, value in _numbered(path)])

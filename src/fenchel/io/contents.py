@@ -1,0 +1,40 @@
+"""What a file of data holds."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+import scipy.sparse as sp
+
+
+@dataclasses.dataclass
+class Data:
+    """What a data file holds.
+
+    Attributes
+    ----------
+    X : array or CSR array (n, p)
+    y : array of n labels or numbers, (n, targets) for several, or None
+    features : names of the columns of X, or None where the format has none
+    named : whether those names come from the file (without a header they are positions)
+    target : name of the target column, a list for several, or None
+    weights : array of n sample weights, or None
+    first_index : 1 or 0, where a LIBSVM file begins to count; None for other formats
+    task : array of n task names, or None
+    """
+
+    X: np.ndarray | sp.csr_array
+    y: np.ndarray | None
+    features: list[str] | None = None
+    named: bool = False
+    target: str | list[str] | None = None
+    weights: np.ndarray | None = None
+    first_index: int | None = None
+    task: np.ndarray | None = None
+
+
+def _some_weight(weights, where):
+    if not weights.any():
+        raise ValueError(f"{where}: all weights are 0")
+    return weights

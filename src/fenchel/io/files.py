@@ -1,0 +1,162 @@
+"""Reading data from files, and what is known about its rows: targets, weights, tasks.
+
+Formats: LIBSVM (``.svm``, ``.libsvm``, ``.txt`` or no extension), CSV (``.csv``, ``.tsv``), Parquet, npz and npy. A
+file that does not parse raises a ValueError that names the file and the first place that is wrong.
+:mod:`fenchel.io.structure_files` reads groups, edges, trees, masks and weights of features.
+
+Features are numbered from 0, the target not counted; where the columns have names, a name wins over a
+number.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import numpy as np
+
+from .arrays import _npy_like, _read_npy, _read_npz
+from .contents import Data, _some_weight
+from .frames import _from_frame, _match, _read_frame
+from .libsvm import _read_libsvm
+from .text import _existing, _numbered
+
+_KINDS = {
+    ".svm": "libsvm", ".libsvm": "libsvm", ".svmlight": "libsvm", ".csv": "csv", ".tsv": "csv",
+    ".parquet": "parquet", ".pq": "parquet", ".npz": "npz", ".npy": "npy",
+}  # fmt: skip
+
+
+def read_data(path, *, target=None, weights=None, drop=(), header: bool | None = None, task=None) -> Data:
+    """Read rows and their target.
+
+    Parameters
+    ----------
+    path : path of a LIBSVM, CSV, Parquet, npz or npy file
+    target : str or int, or list of them, optional
+        Name or position of the target column, the last by default; in an npz the name of its array ("y"); for an npy
+        file also a file with the targets.
+    weights : str, optional
+        A column (or npz array) with sample weights, else a file with one number per line.
+    drop : sequence of str or int
+        Columns to leave out.
+    header : bool, optional
+        Whether a CSV begins with a line of names; by default that is seen from its first two lines.
+    task : str, optional
+        A column (or npz array) with the task of every row, else a file with one name per line.
+
+    Returns
+    -------
+    Data
+    """
+    path = _existing(path)
+    kind = _kind(path)
+    targets = [] if target is None else list(target) if isinstance(target, (list, tuple)) else [target]
+    if kind in ("csv", "parquet"):
+        data = _from_frame(_read_frame(path, kind, header), targets, weights, drop, task)
+    else:
+        if drop:
+            raise ValueError(f"{path} has no named columns; drop is for CSV and Parquet files")
+        if len(targets) > 1 and kind != "npy":
+            raise ValueError(
+                f"{len(targets)} targets are named, but {path} has no columns for them; an npz file may hold y with "
+                "several columns"
+            )
+        one = targets[0] if targets else None
+        if kind == "npz":
+            data = _read_npz(path, one, weights, task)
+        else:
+            data = _read_npy(path, targets) if kind == "npy" else _read_libsvm(path, one)
+        if data.y is None:
+            raise ValueError(f"{path} has no array {one or 'y'!r}; it needs one with the targets")
+    if weights is not None and data.weights is None:
+        data.weights = _weights_file(weights, path, data.X.shape[0])
+    if task is not None and data.task is None:
+        data.task = _tasks_file(task, path, data.X.shape[0])
+    return data
+
+
+def read_like(path, *, n_features: int, features=None, target=None, first_index=None, must_have_target=False,
+              header: bool | None = None, task=None) -> Data:  # fmt: skip
+    """Read rows for a model of `n_features` features; a target is optional.
+
+    Named columns are matched by name, in any order; others by position. A LIBSVM file may end before
+    the last feature.
+
+    Parameters
+    ----------
+    path : path of a data file
+    n_features, features : the model's number of features, and their names if it has them
+    target : name of the target column, a list for several
+    first_index : where the model's LIBSVM file began to count
+    must_have_target : bool
+        Raise if the file has no such column.
+    header, task : as in `read_data`
+    """
+    path = _existing(path)
+    kind = _kind(path)
+    targets = [] if target is None else [target] if isinstance(target, str) else list(target)
+    if kind in ("csv", "parquet"):
+        data = _match(_read_frame(path, kind, header), n_features, features, targets, must_have_target, task)
+    elif kind == "npy":
+        data = _npy_like(path, n_features, targets, must_have_target)
+    elif kind == "npz":
+        data = _read_npz(path, targets[0] if targets else None, None, task)
+    else:
+        data = _read_libsvm(path, None, first_index, n_features)
+    if must_have_target and data.y is None:
+        raise ValueError(f"{path} has no array {targets[0]!r}")
+    if data.X.shape[1] != n_features:
+        raise ValueError(f"{path} has {data.X.shape[1]} features, but the model has {n_features}")
+    if task is not None and data.task is None:
+        data.task = _tasks_file(task, path, data.X.shape[0])
+    return data
+
+
+def _weights_file(weights, path, rows):
+    if not os.path.isfile(weights):
+        raise ValueError(f"weights is {weights!r}, which is neither a column of {path} nor a file")
+    values, line = [], 0
+    for line, value in _numbered(weights):
+        if value < 0:
+            raise ValueError(f"{weights}, line {line}: the weight {value:g} is negative")
+        values.append(value)
+    if len(values) != rows:
+        raise ValueError(f"{weights} ends at line {line} with {len(values)} weights, but {path} has {rows} rows")
+    return _some_weight(np.array(values), weights)
+
+
+def _tasks_file(task, path, rows):
+    if not os.path.isfile(task):
+        raise ValueError(f"task is {task!r}, which is neither a column of {path} nor a file")
+    with open(task, encoding="utf-8-sig") as file:
+        names = [line.strip() for line in file]
+    while names and not names[-1]:
+        names.pop()
+    if "" in names:
+        raise ValueError(f"{task}, line {names.index('') + 1}: the task has no name")
+    if len(names) != rows:
+        raise ValueError(f"{task} names {len(names)} tasks, but {path} has {rows} rows")
+    return np.array(names)
+
+
+def _kind(path) -> str:
+    """The format, by extension, else by its first bytes."""
+    kind = _KINDS.get(Path(path).suffix.lower())
+    if kind is not None:
+        return kind
+    with open(path, "rb") as file:
+        start = file.read(4096)
+    if start.startswith(b"PAR1"):
+        return "parquet"
+    if start.startswith(b"PK\x03\x04"):
+        return "npz"
+    if start.startswith(b"\x93NUMPY"):
+        return "npy"
+    if start.startswith((b"\x1f\x8b", b"BZh", b"\xfd7zXZ")):
+        raise ValueError(f"{path} is compressed; unpack it first")
+    line = next((line for line in start.split(b"\n") if line.split(b"#")[0].strip()), b"")
+    words = line.split(b"#")[0].split()
+    if any(mark in line for mark in (b",", b";", b"\t")) and not any(b":" in word for word in words[1:]):
+        return "csv"
+    return "libsvm"

@@ -1,0 +1,219 @@
+"""Reading tables: csv and parquet."""
+
+from __future__ import annotations
+
+import dataclasses
+import difflib
+import itertools
+from collections.abc import Callable
+
+import numpy as np
+
+from .contents import Data, _some_weight
+from .text import _cells, _exact_floats, _first_line, _listed, _looks_like_header, _pandas, _separator
+
+
+@dataclasses.dataclass
+class _Frame:
+    """Columns of a table; `place(row)` says where a row stands in the file."""
+
+    path: str
+    table: object  # a pandas DataFrame
+    names: list[str]
+    header: bool
+    place: Callable[[int], str]
+
+    def position(self, column, what) -> int:
+        """The column of that name or number, or a ValueError that lists what there is."""
+        count = len(self.names)
+        if isinstance(column, str) and column in self.names:
+            return self.names.index(column)
+        try:
+            number = int(column)
+        except ValueError:
+            close = difflib.get_close_matches(column, self.names, 1)
+            hint = f"did you mean {close[0]!r}?" if close else f"its columns are {_listed(self.names)}"
+            raise ValueError(f"{what} is {column!r}, but {self.path} has no such column; {hint}") from None
+        if not -count <= number < count:
+            raise ValueError(f"{what} is {number}, but {self.path} has columns 0 to {count - 1}")
+        return number % count
+
+    def fault(self, row, column, what) -> ValueError:
+        return ValueError(f"{self.path}, {self.place(row)}: column {self.names[column]!r} {what}")
+
+    def numbers(self, column) -> np.ndarray:
+        """A column as finite floats, or a ValueError that names the first cell that is not one."""
+        import pandas as pd
+
+        cells = self.table.iloc[:, column]
+        if pd.api.types.is_numeric_dtype(cells):
+            values = cells.to_numpy(dtype=float, na_value=np.nan)
+        else:
+            cells = cells.astype(object)
+            values = pd.to_numeric(cells.map(lambda cell: None if cell is pd.NaT else str(cell), na_action="ignore"),
+                                   errors="coerce").to_numpy(dtype=float, na_value=np.nan)  # fmt: skip
+        bad = np.flatnonzero(~np.isfinite(values))
+        if bad.size:
+            cell = cells.iloc[bad[0]]
+            what = "has no value" if pd.isna(cell) else f"holds {cell!s}, which is not a finite number"
+            raise self.fault(bad[0], column, what)
+        return values
+
+    def labels(self, column) -> np.ndarray:
+        """A column as it stands: numbers, truth values or strings; none may be missing."""
+        import pandas as pd
+
+        cells = self.table.iloc[:, column]
+        missing = np.flatnonzero(cells.isna())
+        if missing.size:
+            raise self.fault(missing[0], column, "has no value")
+        if pd.api.types.is_bool_dtype(cells):
+            return cells.to_numpy(dtype=bool)
+        if pd.api.types.is_numeric_dtype(cells):
+            values = cells.to_numpy()
+            return values if values.dtype != object else values.astype(float)
+        return np.array([str(cell) for cell in cells])
+
+    def matrix(self, columns) -> np.ndarray:
+        out = np.empty((len(self.table), len(columns)))
+        for j, column in enumerate(columns):
+            out[:, j] = self.numbers(column)
+        return out
+
+
+def _read_frame(path, kind, header) -> _Frame:
+    frame = _read_csv(path, header) if kind == "csv" else _read_parquet(path)
+    if len(frame.table) == 0:
+        raise ValueError(f"{path} has no rows")
+    return frame
+
+
+def _read_parquet(path) -> _Frame:
+    pd = _pandas(path)
+    try:
+        table = pd.read_parquet(path)
+    except ImportError:
+        raise ImportError(f"reading {path} needs pyarrow: pip install 'fenchel[io]'") from None
+    except Exception as error:  # pyarrow has its own family of errors
+        raise ValueError(f"{path} is not a Parquet file ({_first_line(error)})") from error
+    return _Frame(path, table, [str(name) for name in table.columns], True, lambda row: f"row {row} (counted from 0)")
+
+
+def _read_csv(path, header) -> _Frame:
+    import warnings
+
+    pd = _pandas(path)
+    separator = _separator(path)
+    start = list(itertools.islice(_cells(path, separator), 2))
+    if not start:
+        raise ValueError(f"{path} is empty")
+    (line, first), second = start[0], start[1][1] if len(start) > 1 else None
+    header = _looks_like_header(first, second) if header is None else header
+    names = _header_names(path, line, first) if header else [str(j) for j in range(len(first))]
+    if second is not None and len(second) > len(names):
+        raise ValueError(f"{path}, line {start[1][0]}: {len(second)} cells, but the first line has {len(names)}")
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", pd.errors.ParserWarning)
+            table = pd.read_csv(
+                path, sep=separator, header=0 if header else None, names=names, index_col=False, encoding="utf-8-sig",
+                skipinitialspace=True, low_memory=False, **_exact_floats(pd),
+            )  # fmt: skip
+    except (pd.errors.ParserError, pd.errors.ParserWarning, pd.errors.EmptyDataError) as error:
+        for number, cells in _cells(path, separator):
+            if len(cells) > len(names):
+                raise ValueError(
+                    f"{path}, line {number}: {len(cells)} cells, but the first line has {len(names)}"
+                ) from error
+        raise ValueError(f"{path} is not a CSV file ({_first_line(error)})") from error
+
+    def place(row):
+        number, _ = next(itertools.islice(_cells(path, separator), int(row) + header, None))
+        return f"line {number}"
+
+    return _Frame(path, table, names, header, place)
+
+
+def _header_names(path, line, names) -> list[str]:
+    seen = set()
+    for j, name in enumerate(names):
+        if not name:
+            raise ValueError(
+                f"{path}, line {line}: column {j} has no name; if it holds row numbers, write the file without "
+                "them (pandas: to_csv(..., index=False))"
+            )
+        if name in seen:
+            raise ValueError(f"{path}, line {line}: two columns are named {name!r}")
+        seen.add(name)
+    return names
+
+
+def _from_frame(frame, targets, weights, drop, task) -> Data:
+    places = [frame.position(target, "target") for target in targets or [-1]]
+    twice = next((k for k in places if places.count(k) > 1), None)
+    if twice is not None:
+        raise ValueError(f"target names {frame.names[twice]!r} twice")
+    dropped = {frame.position(name, "drop") for name in drop}
+    both = dropped & set(places)
+    if both:
+        raise ValueError(f"drop names {frame.names[both.pop()]!r}, which is the target; name another with target")
+    left_out = {*places, *dropped}
+    sample_weight = tasks = None
+    if weights is not None and weights in frame.names:
+        column = frame.names.index(weights)
+        left_out.add(column)
+        sample_weight = frame.numbers(column)
+        if np.any(sample_weight < 0):
+            row = int(np.flatnonzero(sample_weight < 0)[0])
+            raise frame.fault(row, column, f"holds {sample_weight[row]:g}; a weight must not be negative")
+        _some_weight(sample_weight, f"{frame.path}, column {weights!r}")
+    if task is not None and task in frame.names:
+        column = frame.names.index(task)
+        if column in places:
+            raise ValueError(f"task names {task!r}, which is the target")
+        left_out.add(column)
+        tasks = frame.labels(column)
+    columns = [j for j in range(len(frame.names)) if j not in left_out]
+    if not columns:
+        raise ValueError(f"{frame.path} has no feature columns besides the target {frame.names[places[0]]!r}")
+    names = [frame.names[j] for j in columns]
+    target = [frame.names[j] for j in places]
+    return Data(frame.matrix(columns), _targets(frame, places), names, frame.header,
+                target if len(target) > 1 else target[0], sample_weight, task=tasks)  # fmt: skip
+
+
+def _targets(frame, places):
+    """One column as it stands, or several as numbers; None for none."""
+    if not places:
+        return None
+    return frame.labels(places[0]) if len(places) == 1 else frame.matrix(places)
+
+
+def _match(frame, n_features, features, targets, must_have_target, task) -> Data:
+    """The model's features among the columns of a frame, and the targets if they are there."""
+    places = []
+    if must_have_target:
+        places = [frame.position(target, "target") for target in targets]
+    elif targets and set(targets) <= set(frame.names) and not set(targets) & set(features or ()):
+        places = [frame.names.index(target) for target in targets]
+    task_at = frame.names.index(task) if task is not None and task in frame.names else None
+    if features is not None and set(features) <= set(frame.names):
+        columns = [frame.names.index(name) for name in features]
+    elif features is None or not frame.header:
+        free = [j for j in range(len(frame.names)) if j != task_at]
+        if len(free) == n_features and not must_have_target:
+            places = []
+        columns = [j for j in free if j not in places]
+        if features is None and len(columns) == n_features + 1 and not places:
+            columns, places = columns[:-1], columns[-1:]
+        if len(columns) != n_features:
+            raise ValueError(f"{frame.path} has {len(columns)} feature columns, but the model has {n_features}")
+    else:
+        missing = [name for name in features if name not in frame.names]
+        raise ValueError(
+            f"{frame.path} has {n_features - len(missing)} of the model's {n_features} features; "
+            f"missing: {_listed(missing)}"
+        )
+    tasks = None if task_at is None else frame.labels(task_at)
+    return Data(frame.matrix(columns), _targets(frame, places), features, frame.header,
+                targets[0] if len(targets) == 1 else targets or None, task=tasks)  # fmt: skip

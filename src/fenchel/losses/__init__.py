@@ -1,0 +1,23 @@
+"""Losses f(u; t): a base class, and a file per family."""
+
+from __future__ import annotations
+
+from .base import Loss
+from .counts import Poisson
+from .margins import Hinge, Logistic, SmoothedHinge, SquaredHinge
+from .registry import LOSSES
+from .tubes import EpsilonInsensitive, Huber, Quantile, Squared
+
+__all__ = [
+    "LOSSES",
+    "EpsilonInsensitive",
+    "Hinge",
+    "Huber",
+    "Logistic",
+    "Loss",
+    "Poisson",
+    "Quantile",
+    "SmoothedHinge",
+    "Squared",
+    "SquaredHinge",
+]

@@ -1,0 +1,175 @@
+"""Losses f(u; t): value, gradient, conjugate, dual step, and the targets they take.
+
+A loss is convex in the score u = z'w. The solver works on the conjugate f*, one variable per row; what
+it asks of a loss is the *dual step*
+
+    argmin_x  s f*(x / s; t) + C/2 (x - v)^2
+
+for a row of weight s. The built-in losses name a compiled function for it (`kernel`); a loss of your own
+may instead override :meth:`Loss.dual_step` in plain Python, or set `scalar_step` to a numba function.
+`fenchel.testing.check_loss` proves any of them.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+
+import numpy as np
+
+_TINY = 1e-12  # rounding slack, relative to the size of a domain
+_DIFFERENCE = 1e-5  # in the scores, for a second derivative that nobody told
+
+
+@functools.cache
+def _definer(cls: type, name: str) -> type:
+    """The class that an attribute is inherited from."""
+    return next(one for one in cls.__mro__ if name in vars(one))
+
+
+class Loss:
+    """A convex loss of the score, with its conjugate.
+
+    Subclasses define `value`, `gradient`, `conjugate` and `domain`, and one of `kernel` (the name of a
+    compiled function and its `params`), `scalar_step` (a numba function of point, curvature and target)
+    or `dual_step` (plain Python over arrays).
+    """
+
+    classification = False
+    kernel: str | None = None
+    scalar_step = None
+    smoothness: float | None = None  # L: the gradient is L-Lipschitz; None where it is not
+    quadratic = False  # whether the curvature is 1 everywhere
+    attained = True  # whether some score has the least value
+    least: float | None = (
+        None  # inf f, where it is the same for every target; defined beside `conjugate`, or not at all
+    )
+
+    @property
+    def knows_least(self) -> bool:
+        """Whether `least` may be believed: whoever redefines the conjugate, -inf f at 0, has not inherited it."""
+        return self.least is not None and _definer(type(self), "least") is _definer(type(self), "conjugate")
+
+    def small_form(self) -> tuple[str, float] | None:
+        """Its name among the losses of the compiled path (``kernels/small_losses.py``), and its parameter there."""
+        return None
+
+    @property
+    def kinked(self) -> bool:
+        """Whether the loss has points without a slope."""
+        return self.smoothness is None
+
+    @property
+    def params(self) -> np.ndarray:
+        return np.zeros(1)
+
+    def value(self, score, target):
+        """f(u; t), elementwise."""
+        raise TypeError(f"{type(self).__name__} must define value(score, target)")
+
+    def gradient(self, score, target):
+        """A (sub)gradient in u, elementwise."""
+        raise TypeError(f"{type(self).__name__} must define gradient(score, target)")
+
+    def curvature(self, score, target):
+        """The second derivative in u, elementwise; by differences where a loss does not define it. Newton's steps take
+        it, so that it need not be exact."""
+        score = np.asarray(score, dtype=float)
+        h = _DIFFERENCE * np.maximum(np.abs(score), 1.0)
+        return np.maximum(self.gradient(score + h, target) - self.gradient(score - h, target), 0.0) / (2 * h)
+
+    def sums(self, score, target, weight) -> tuple[float, np.ndarray, np.ndarray]:
+        """The weighted sum of f over vectors, with weighted slopes and curvatures; an empty `weight` counts as ones."""
+        with np.errstate(over="ignore", invalid="ignore"):
+            value, slope = self.value(score, target), self.gradient(score, target)
+            bend = self.curvature(score, target)
+        if not weight.size:
+            return float(np.sum(value)), np.asarray(slope, dtype=float), np.asarray(bend, dtype=float)
+        some = weight > 0  # elsewhere the loss may overflow
+        value, slope, bend = (weight * np.where(some, part, 0.0) for part in (value, slope, bend))
+        return float(np.sum(value)), slope, bend
+
+    def conjugate(self, dual: np.ndarray, target: np.ndarray) -> np.ndarray:
+        """f*(x; t), elementwise; infinite outside the domain."""
+        raise TypeError(f"{type(self).__name__} must define conjugate(dual, target)")
+
+    def domain(self, target):
+        """Lower and upper end of the domain of f*, elementwise."""
+        raise TypeError(f"{type(self).__name__} must define domain(target)")
+
+    def dual_step(self, point, curvature, target):
+        """Prox of f*/curvature at point, elementwise."""
+        if self.kernel is None and self.scalar_step is None:
+            raise TypeError(f"{type(self).__name__} must define dual_step, scalar_step or kernel")
+        point, curvature, target = (np.array(a, dtype=float) for a in np.broadcast_arrays(point, curvature, target))
+        out, weight, params = np.zeros_like(point), np.ones_like(point), self.params
+        self.compiled().ctypes(point.size, *(_pointer(a) for a in (out, point, curvature, target, weight, params)))
+        return out
+
+    def compiled(self):
+        """The dual step as a C function."""
+        from ..kernels import compiled, losses
+
+        if self.kernel is not None:
+            return compiled.compile_step(getattr(losses, self.kernel) if isinstance(self.kernel, str) else self.kernel)
+        if self.scalar_step is not None:
+            return compiled.numba_step(inspect.getattr_static(self, "scalar_step"))
+        return compiled.python_step(self._weighted_step)
+
+    def _weighted_step(self, point, curvature, target, weight):
+        out = np.zeros_like(point)
+        some = weight > 0
+        s = weight[some]
+        out[some] = s * self.dual_step(point[some] / s, curvature[some] * s, target[some])
+        return out
+
+    def check_targets(self, target) -> np.ndarray:
+        """The targets as a float array, or a ValueError that names the first one this loss cannot take."""
+        target = np.asarray(target)
+        if target.dtype.kind not in "biuf":
+            raise ValueError(f"y has dtype {target.dtype}; {type(self).__name__} takes numbers")
+        target = np.ascontiguousarray(target, dtype=float)
+        bad = np.flatnonzero(~np.isfinite(target))
+        if bad.size:
+            raise ValueError(f"y[{_where(bad[0], target)}] is {target.flat[bad[0]]}; y must be finite")
+        if self.classification:
+            bad = np.flatnonzero(np.abs(target) != 1)
+            if bad.size:
+                raise ValueError(
+                    f"y[{_where(bad[0], target)}] is {target.flat[bad[0]]:g}; {type(self).__name__} takes labels -1 "
+                    "and +1 (for 0/1 labels pass 2 * y - 1)"
+                )
+            columns = target.reshape(len(target), -1)
+            for j in range(columns.shape[1]):
+                if len(target) and np.all(columns[:, j] == columns[0, j]):
+                    raise ValueError(
+                        f"y holds one class only ({columns[0, j]:+g}); {type(self).__name__} needs both -1 and +1"
+                    )
+        return target
+
+    def __repr__(self):
+        inner = ", ".join(f"{key}={value:g}" for key, value in vars(self).items() if isinstance(value, (int, float)))
+        return f"{type(self).__name__}({inner})"
+
+
+def _where(flat, array):
+    return ", ".join(str(i) for i in np.unravel_index(flat, array.shape))
+
+
+def _pointer(array):
+    import ctypes
+
+    return array.ctypes.data_as(ctypes.POINTER(ctypes.c_double))
+
+
+def _number(name, value, low, high=np.inf, *, open_low=False, open_high=False):
+    """A finite number in an interval, or a ValueError."""
+    try:
+        value = float(value)
+    except (TypeError, ValueError):
+        raise ValueError(f"{name} is {value!r}; it must be a number") from None
+    inside = (low < value if open_low else low <= value) and (value < high if open_high else value <= high)
+    if not inside or not np.isfinite(value):
+        left, right = "(" if open_low else "[", ")" if open_high or high == np.inf else "]"
+        raise ValueError(f"{name} is {value:g}; it must lie in {left}{low:g}, {high:g}{right}")
+    return value

@@ -1,0 +1,162 @@
+"""Losses of a margin: the target is a label of -1 or 1."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from .base import _TINY, Loss, _number
+
+
+class _Margin(Loss):
+    """f*(x) = t x + s/2 x^2 on t x in [-bound, 0]."""
+
+    least = 0.0
+
+    classification = True
+    kernel = "margin"
+    _smoothing, _bound = 0.0, 1.0
+
+    @property
+    def params(self):
+        return np.array([self._smoothing, -self._bound])
+
+    def domain(self, target):
+        ends = -self._bound * np.asarray(target, dtype=float)
+        return np.minimum(ends, 0.0), np.maximum(ends, 0.0)
+
+    def conjugate(self, dual: np.ndarray, target: np.ndarray) -> np.ndarray:
+        a = np.asarray(dual) * np.asarray(target)
+        slack = _TINY * min(self._bound, 1.0)
+        inside = (a <= slack) & (a >= -self._bound - slack)
+        a = np.clip(a, -self._bound, 0.0)
+        return np.where(inside, a + 0.5 * self._smoothing * a * a, np.inf)
+
+
+class SmoothedHinge(_Margin):
+    r"""The hinge with a quadratic piece of width `smoothing`; the paper's loss at 1.
+
+    Notes
+    -----
+    With margin :math:`m = t u` and smoothing :math:`s`: :math:`f = 0` for :math:`m \ge 1`,
+    :math:`(1 - m)^2 / 2s` for :math:`1 - s \le m \le 1`, :math:`1 - m - s/2` below.
+    Conjugate :math:`f^*(x) = t x + s x^2/2` on :math:`t x \in [-1, 0]`; prox of :math:`f^*/C`:
+    the clip of :math:`(C u - t)/(C + s)`.
+    """
+
+    def __init__(self, smoothing: float = 1.0):
+        self.smoothing = _number("smoothing", smoothing, 0, open_low=True)
+
+    @property
+    def _smoothing(self):
+        return self.smoothing
+
+    @property
+    def smoothness(self):
+        return 1.0 / self.smoothing
+
+    def small_form(self):
+        return "smoothed-hinge", self.smoothing
+
+    def value(self, score, target):
+        short = np.maximum(1.0 - np.asarray(score) * target, 0.0)
+        s = self.smoothing
+        return np.where(short >= s, short - 0.5 * s, np.minimum(short, s) ** 2 / (2 * s))
+
+    def gradient(self, score, target):
+        short = np.clip((1.0 - np.asarray(score) * target) / self.smoothing, 0.0, 1.0)
+        return -np.asarray(target) * short
+
+    def curvature(self, score, target):
+        short = 1.0 - np.asarray(score) * target
+        return np.where((short > 0) & (short < self.smoothing), 1.0 / self.smoothing, 0.0)
+
+
+class Hinge(_Margin):
+    r"""The support vector machine's loss, :math:`\max(0, 1 - t u)`.
+
+    Notes
+    -----
+    Conjugate :math:`f^*(x) = t x` on :math:`t x \in [-1, 0]`; prox: the clip of :math:`u - t/C`.
+    """
+
+    def value(self, score, target):
+        return np.maximum(1.0 - np.asarray(score) * target, 0.0)
+
+    def gradient(self, score, target):
+        return np.where(np.asarray(score) * target < 1, -np.asarray(target), 0.0)
+
+
+class SquaredHinge(_Margin):
+    r"""The squared hinge, :math:`\max(0, 1 - t u)^2`, on scikit-learn's scale.
+
+    Notes
+    -----
+    Conjugate :math:`f^*(x) = t x + x^2/4` on :math:`t x \le 0`; prox: :math:`(C u - t)/(C + 1/2)`
+    where it has the sign of :math:`-t`, else 0.
+    """
+
+    _smoothing, _bound = 0.5, np.inf
+    smoothness = 2.0
+
+    def small_form(self):
+        return "squared-hinge", 0.0
+
+    def value(self, score, target):
+        return np.maximum(1.0 - np.asarray(score) * target, 0.0) ** 2
+
+    def gradient(self, score, target):
+        return -2.0 * np.asarray(target) * np.maximum(1.0 - np.asarray(score) * target, 0.0)
+
+    def curvature(self, score, target):
+        return np.where(np.asarray(score) * target < 1, 2.0, 0.0)
+
+
+class Logistic(Loss):
+    r"""Logistic loss, :math:`\log(1 + e^{-t u})`.
+
+    Notes
+    -----
+    With :math:`a = -t x`: :math:`f^*(x) = a \log a + (1 - a) \log (1 - a)` on :math:`a \in [0, 1]`.
+    The prox has no closed form; a safeguarded Newton in :math:`\operatorname{logit} a` finds it.
+    """
+
+    classification = True
+    kernel = "logistic"
+    smoothness = 0.25
+    attained = False
+    least = 0.0
+
+    def small_form(self):
+        return "logistic", 0.0
+
+    def value(self, score, target):
+        margin = np.asarray(score) * target
+        return np.log1p(np.exp(-np.abs(margin))) - np.minimum(margin, 0.0)
+
+    def gradient(self, score, target):
+        margin = np.asarray(score) * target
+        small = np.exp(-np.abs(margin))
+        return -np.asarray(target) * (np.where(margin > 0, small, 1.0) / (1.0 + small))
+
+    def curvature(self, score, target):
+        small = np.exp(-np.abs(np.asarray(score) * target))
+        return small / (1.0 + small) ** 2
+
+    def sums(self, score, target, weight):
+        from ..kernels.loss_sums import logistic
+
+        slope, bend = np.empty_like(score), np.empty_like(score)
+        return logistic(score, target, weight, slope, bend), slope, bend
+
+    def domain(self, target):
+        target = np.asarray(target, dtype=float)
+        return np.minimum(-target, 0.0), np.maximum(-target, 0.0)
+
+    def conjugate(self, dual: np.ndarray, target: np.ndarray) -> np.ndarray:
+        a = -np.asarray(dual) * np.asarray(target)
+        inside = (a >= -_TINY) & (a <= 1 + _TINY)
+        a = np.minimum(np.maximum(a, 0.0), 1.0)
+        b = 1.0 - a
+        # in place of the logarithm of zero any number will do
+        entropy = a * np.log(np.maximum(a, 1e-300)) + b * np.log(np.maximum(b, 1e-300))
+        return np.where(inside, entropy, np.inf)

@@ -1,0 +1,19 @@
+"""Losses by name."""
+
+from __future__ import annotations
+
+from .counts import Poisson
+from .margins import Hinge, Logistic, SmoothedHinge, SquaredHinge
+from .tubes import EpsilonInsensitive, Huber, Quantile, Squared
+
+LOSSES = {
+    "smoothed-hinge": SmoothedHinge,
+    "hinge": Hinge,
+    "squared-hinge": SquaredHinge,
+    "logistic": Logistic,
+    "squared": Squared,
+    "huber": Huber,
+    "quantile": Quantile,
+    "epsilon-insensitive": EpsilonInsensitive,
+    "poisson": Poisson,
+}

@@ -1,0 +1,40 @@
+"""Linear maps B': w -> u = B'w, as sparse matrices."""
+
+from __future__ import annotations
+
+from .base import (
+    Composed,
+    Identity,
+    MadeMap,
+    Map,
+    Matrix,
+    Stack,
+    is_shared_identity,
+    row_width,
+    runs_of_rows,
+    spectral_norm,
+)
+from .differences import Difference, Gradient, Incidence
+from .gram import Gram
+from .registry import MAPS
+from .selections import Copies, Selection
+
+__all__ = [
+    "MAPS",
+    "Composed",
+    "Copies",
+    "Difference",
+    "Gradient",
+    "Gram",
+    "Identity",
+    "Incidence",
+    "MadeMap",
+    "Map",
+    "Matrix",
+    "Selection",
+    "Stack",
+    "is_shared_identity",
+    "row_width",
+    "runs_of_rows",
+    "spectral_norm",
+]

@@ -1,0 +1,18 @@
+"""Maps by name."""
+
+from __future__ import annotations
+
+from .base import Identity, Matrix, Stack
+from .differences import Difference, Gradient, Incidence
+from .selections import Copies, Selection
+
+MAPS = {
+    "identity": Identity,
+    "matrix": Matrix,
+    "incidence": Incidence,
+    "difference": Difference,
+    "gradient": Gradient,
+    "copies": Copies,
+    "selection": Selection,
+    "stack": Stack,
+}

@@ -1,0 +1,55 @@
+"""OL-ADMM: online ADMM with the loss of the block itself (H. Wang and A. Banerjee, 2012).
+
+Symbols: as in ``opg_admm.py``; h = 1/eta_t + rho sigma_max(BB'); x the dual variables of the block's rows.
+
+    c = w + B (lambda - rho (B'w - u)) / h
+    w+ = argmin over w of (K/n) sum over the block of f_i(z_i'w) + h/2 |w - c|^2
+    u+ and lambda+ as in OPG-ADMM
+
+The w-step is solved in its dual by sweeps over the block's rows, which remember their x from the last visit.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import ClassVar
+
+from ..common import DESCENT, OnlineADMM, OnlineState, PerVisit, live_slots, positive, squared_norms
+
+
+@dataclasses.dataclass(kw_only=True)
+class OLState(OnlineState):
+    memory: PerVisit  # x of every row at its last visit: of different w, so no dual point
+
+
+class OLADMM(OnlineADMM):
+    """OL-ADMM.
+
+    Parameters
+    ----------
+    schedule : {"sqrt", "strong", "constant"}
+        As for :class:`fenchel.methods.opg_admm.OPGADMM`; the default factor is 4 for "sqrt" and 1.5 for the others.
+    inner_tol : float
+        Duality gap, on the scale of the mean loss, at which a w-step is taken as solved.
+    rho, eta0, report, block_size, order
+        See :class:`fenchel.methods.common.OnlineADMM`.
+    """
+
+    name = "ol-admm"
+    OPTIONS = (*OnlineADMM.OPTIONS, "inner_tol")
+    SCHEDULES: ClassVar = DESCENT | {"sqrt": ("sqrt", 4.0)}
+    State = OLState
+
+    def __init__(self, rho=0.1, eta0=None, schedule="sqrt", report="average", block_size=50, order="random",
+                 inner_tol=1e-7):  # fmt: skip
+        super().__init__(rho, eta0, schedule, report, block_size, order)
+        self.inner_tol = positive("inner_tol", inner_tol)
+
+    def prepare(self, problem):
+        super().prepare(problem)
+        self.squares = squared_norms(problem, live_slots(problem))
+
+    def visit(self, state, order):
+        from ...kernels.baselines import ol_admm_epoch
+
+        ol_admm_epoch(*self.arguments(state, order), state.memory, self.squares, self.inner_tol, 100)

@@ -1,0 +1,59 @@
+"""What a run of SDCA-ADMM holds between epochs."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+
+_ARRAYS = ("x", "y", "w", "zx", "by", "u", "idle")
+_AVERAGED = ("x", "y", "w", "zx", "by")
+
+
+_NUMBERS = ("rho", "epoch", "caution", "reach_w", "reach_x", "summed", "restart_gap", "precise")
+
+
+@dataclasses.dataclass
+class State:
+    """What the method changes. Plain arrays and numbers, so that a run can be saved and resumed.
+
+    `epoch` is the age of the method's own adaptation: rho moves less and less, and rows rest after some epochs.
+    """
+
+    x: np.ndarray
+    y: np.ndarray
+    w: np.ndarray
+    zx: np.ndarray
+    by: np.ndarray
+    u: np.ndarray
+    rho: float
+    epoch: int
+    rng: np.random.Generator
+    caution: float = 1.0
+    reach_w: float = 0.0  # largest |w|^2 and |x|^2 so far, in the metric
+    reach_x: float = 0.0
+    mean: dict = dataclasses.field(default_factory=dict)  # sums of w, x, y, zx, by since the last restart
+    summed: int = 0
+    restart_gap: float = np.inf
+    precise: bool = False  # whether the data have to be read in double precision from here on
+    idle: np.ndarray | None = None  # visits in a row that changed nothing, up to 255
+
+    def __post_init__(self):
+        if self.idle is None:
+            self.idle = np.zeros(self.x.size, dtype=np.uint8)
+
+    def as_dict(self) -> dict:
+        out = {key: getattr(self, key) for key in _ARRAYS}
+        out = {key: value.copy() for key, value in out.items()}
+        out |= {key: getattr(self, key) for key in _NUMBERS}
+        out |= {f"mean_{key}": value.copy() for key, value in self.mean.items()}
+        return out | {"rng": self.rng.bit_generator.state}
+
+    @classmethod
+    def from_dict(cls, saved: dict, rng) -> State:
+        if "rng" in saved:
+            rng.bit_generator.state = saved["rng"]
+        arrays = {key: saved[key].copy() for key in _ARRAYS if key in saved}
+        mean = {key[5:]: value.copy() for key, value in saved.items() if key.startswith("mean_")}
+        numbers = {key: saved[key] for key in _NUMBERS if key in saved}
+        return cls(**arrays, **numbers, mean=mean, rng=rng)

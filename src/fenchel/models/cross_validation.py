@@ -1,0 +1,188 @@
+"""Cross-validation along a path: its folds are the same problem with other weights."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from .paths import Path, _as_alphas, _as_problem, _follow, alpha_grid
+
+
+class CrossValidation:
+    """Scores of every alpha on held-out rows, and what they say.
+
+    Attributes
+    ----------
+    alphas : array (k,), from large to small
+    scores : array (k, folds); larger is better. By default minus the mean loss of the held-out rows
+    mean, standard_error : arrays (k,), over the folds
+    relative_gaps, epochs : arrays (k, folds); every point of every fold has its own certificate
+    converged : array (k, folds)
+    """
+
+    def __init__(self, alphas, scores, paths):
+        self.alphas = alphas
+        self.scores = np.column_stack(scores)
+        self.relative_gaps = np.column_stack([one.relative_gaps for one in paths])
+        self.epochs = np.column_stack([one.epochs for one in paths])
+        self.converged = np.column_stack([one.converged for one in paths])
+        self.mean = self.scores.mean(axis=1)
+        folds = self.scores.shape[1]
+        self.standard_error = self.scores.std(axis=1, ddof=1) / np.sqrt(folds) if folds > 1 else np.zeros(len(alphas))
+
+    def select(self, rule: str = "min") -> int:
+        """The index of an alpha.
+
+        Parameters
+        ----------
+        rule : {"min", "1se"}
+            The best mean score (the smallest mean loss), or the largest alpha whose mean score is within one standard
+            error of the best: the simplest model that the data cannot tell from the best.
+        """
+        if rule not in ("min", "1se"):
+            raise ValueError(f"selection is {rule!r}; it must be 'min' or '1se'")
+        if not np.isfinite(self.mean).any():
+            raise ValueError("no alpha has a finite mean score; look at the scores of the folds")
+        best = int(np.nanargmax(np.where(np.isfinite(self.mean), self.mean, -np.inf)))
+        if rule == "min":
+            return best
+        return int(np.flatnonzero(self.mean >= self.mean[best] - self.standard_error[best])[0])
+
+    @property
+    def best_alpha(self) -> float:
+        """The alpha of the best mean score."""
+        return float(self.alphas[self.select("min")])
+
+    @property
+    def alpha_1se(self) -> float:
+        """The alpha of the one-standard-error rule."""
+        return float(self.alphas[self.select("1se")])
+
+    def to_frame(self):
+        """A data frame with a row per alpha: mean score, its standard error, and the largest gap of the folds."""
+        import pandas
+
+        columns = {
+            "mean": self.mean, "standard_error": self.standard_error, "relative_gap": self.relative_gaps.max(axis=1)
+        }  # fmt: skip
+        return pandas.DataFrame(columns, index=pandas.Index(self.alphas, name="alpha"))
+
+    def __repr__(self):
+        return (
+            f"CrossValidation({len(self.alphas)} alphas, {self.scores.shape[1]} folds, best {self.best_alpha:.3g}, "
+            f"one standard error {self.alpha_1se:.3g}, largest relative gap {self.relative_gaps.max():.1e})"
+        )
+
+
+def cross_validate_path(
+    problem,
+    y=None,
+    *,
+    cv=5,
+    score=None,
+    alphas=None,
+    n_alphas: int = 50,
+    eps: float = 1e-3,
+    tol: float = 1e-6,
+    max_epochs: int = 10_000,
+    random_state: int | None = 0,
+    n_jobs: int | None = None,
+    solver_options: dict | None = None,
+    **data,
+) -> CrossValidation:
+    """Paths on the training rows of every fold, judged on the rows held out.
+
+    The rows of a fold are left out by giving them no weight. Folds that work on dense rows in compiled loops copy their
+    own, on data of up to 64 MiB.
+
+    Parameters
+    ----------
+    problem, y, data
+        A Problem, or what makes one, as in :func:`path`.
+    cv : int, splitter, or list of (training rows, held-out rows)
+        A whole number means as many folds, stratified for classification, in the order of the rows.
+    score : callable, optional
+        Called with (coef, intercept, rows), the rows held out; returns a number, larger is better. By default minus
+        their mean loss, weighted by the sample weights.
+    alphas, n_alphas, eps, tol, max_epochs, random_state, solver_options
+        As in :func:`path`; all folds share the alphas.
+    n_jobs : int, optional
+        Folds at a time, by joblib, in threads: the kernels release the interpreter.
+
+    Returns
+    -------
+    CrossValidation
+    """
+    from joblib import Parallel, delayed
+
+    problem = _as_problem(problem, y, data)
+    alphas = alpha_grid(problem, n_alphas, eps) if alphas is None else _as_alphas(alphas)
+    folds = _folds(problem, cv)
+    training = [_training(problem, k, train) for k, (train, _) in enumerate(folds)]
+
+    def whole_path(part):
+        return Path(alphas, _follow(part, alphas, tol, max_epochs, random_state, solver_options), tol)
+
+    paths = Parallel(n_jobs=n_jobs, prefer="threads")(delayed(whole_path)(part) for part in training)
+    scores = []
+    for one, (_, test) in zip(paths, folds, strict=True):
+        if score is None:
+            scores.append(_held_out_losses(problem, test, one))
+        else:
+            scores.append([float(score(*answer, test)) for answer in zip(one.coefs, one.intercepts, strict=True)])
+    return CrossValidation(alphas, scores, paths)
+
+
+def _folds(problem, cv):
+    from sklearn.model_selection import check_cv
+
+    target = problem.target.reshape(problem.n, -1)
+    target = target[:, 0] if target.shape[1] == 1 else target
+    folds = list(check_cv(cv, target, classifier=problem.loss.classification).split(np.zeros((problem.n, 1)), target))
+    if not folds:
+        raise ValueError("cv gives no folds")
+    return folds
+
+
+def _training(problem, number, rows):
+    """The problem on some rows; the others get weight 0."""
+    weight = np.zeros(problem.n)
+    weight[rows] = problem.weight[rows] if problem.weight.size else 1.0
+    if weight.sum() <= 0:
+        raise ValueError(f"the training rows of fold {number} have no weight")
+    if problem.loss.classification:
+        labels = problem.target.reshape(problem.n, -1)[weight > 0]
+        single = np.flatnonzero(np.all(labels == labels[0], axis=0))
+        if single.size:
+            output = f" of output {single[0]}" if labels.shape[1] > 1 else ""
+            raise ValueError(
+                f"the training rows of fold {number} hold one class only{output}; use fewer folds or stratified ones"
+            )
+    return problem.with_weights(weight)
+
+
+def _held_out_losses(problem, rows, path):
+    """Minus the weighted mean loss on these rows, for every point of a path."""
+    outputs = problem.layout[0]
+    visits = (np.asarray(rows)[:, None] * outputs + np.arange(outputs)).ravel()
+    target = problem.target[visits]
+    weight = np.repeat(problem.weight[rows], outputs) if problem.weight.size else np.ones(len(visits))
+    some = weight > 0
+    if not some.any():
+        return [np.nan] * len(path)
+    weight = weight[some] / weight.sum()
+    return [
+        -float(weight @ problem.loss.value(scores[some], target[some]))
+        for scores in _held_out_scores(problem, rows, visits, path)
+    ]
+
+
+def _held_out_scores(problem, rows, visits, path):
+    """The scores of these rows, for one point of a path after another."""
+    if not problem.single:
+        for coef, intercept in zip(path.coefs, path.intercepts, strict=True):
+            yield problem.scores(problem.pack(coef, intercept))[visits]
+        return
+    # features that no point uses play no part, and one product serves all points
+    used = np.flatnonzero(path.coefs.any(axis=0))
+    part = problem.data.rows(rows)[:, used]
+    yield from (part @ path.coefs[:, used].T + path.intercepts).T

@@ -1,0 +1,209 @@
+"""Regularisation paths, each point warm-started from the last and certified.
+
+A path goes from the largest alpha to the smallest, and every point of it through the solver's loop. The start of each
+point is predicted from the two before it (between kinks the answer is nearly linear in alpha). Where the loss is
+smooth, Newton's method carries the prediction to the answer (see :mod:`fenchel.engine`); otherwise, and where it does
+not get there, epochs do. Either way the point is accepted by the problem's certificate alone.
+"""
+
+from __future__ import annotations
+
+import sys
+
+import numpy as np
+
+from ..engine.roles import Iterate
+from ..problem import Problem
+from ..problem.alpha_max import zero_answer
+from ..solver.entry import follow
+from ..solver.result import Status
+
+
+class Path:
+    """Answers for falling alpha, each with its own certificate.
+
+    Attributes
+    ----------
+    alphas : array (k,), from large to small
+    coefs : array (k, p), or (k, outputs, p)
+    intercepts : array (k,), or (k, outputs)
+    results : list of k Results, without the solver's state; ``path[i]`` is ``path.results[i]``
+    primals, duals, gaps, relative_gaps : arrays (k,); dual <= optimum <= primal is proven at every alpha
+    epochs, seconds : arrays (k,), the cost of every point
+    tol : float
+    """
+
+    def __init__(self, alphas, results, tol):
+        self.alphas = np.asarray(alphas, dtype=float)
+        self.results = list(results)
+        self.tol = tol
+        self.coefs = np.array([result.coef for result in self.results])
+        self.intercepts = np.array([result.intercept for result in self.results])
+        for name in ("primal", "dual", "gap", "relative_gap"):
+            setattr(self, f"{name}s", np.array([getattr(result, name) for result in self.results]))
+        self.epochs = np.array([result.epochs for result in self.results])
+        self.seconds = np.array([result.seconds for result in self.results])
+
+    @property
+    def converged(self) -> np.ndarray:
+        """Whether each point reached the tolerance."""
+        return np.array([result.status is Status.CONVERGED for result in self.results])
+
+    @property
+    def nonzeros(self) -> np.ndarray:
+        """The number of non-zero coefficients of each point."""
+        return np.count_nonzero(self.coefs.reshape(len(self), -1), axis=1)
+
+    def to_frame(self):
+        """A data frame with a row per alpha: objective, gap, non-zero coefficients, cost and status."""
+        import pandas
+
+        columns = {
+            "primal": self.primals, "relative_gap": self.relative_gaps, "nonzeros": self.nonzeros,
+            "epochs": self.epochs, "seconds": self.seconds, "status": [str(r.status) for r in self.results],
+        }  # fmt: skip
+        return pandas.DataFrame(columns, index=pandas.Index(self.alphas, name="alpha"))
+
+    def __len__(self):
+        return len(self.results)
+
+    def __getitem__(self, index):
+        return self.results[index]
+
+    def __repr__(self):
+        return (
+            f"Path({len(self)} alphas from {self.alphas[0]:.3g} to {self.alphas[-1]:.3g}, "
+            f"{np.count_nonzero(self.converged)} converged, largest relative gap {self.relative_gaps.max():.1e}, "
+            f"{self.epochs.sum()} epochs, {self.seconds.sum():.2f} s)"
+        )
+
+
+def path(
+    problem,
+    y=None,
+    *,
+    alphas=None,
+    n_alphas: int = 50,
+    eps: float = 1e-3,
+    tol: float = 1e-6,
+    max_epochs: int = 10_000,
+    callback=None,
+    random_state: int | None = 0,
+    solver_options: dict | None = None,
+    verbose: bool = False,
+    **data,
+) -> Path:
+    """Solve a problem for a falling sequence of alphas, each to a certified relative gap.
+
+    Parameters
+    ----------
+    problem : Problem, or the data X
+        The alpha of a Problem is not used.
+    y : targets
+        Only with X; `data` are then the other arguments of :class:`fenchel.Problem` (loss, penalty, sample_weight, …).
+    alphas : vector, optional
+        Visited from large to small. By default `n_alphas` values, evenly spaced in the logarithm, from
+        ``problem.alpha_max()`` to `eps` times that.
+    n_alphas : int
+    eps : float
+    tol, max_epochs, random_state
+        As in :func:`fenchel.solve`, for every point.
+    callback : callable, optional
+        Called with (alpha, Result) after every point; a true return value ends the path there.
+    solver_options : dict, optional
+        Further options of :func:`fenchel.solve`. With any of them every point is left to that.
+    verbose : bool
+        Print a line per point to the standard error.
+
+    Returns
+    -------
+    Path
+        After Ctrl-C the points that were finished.
+
+    Notes
+    -----
+    An epoch is a pass over the data, by the solver or by Newton's method.
+
+    Examples
+    --------
+    >>> import numpy as np, fenchel as fl
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.standard_normal((100, 8))
+    >>> y = X[:, 0] - X[:, 1] + 0.1 * rng.standard_normal(100)
+    >>> path = fl.path(X, y, loss="squared", penalty=fl.L1(), fit_intercept=True, n_alphas=10)
+    >>> path.nonzeros[:4], bool(path.converged.all())
+    (array([0, 2, 2, 2]), True)
+    """
+    problem, first = _as_problem(problem, y, data), None
+    if alphas is None:
+        first = zero_answer(problem)
+        alphas = _grid(problem, first.alpha, n_alphas, eps)
+    else:
+        alphas, known = _as_alphas(alphas), problem.zero_answer
+        if known is not None and alphas[0] > 0 and known.alpha <= alphas[0] * (1 + 1e-12):
+            first = known
+    results = []
+    try:
+        for result in _follow(problem, alphas, tol, max_epochs, random_state, solver_options, first):
+            alpha = alphas[len(results)]
+            results.append(result)
+            if verbose:
+                print(f"alpha {alpha:.4e}   {result!r}", file=sys.stderr)
+            if callback is not None and callback(alpha, result):
+                break
+    except KeyboardInterrupt:
+        if not results:
+            raise
+    return Path(alphas[: len(results)], results, tol)
+
+
+def _follow(problem, alphas, tol, max_epochs, random_state, solver_options, first=None):
+    """The result of every alpha, one after another, without the solver's state."""
+    known = None
+    if first is not None:
+        known = Iterate(first.w, first.x, first.y, problem.gradient_sum(first.x), np.zeros(first.y.size))
+    options = solver_options or {}
+    limits = {"tol": tol, "max_epochs": max_epochs, "random_state": random_state}
+    for result in follow(problem, alphas, known=known, correct=not options, **limits, **options):
+        if result.status is Status.INTERRUPTED:
+            raise KeyboardInterrupt
+        yield result
+
+
+def _as_problem(problem, y, data):
+    if not isinstance(problem, Problem):
+        return Problem(problem, y, **data)
+    if y is not None or data:
+        extra = "y" if y is not None else sorted(data)[0]
+        raise ValueError(f"{extra} was given beside a Problem, which has its own; pass X and y, or a Problem")
+    return problem
+
+
+def alpha_grid(problem: Problem, n_alphas: int = 50, eps: float = 1e-3) -> np.ndarray:
+    """`n_alphas` values from ``problem.alpha_max()`` down to `eps` times that, evenly spaced in the logarithm."""
+    return _grid(problem, problem.alpha_max(), n_alphas, eps)
+
+
+def _grid(problem, top, n_alphas, eps):
+    if isinstance(n_alphas, bool) or int(n_alphas) != n_alphas or n_alphas < 1:
+        raise ValueError(f"n_alphas is {n_alphas!r}; it must be a whole number, at least 1")
+    if not 0 < eps < 1:
+        raise ValueError(f"eps is {eps!r}; it must lie between 0 and 1")
+    if not np.isfinite(top):
+        raise ValueError(
+            f"no alpha makes {problem.penalty!r} vanish at the answer (alpha_max is infinite); give alphas"
+        )
+    # data that say nothing (a constant target, say) leave rounding here; any alpha will do
+    floor = 1e-12 * np.sqrt(problem.data.mean_squares.max(initial=0.0)) * np.abs(problem.target).max(initial=0.0)
+    top = top if top > max(floor, 1e-200) else 1.0
+    return np.geomspace(top, eps * top, int(n_alphas)) if n_alphas > 1 else np.array([top])
+
+
+def _as_alphas(alphas):
+    alphas = np.asarray(alphas)
+    if alphas.ndim != 1 or alphas.size == 0 or alphas.dtype.kind not in "iuf":
+        raise ValueError(f"alphas has dtype {alphas.dtype} and shape {alphas.shape}; it must be a vector of numbers")
+    bad = np.flatnonzero(~(np.isfinite(alphas) & (alphas >= 0)))
+    if bad.size:
+        raise ValueError(f"alphas[{bad[0]}] is {alphas[bad[0]]:g}; it must be finite and not negative")
+    return np.sort(alphas.astype(float))[::-1]

@@ -1,0 +1,242 @@
+"""A fitted model as one JSON file: coefficients, what was solved, and how far it is proven.
+
+The numbers round-trip exactly. A bound that is not proven (an infinite gap) is stored as null, because
+JSON has no infinity.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import math
+import os
+
+import numpy as np
+import scipy.sparse as sp
+from scipy.special import expit
+
+from .. import __version__
+from ..losses import LOSSES, Logistic, Loss, Poisson
+from ..solver.result import Result, write_whole
+from .columns import Scaling
+
+_FORMAT = "fenchel model 1"
+_NUMBERS = ("primal", "dual", "gap", "relative_gap", "seconds")
+
+
+@dataclasses.dataclass
+class Model:
+    """Coefficients with what is needed to use and to judge them.
+
+    Attributes
+    ----------
+    coef : array of p numbers, or (outputs, p): a row per class, target or task
+        For the data as it stands, whatever scaling it was fitted with.
+    intercept : float, or array of outputs
+    loss : name of the loss
+    loss_params : its parameters
+    penalty : description of the penalty
+    alpha : float
+    features : names of the features, or None
+    classes : the labels, of two first the negative one; None for a regression
+    target : name of the target, a list for several, or None
+    first_index : where the LIBSVM file began to count, or None
+    certificate : primal, dual, gap, relative_gap, certified, status, reason, epochs, seconds, tol
+        Of the problem that was solved: with a scaling, that of the scaled columns.
+    task : name of the column of tasks, or None
+    tasks : their names, or None
+    scaling : Scaling, or None
+    version : of fenchel
+    """
+
+    coef: np.ndarray
+    intercept: float | np.ndarray
+    loss: str
+    loss_params: dict
+    penalty: str
+    alpha: float
+    features: list[str] | None = None
+    classes: list | None = None
+    target: str | list[str] | None = None
+    first_index: int | None = None
+    certificate: dict = dataclasses.field(default_factory=dict)
+    task: str | None = None
+    tasks: list | None = None
+    scaling: Scaling | None = None
+    version: str = __version__
+
+    @classmethod
+    def from_result(cls, result: Result, problem, *, tol: float, scaling: Scaling | None = None, **about) -> Model:
+        """The model of a solved problem; `about` holds features, classes, target, first_index, task, tasks."""
+        certificate = {
+            "primal": result.primal, "dual": result.dual, "gap": result.gap, "relative_gap": result.relative_gap,
+            "certified": result.certified, "status": str(result.status), "reason": result.reason,
+            "epochs": int(result.epochs), "seconds": result.seconds, "tol": tol,
+        }  # fmt: skip
+        coef, intercept = result.coef + 0.0, result.intercept  # no -0.0
+        if scaling is not None:
+            coef, intercept = scaling.undo(coef, intercept)
+        intercept = np.asarray(intercept, dtype=float) if coef.ndim == 2 else float(intercept)
+        return cls(
+            coef, intercept, _loss_name(problem.loss), dict(vars(problem.loss)), repr(problem.penalty), problem.alpha,
+            certificate=certificate, scaling=scaling, **about,
+        )  # fmt: skip
+
+    # -- use ------------------------------------------------------------------------------------------
+
+    @property
+    def n_features(self) -> int:
+        return self.coef.shape[-1]
+
+    def decision(self, X, task=None) -> np.ndarray:
+        """The scores X coef + intercept: (n,), or (n, outputs) for several classes or targets."""
+        X = X if sp.issparse(X) else np.asarray(X, dtype=float)
+        if X.ndim != 2 or X.shape[1] != self.n_features:
+            raise ValueError(f"X has shape {X.shape}, but the model has {self.n_features} features")
+        scores = np.asarray(X @ self.coef.T) + self.intercept
+        if self.tasks is None:
+            return scores
+        if task is None:
+            raise ValueError(f"the model was fitted with tasks; the data needs the column {self.task!r}")
+        places = {str(name): k for k, name in enumerate(self.tasks)}
+        unknown = next((name for name in np.asarray(task).tolist() if str(name) not in places), None)
+        if unknown is not None:
+            raise ValueError(f"task {unknown!r} is not among the {len(places)} tasks of the model")
+        return scores[np.arange(len(scores)), [places[str(name)] for name in np.asarray(task).tolist()]]
+
+    def predict(self, X, task=None) -> np.ndarray:
+        """Labels as they stood in the data, or numbers (for Poisson the expected count)."""
+        return self.from_decision(self.decision(X, task))
+
+    def from_decision(self, decision) -> np.ndarray:
+        """The predictions that belong to these scores."""
+        decision = np.asarray(decision)
+        if self.classes is not None:
+            best = decision.argmax(axis=1) if decision.ndim == 2 else (decision > 0).astype(int)
+            return np.array(self.classes)[best]
+        return np.exp(decision) if self.loss == _loss_name(Poisson()) else decision
+
+    def probabilities(self, decision) -> np.ndarray:
+        """The probability of every class (n, classes); of several classes each against the rest, normalised."""
+        if self.loss != _loss_name(Logistic()):
+            raise ValueError(f"probabilities need the loss 'logistic'; this model's is {self.loss!r}")
+        decision = np.asarray(decision)
+        if decision.ndim == 1:
+            return np.column_stack([expit(-decision), expit(decision)])
+        shares = expit(decision)
+        total = shares.sum(axis=1, keepdims=True)
+        return np.where(total > 0, shares / np.where(total > 0, total, 1.0), 1.0 / shares.shape[1])
+
+    def score(self, predicted, y) -> tuple[str, float]:
+        """("accuracy", share) or ("R^2", value, the mean over several targets) of predictions for these targets."""
+        y = np.asarray(y)
+        if len(y) != len(predicted):
+            raise ValueError(f"y has {len(y)} entries, but there are {len(predicted)} predictions")
+        if self.classes is not None:
+            unknown = [label for label in np.unique(y).tolist() if label not in self.classes]
+            if unknown:
+                last = f"{', '.join(map(repr, self.classes[:-1]))} and {self.classes[-1]!r}"
+                raise ValueError(f"y holds {unknown[0]!r}; the model knows {last}")
+            return "accuracy", float(np.mean(predicted == y.astype(predicted.dtype)))
+        if not np.issubdtype(y.dtype, np.number):
+            raise ValueError(f"y holds {y[0]!r}; the model predicts numbers")
+        if y.shape != predicted.shape:
+            raise ValueError(f"y has shape {y.shape}; the model predicts {predicted.shape}")
+        spread = np.sum((y - np.mean(y, axis=0)) ** 2, axis=0)
+        left = np.sum((predicted - y) ** 2, axis=0)
+        return "R^2", float(np.mean(1.0 - left / spread)) if np.all(spread > 0) else math.nan
+
+    # -- file -----------------------------------------------------------------------------------------
+
+    def save(self, path) -> None:
+        """Write the model, whole or not at all."""
+        content = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
+        content["coef"], content["intercept"] = self.coef.tolist(), np.asarray(self.intercept).tolist()
+        content["certificate"] = dict(self.certificate)
+        for key in _NUMBERS:
+            value = content["certificate"].get(key)
+            content["certificate"][key] = value if value is not None and math.isfinite(value) else None
+        content["loss"] = {"name": content["loss"], "params": content.pop("loss_params")}
+        if self.scaling is not None:
+            center = self.scaling.center
+            content["scaling"] = {
+                "scale": self.scaling.scale.tolist(),
+                "center": None if center is None else center.tolist(),
+            }
+        text = json.dumps({"format": _FORMAT, **content}, allow_nan=False, ensure_ascii=False, indent=1)
+        write_whole(path, (text + "\n").encode())
+
+    @classmethod
+    def load(cls, path) -> Model:
+        """Read what `save` wrote, or raise a ValueError that says what is wrong with the file."""
+        path = os.fspath(path)
+        if not os.path.exists(path):
+            raise FileNotFoundError(f"{path} does not exist")
+        try:
+            with open(path, encoding="utf-8") as file:
+                content = json.load(file)
+        except json.JSONDecodeError as error:
+            raise ValueError(f"{path} is not a fenchel model: line {error.lineno}: {error.msg}") from error
+        except UnicodeDecodeError as error:
+            raise ValueError(f"{path} is not a fenchel model: it is not text") from error
+        made = content.get("format") if isinstance(content, dict) else None
+        if made != _FORMAT:
+            found = f"its format is {made!r}, this fenchel reads {_FORMAT!r}" if made else "it has no 'format'"
+            raise ValueError(f"{path} is not a fenchel model: {found}")
+        try:
+            return cls._from_content(content)
+        except KeyError as error:
+            raise ValueError(f"{path} is a broken fenchel model: it has no {error.args[0]!r}") from error
+        except (TypeError, ValueError, AttributeError) as error:
+            raise ValueError(f"{path} is a broken fenchel model: {error}") from error
+
+    @classmethod
+    def _from_content(cls, content) -> Model:
+        coef = np.array(content["coef"], dtype=float)
+        intercept = np.array(content["intercept"], dtype=float)
+        if coef.ndim not in (1, 2) or not np.isfinite(coef).all() or not np.isfinite(intercept).all():
+            raise ValueError("coef and intercept must be finite numbers")
+        if intercept.shape != coef.shape[:-1]:
+            raise ValueError(f"it has coefficients of shape {coef.shape}, but intercepts of shape {intercept.shape}")
+        features, classes, tasks = content["features"], content["classes"], content.get("tasks")
+        if features is not None and len(features) != coef.shape[-1]:
+            raise ValueError(f"it has {coef.shape[-1]} coefficients, but {len(features)} feature names")
+        name, params = content["loss"]["name"], content["loss"]["params"]
+        if name not in LOSSES:
+            raise ValueError(f"its loss is {name!r}; known losses: {', '.join(LOSSES)}")
+        outputs = 1 if coef.ndim == 1 else len(coef)
+        if tasks is not None and len(tasks) != outputs:
+            raise ValueError(f"it has {outputs} rows of coefficients, but {len(tasks)} tasks")
+        rows = 2 if tasks is not None or outputs == 1 else outputs
+        if LOSSES[name](**params).classification != (classes is not None and len(classes) == rows):
+            raise ValueError(f"its classes are {classes!r}, which do not go with the loss {name!r}")
+        certificate = dict(content["certificate"])
+        for key in ("primal", "gap", "relative_gap"):
+            certificate[key] = math.inf if certificate[key] is None else certificate[key]
+        certificate["dual"] = -math.inf if certificate["dual"] is None else certificate["dual"]
+        scaling = content.get("scaling")
+        if scaling is not None:
+            center = scaling["center"]
+            scaling = Scaling(np.array(scaling["scale"]), None if center is None else np.array(center))
+        return cls(
+            coef, float(intercept) if intercept.ndim == 0 else intercept, name, params, content["penalty"],
+            float(content["alpha"]), features, classes, content["target"], content["first_index"], certificate,
+            content.get("task"), tasks, scaling, content["version"],
+        )  # fmt: skip
+
+
+def encode_labels(y) -> tuple[np.ndarray, list]:
+    """Targets -1 and +1 for two labels of any kind, and the labels, the smaller first.
+
+    A ValueError says how many labels there are if they are not two.
+    """
+    labels, codes = np.unique(y, return_inverse=True)
+    if len(labels) != 2:
+        found = ", ".join(repr(label) for label in labels[:5].tolist()) + (", …" if len(labels) > 5 else "")
+        how = "one class only" if len(labels) == 1 else f"{len(labels)} different values"
+        raise ValueError(f"the target holds {how} ({found}); a classification loss needs exactly two")
+    return 2.0 * codes - 1.0, labels.tolist()
+
+
+def _loss_name(loss: Loss) -> str:
+    return next((name for name, kind in LOSSES.items() if type(loss) is kind), type(loss).__name__)

@@ -1,0 +1,338 @@
+"""Penalties psi: value, prox, conjugate; the algebra c * psi, psi @ map, psi + psi.
+
+A penalty is written without knowing the data; ``compile.py`` compiles it for p features.
+
+A penalty of your own defines `value`, `prox`, `conjugate` and `gauge`, in plain Python or with `numba_prox`; see
+:class:`Penalty`. `fenchel.testing.check_penalty` proves any of them.
+"""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+import functools
+import inspect
+import itertools
+
+import numpy as np
+import scipy.sparse as sp
+
+from ..maps import Identity, MadeMap, Map, Matrix
+
+_TINY = 1e-12  # rounding slack of a dual constraint, relative to its radius
+_DIFFERENCE = 1e-6  # of the largest coordinate, for a derivative that nobody told
+
+
+@dataclasses.dataclass(frozen=True)
+class UnitForm:
+    """A penalty that falls into units: sum_j weights_j |u_j| on lower <= u <= upper, plus norms_g |u_g|_2 for groups.
+
+    `labels` numbers the group of every coordinate, groups one after another; None where there are no groups. `bounded`
+    tells whether there may be a finite bound.
+    """
+
+    weights: np.ndarray
+    lower: np.ndarray
+    upper: np.ndarray
+    labels: np.ndarray | None = None
+    norms: np.ndarray | None = None
+    bounded: bool = True
+
+
+class Penalty:
+    """A convex function of u with a cheap prox, and its algebra.
+
+    Attributes
+    ----------
+    kernel : str, function or None
+        A prox to compile, by its name in ``kernels/penalties.py`` or as a static method of the same form;
+        `params` and `index` are its arrays. None: `prox` is called.
+    numba_prox : numba function (u, step) or None
+        Overwrites u with the prox; `step` has one entry per coordinate, equal on each unit.
+    nonnegative : bool
+        Whether it is surely nowhere below zero.
+    """
+
+    kernel: str | None = None
+    numba_prox = None
+    nonnegative = False
+
+    # -- the function itself, on its own coordinates u ------------------------------------------------
+
+    def value(self, u) -> float:
+        """psi(u)."""
+        raise TypeError(f"{type(self).__name__} must define value(u)")
+
+    def prox(self, u, step):
+        """argmin over z of step psi(z) + |z - u|^2 / 2; `step` is a number or constant on each unit."""
+        if self.kernel is None and self.numba_prox is None:
+            raise TypeError(f"{type(self).__name__} must define prox(u, step), numba_prox or kernel")
+        return run_prox(self.sized(len(u)), u, step)
+
+    def conjugate(self, y) -> float:
+        """psi*(y); infinite outside its domain, up to rounding."""
+        raise TypeError(f"{type(self).__name__} must define conjugate(y)")
+
+    def gauge(self, y) -> float:
+        """The smallest t >= 0 with y in t times the domain of psi*; infinite where no t will do."""
+        raise TypeError(f"{type(self).__name__} must define gauge(y)")
+
+    def zero_gauge(self, y) -> float:
+        """The smallest t >= 0 with y in t times the subdifferential at 0; of a norm it is the domain of psi*."""
+        return self.gauge(y)
+
+    def units(self, d: int) -> np.ndarray:
+        """Labels of the d coordinates; the prox's step must agree on coordinates of one label."""
+        return np.zeros(d, dtype=np.int64)
+
+    def size(self) -> int | None:
+        """The number of coordinates it needs, or None for any."""
+        return None
+
+    def sized(self, d: int) -> Penalty:
+        """This function on d coordinates, ready for its kernel."""
+        return self
+
+    @property
+    def params(self) -> np.ndarray:
+        return np.zeros(1)
+
+    @property
+    def index(self) -> np.ndarray:
+        return np.zeros(1, dtype=np.int64)
+
+    def bound_violations(self, y) -> np.ndarray:
+        """Coordinates where y breaks a one-sided dual bound of zero, which no scaling mends."""
+        return np.zeros(0, dtype=np.int64)
+
+    # -- structure that an answer should carry exactly ------------------------------------------------
+
+    def local(self, u):
+        """Slope and curvature at u: (slope, diagonal, direction), each of the length of u; None where it has none.
+
+        On units that are zero all three are zero. On the others the curvature is ``diag(diagonal)`` less, for every
+        unit, ``diagonal * direction direction'`` (`diagonal` is constant on a unit).
+        """
+        return None
+
+    def prox_slope(self, u, step):
+        """The slope of the prox at u: (diagonal, direction), each of the length of u; None where it is not known.
+
+        The derivative is ``diag(diagonal)`` plus, for every unit, ``direction direction'``.
+        """
+        return None
+
+    def prox_jacobian(self, u, step):
+        """The derivative of the prox at u, a symmetric matrix (sparse or not) with eigenvalues from 0 to 1.
+
+        Where it has none, one of a point close by. By differences where a penalty knows neither this nor its
+        `prox_slope`; that takes as many proxes as the largest unit has coordinates.
+        """
+        slope = self.prox_slope(u, step)
+        if slope is None:
+            return _jacobian_by_differences(self, u, step)
+        diagonal, direction = slope
+        out = sp.diags_array(diagonal)
+        if direction.any():
+            across = sp.csr_array((direction, (np.arange(len(u)), self.units(len(u)))))
+            out = out + across @ across.T
+        return sp.csr_array(out)
+
+    def ties(self, u):
+        """Coordinates that u, a prox, holds equal or opposite: i, j and the sign with u_i = sign u_j. Zeros apart."""
+        none = np.zeros(0, dtype=np.int64)
+        return none, none, np.zeros(0)
+
+    def restore(self, at, u):
+        """A point close to `at` with the structure of u, a prox, beyond zeros and ties; `at` itself if none is."""
+        return at
+
+    def value_at_zero(self, d: int) -> float:
+        """The value at d zeros."""
+        return self.value(np.zeros(d))
+
+    def unit_form(self, d: int) -> UnitForm | None:
+        """The function as a sum over single coordinates and groups of them; None where it is no such sum."""
+        return None
+
+    # -- parameters, as scikit-learn wants them ------------------------------------------------------
+
+    def get_params(self, deep: bool = True) -> dict:
+        """The constructor's arguments by name; `deep` adds those of penalties among them, as ``name__inner``."""
+        params = self._own_params()
+        for name, value in list(params.items()):
+            if deep and isinstance(value, Penalty):
+                params |= {f"{name}__{inner}": one for inner, one in value.get_params().items()}
+        return params
+
+    def set_params(self, **params):
+        """Construct again with some arguments replaced, and pass ``name__inner`` on; returns self."""
+        known = self._own_params()
+        inner: dict[str, dict] = {}
+        for name in list(params):
+            head, _, rest = name.partition("__")
+            if head not in known or (rest and not isinstance(params.get(head, known[head]), Penalty)):
+                raise ValueError(
+                    f"{type(self).__name__} has no parameter {name!r}; it has {', '.join(known) or 'none'}"
+                )
+            if rest:
+                inner.setdefault(head, {})[rest] = params.pop(name)
+        if params:
+            self._construct(known | params)
+        for head, some in inner.items():
+            self._own_params()[head].set_params(**some)
+        return self
+
+    def _own_params(self) -> dict:
+        return {name: getattr(self, name) for name in _arguments(type(self))}
+
+    def _construct(self, params) -> None:
+        self.__init__(**params)
+
+    def __sklearn_clone__(self):
+        return copy.deepcopy(self)
+
+    # -- algebra ------------------------------------------------------------------------------------
+
+    def build(self, p: int | None) -> Penalty:
+        """This penalty on p features, for those that are shorthand for an expression of others."""
+        return self
+
+    def terms(self, p: int | None = None):
+        """The sum as a list of (scale, leaf, map); the map of a bare penalty is the identity."""
+        built = self.build(p)
+        return [(1.0, self, Identity())] if built is self else built.terms(p)
+
+    def __add__(self, other):
+        return Sum(self, other) if isinstance(other, Penalty) else NotImplemented
+
+    def __mul__(self, scale):
+        return Scaled(scale, self) if np.isscalar(scale) else NotImplemented
+
+    __rmul__ = __mul__
+
+    def __matmul__(self, map_):
+        if isinstance(map_, np.ndarray) or sp.issparse(map_):
+            map_ = Matrix(map_)
+        return Mapped(self, map_) if isinstance(map_, Map) else NotImplemented
+
+    def __repr__(self):
+        return f"{type(self).__name__}()"
+
+
+def _jacobian_by_differences(function: Penalty, u, step):
+    """The derivative of a prox: the k-th coordinates of all units are moved together."""
+    d, out = len(u), sp.lil_array((len(u), len(u)))
+    _, labels = np.unique(function.units(d), return_inverse=True)
+    order = np.argsort(labels, kind="stable")
+    bounds = np.searchsorted(labels[order], np.arange(labels.max(initial=-1) + 2))
+    parts = [order[first:last] for first, last in itertools.pairwise(bounds.tolist())]
+    h = _DIFFERENCE * (np.abs(u).max(initial=0.0) + np.max(step) + 1e-300)
+    columns = np.zeros((d, max(map(len, parts), default=0)))
+    for k in range(columns.shape[1]):
+        move = np.zeros(d)
+        move[[part[k] for part in parts if len(part) > k]] = h
+        columns[:, k] = (function.prox(u + move, step) - function.prox(u - move, step)) / (2 * h)
+    for part in parts:
+        own = columns[np.ix_(part, np.arange(len(part)))]
+        values, vectors = np.linalg.eigh((own + own.T) / 2)
+        out[np.ix_(part, part)] = (vectors * np.clip(values, 0.0, 1.0)) @ vectors.T
+    return sp.csr_array(out)
+
+
+@functools.cache
+def _arguments(kind):
+    """The names of a constructor's arguments."""
+    return tuple(inspect.signature(kind).parameters)
+
+
+class Sum(Penalty):
+    def __init__(self, *parts):
+        self.parts = tuple(one for part in parts for one in (part.parts if isinstance(part, Sum) else [part]))
+
+    def _own_params(self):
+        return {f"part{k}": part for k, part in enumerate(self.parts)}
+
+    def _construct(self, params):
+        self.parts = tuple(params.values())
+
+    def terms(self, p=None):
+        return [term for part in self.parts for term in part.terms(p)]
+
+    def __repr__(self):
+        return " + ".join(map(repr, self.parts))
+
+
+class Scaled(Penalty):
+    def __init__(self, scale, part):
+        scale = float(scale)
+        if not (np.isfinite(scale) and scale >= 0):
+            raise ValueError(f"a penalty was multiplied by {scale:g}; the factor must be finite and not negative")
+        self.scale, self.part = scale, part
+
+    def terms(self, p=None):
+        return [(self.scale * scale, leaf, map_) for scale, leaf, map_ in self.part.terms(p)]
+
+    def __repr__(self):
+        return f"{self.scale:g} * ({self.part!r})"
+
+
+class Mapped(Penalty):
+    def __init__(self, part, map):
+        self.part, self.map = part, map
+
+    def terms(self, p=None):
+        if p is None:
+            return [(scale, leaf, inner @ self.map) for scale, leaf, inner in self.part.terms(None)]
+        map_ = MadeMap(self.map.matrix(p))
+        return [(scale, leaf, inner @ map_) for scale, leaf, inner in self.part.terms(map_.made.shape[0])]
+
+    def __repr__(self):
+        return f"({self.part!r}) @ {self.map!r}"
+
+
+def unbounded(d):
+    """Bounds that are none."""
+    return np.full(d, -np.inf), np.full(d, np.inf)
+
+
+def run_prox(function: Penalty, u, step):
+    """The compiled prox of a sized penalty, from Python."""
+    u = np.array(u, dtype=float)
+    if function.size() not in (None, len(u)):
+        raise ValueError(f"{function!r} acts on {function.size()} coordinates, but there are {len(u)}")
+    step = np.asarray(step, dtype=float)
+    step = np.ascontiguousarray(step if step.shape == u.shape else np.broadcast_to(step, u.shape))
+    arrays = u, step, function.params, function.index
+    _by_address(compiled_prox(function).address)(len(u), *(array.ctypes.data for array in arrays))
+    return u
+
+
+@functools.cache
+def _by_address(address):
+    """A prox that takes the addresses of its arrays: to make typed pointers takes longer than most proxes do."""
+    import ctypes
+
+    return ctypes.CFUNCTYPE(None, ctypes.c_int64, *4 * [ctypes.c_void_p])(address)
+
+
+def compiled_prox(function: Penalty):
+    """The prox as a C function (or a callback into Python, which has `check`)."""
+    from ..kernels import compiled, penalties
+
+    if function.kernel is not None:
+        kernel = function.kernel
+        return compiled.compile_prox(getattr(penalties, kernel) if isinstance(kernel, str) else kernel)
+    if function.numba_prox is not None:
+        return compiled.numba_prox(inspect.getattr_static(function, "numba_prox"))
+    return compiled.python_prox(function.prox)
+
+
+class _Norm(Penalty):
+    """A norm, through the gauge of its dual ball."""
+
+    def conjugate(self, y):
+        return 0.0 if self.gauge(y) <= 1 + _TINY else np.inf
+
+    def __repr__(self):
+        return f"{type(self).__name__}({self.size()})"

@@ -1,0 +1,50 @@
+"""Penalties by name: the building blocks, and the catalogue of structured ones."""
+
+from __future__ import annotations
+
+from .differences import FusedLasso, GraphFused, Monotone, TotalVariation, TrendFilter
+from .exclusive import ExclusiveLasso
+from .group_lasso import GroupLasso, GroupMax, SparseGroupLasso
+from .groups import GroupL2, GroupLinf
+from .lasso import ElasticNet, Lasso
+from .latent import LatentGroupLasso
+from .low_rank import LowRank, MultiTaskLowRank, TensorTraceNorm, TraceNorm
+from .nested import TreeGroups
+from .outputs import MultiTaskLasso, PerOutput, Unpenalised
+from .separable import L1, Box, NonNegative, Ridge
+from .slope import Oscar, Slope
+
+CATALOGUE = {
+    "lasso": Lasso,
+    "elastic-net": ElasticNet,
+    "group-lasso": GroupLasso,
+    "latent-group-lasso": LatentGroupLasso,
+    "sparse-group-lasso": SparseGroupLasso,
+    "tree-groups": TreeGroups,
+    "group-max": GroupMax,
+    "exclusive-lasso": ExclusiveLasso,
+    "fused-lasso": FusedLasso,
+    "trend-filter": TrendFilter,
+    "total-variation": TotalVariation,
+    "graph-fused": GraphFused,
+    "low-rank": LowRank,
+    "tensor-trace-norm": TensorTraceNorm,
+    "multi-task-lasso": MultiTaskLasso,
+    "multi-task-low-rank": MultiTaskLowRank,
+    "slope": Slope,
+    "oscar": Oscar,
+    "monotone": Monotone,
+    "per-output": PerOutput,
+    "unpenalised": Unpenalised,
+}
+
+
+PENALTIES = {
+    "l1": L1,
+    "ridge": Ridge,
+    "group-l2": GroupL2,
+    "group-linf": GroupLinf,
+    "trace-norm": TraceNorm,
+    "non-negative": NonNegative,
+    "box": Box,
+}

@@ -1,0 +1,101 @@
+"""The squared L1 norms of groups: few features in each of them."""
+
+from __future__ import annotations
+
+import numpy as np
+import scipy.sparse as sp
+
+from ..maps import Copies
+from .base import Penalty, run_prox
+from .group_lasso import _Grouped
+from .separable import L1
+from .shorthand import _group_weights, _known
+
+
+class ExclusiveL1(Penalty):
+    r"""Half the weighted squares of the l1 norms of groups that stand one after another; see ExclusiveLasso.
+
+    Parameters
+    ----------
+    sizes : vector
+        Of the groups.
+    weights : vector of positive numbers
+    """
+
+    def __init__(self, sizes, weights):
+        self.sizes, self.weights = np.asarray(sizes), np.asarray(weights, dtype=float)
+        self._bounds = np.concatenate([[0], np.cumsum(self.sizes)])
+
+    @property
+    def kernel(self):
+        from ..kernels import catalogue
+
+        return catalogue.exclusive
+
+    @property
+    def params(self):
+        return self.weights
+
+    @property
+    def index(self):
+        return np.concatenate([[len(self.sizes)], self._bounds]).astype(np.int64)
+
+    def size(self):
+        return int(self._bounds[-1])
+
+    def units(self, d):
+        return np.repeat(np.arange(len(self.sizes)), self.sizes)
+
+    def value(self, u):
+        return 0.5 * float(self.weights @ np.add.reduceat(np.abs(u), self._bounds[:-1]) ** 2)
+
+    def prox_jacobian(self, u, step):
+        # on the support the threshold is the step times the weight times the l1 norm of what is left
+        found = run_prox(self, u, step)
+        group, sign = self.units(len(found)), np.sign(found)
+        rate = np.broadcast_to(step, found.shape)[self._bounds[:-1]] * self.weights
+        across = np.sqrt(rate / (1.0 + rate * np.bincount(group, found != 0, len(self.sizes))))
+        across = sp.csr_array((sign * across[group], (np.arange(len(found)), group)))
+        return sp.csr_array(sp.diags_array(np.abs(sign)) - across @ across.T)
+
+    def conjugate(self, y):
+        return 0.5 * float((np.maximum.reduceat(np.abs(y), self._bounds[:-1]) ** 2 / self.weights).sum())
+
+    def gauge(self, y):
+        return 0.0
+
+    def zero_gauge(self, y):
+        return np.inf if np.any(y) else 0.0
+
+    def __repr__(self):
+        return f"ExclusiveL1({len(self.sizes)} groups)"
+
+
+class ExclusiveLasso(_Grouped):
+    r"""Competition within groups, :math:`\tfrac12 \sum_g \omega_g \|w_g\|_1^2`: some of each group, never all alike.
+
+    Parameters
+    ----------
+    groups : Groups, or lists of feature numbers, dict, or vector of p labels
+        They may overlap. Features in no group carry no penalty.
+    weights : vector, or dict by name, optional
+        One per group; 1 by default.
+
+    Notes
+    -----
+    Prox: soft threshold at :math:`s \omega_g \|z_g\|_1`, which follows from the sorted :math:`|u_g|`.
+    Conjugate: :math:`\tfrac12 \sum_g \|y_g\|_\infty^2 / \omega_g`.
+    """
+
+    def build(self, p):
+        groups = self._groups(p)
+        weights = np.ones(len(groups)) if self.weights is None else self.weights
+        if isinstance(weights, dict):
+            weights = dict.fromkeys(groups.names, 1.0) | weights
+        weights = _group_weights(weights, groups)
+        alive = np.flatnonzero(weights)
+        if not alive.size:
+            return 0.0 * L1()
+        members = [groups.members[k] for k in alive]
+        p = _known(p or groups.p, "ExclusiveLasso")
+        return ExclusiveL1([len(group) for group in members], weights[alive]) @ Copies(np.concatenate(members), p)

@@ -1,0 +1,119 @@
+"""Penalties for many outputs or tasks, and features that are left free."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from .._validate import _count, finite_vector, index_array
+from ..maps import Selection
+from ..structure import as_groups
+from ..structure.names import _names, _places
+from .base import Sum
+from .groups import GroupL2
+from .shorthand import Shorthand, _as_penalty, _group_weights, _known
+
+
+def _features_of(p, n_outputs, name):
+    """The number of features of each output."""
+    if n_outputs is None:
+        raise ValueError(f"{name} does not know the number of outputs; give n_outputs")
+    features, rest = divmod(_known(p, name), n_outputs)
+    if rest:
+        raise ValueError(f"{name} has n_outputs = {n_outputs}, which does not divide the {p} coefficients")
+    return features
+
+
+def _outputs(n_outputs):
+    return None if n_outputs is None else _count("n_outputs", n_outputs)
+
+
+class MultiTaskLasso(Shorthand):
+    r"""A feature is in or out for all outputs: :math:`\sum_j \omega_j \|W_{:j}\|_2`.
+
+    Parameters
+    ----------
+    n_outputs : int
+        Outputs, classes or tasks; the coefficients of one stand together.
+    groups : Groups, or lists of feature numbers, dict, or vector of labels, optional
+        Groups of features that are in or out together; each feature for itself by default.
+    weights : vector, or dict by name, optional
+        One per feature, or per group. By default 1 per feature, the square root of the number of features of a group.
+
+    Notes
+    -----
+    Prox: the shrinkage of each feature's coefficients together. Conjugate: 0 on :math:`\|Y_{:j}\| \le \omega_j`.
+    """
+
+    def __init__(self, n_outputs=None, groups=None, weights=None):
+        self.n_outputs, self.groups, self.weights = _outputs(n_outputs), groups, weights
+
+    def build(self, p):
+        features = _features_of(p, self.n_outputs, "MultiTaskLasso")
+        if self.groups is None and not isinstance(self.weights, dict):
+            members = np.arange(p).reshape(self.n_outputs, features).T
+            weights = np.ones(features) if self.weights is None else self.weights
+            return GroupL2(members, finite_vector("weights", weights, features, minimum=0))
+        groups = as_groups(np.arange(features) if self.groups is None else self.groups, features)
+        first = features * np.arange(self.n_outputs)
+        members = [np.add.outer(first, group).ravel() for group in groups]
+        return GroupL2(members, _group_weights(self.weights, groups))
+
+
+class PerOutput(Shorthand):
+    """The same penalty on the coefficients of every output, class or task.
+
+    Parameters
+    ----------
+    penalty : Penalty
+    n_outputs : int
+    """
+
+    def __init__(self, penalty, n_outputs=None):
+        self.penalty, self.n_outputs = _as_penalty(penalty), _outputs(n_outputs)
+
+    def build(self, p):
+        features = _features_of(p, self.n_outputs, "PerOutput")
+        starts = range(0, p, features)
+        return Sum(*(self.penalty @ Selection(np.arange(first, first + features), p) for first in starts))
+
+
+class Unpenalised(Shorthand):
+    """A penalty on all features but some, which carry none.
+
+    Parameters
+    ----------
+    penalty : Penalty
+        Acts on the other features, in their order.
+    features : list of feature numbers, or of names
+    names : list of str or data frame, optional
+        Of all features, if `features` are names. An estimator that is fitted to a data frame knows them by itself.
+
+    Examples
+    --------
+    >>> import fenchel as fl
+    >>> fl.Unpenalised(fl.LowRank((8, 8)), features=[64, 65])  # an image and two covariates
+    Unpenalised(penalty=LowRank(shape=(8, 8)), features=[64, 65])
+    """
+
+    def __init__(self, penalty, features, names=None):
+        self.penalty, self.features, self.names = _as_penalty(penalty), features, names
+
+    def rest(self, p) -> np.ndarray:
+        """The features that the penalty acts on."""
+        features, p = list(self.features), _known(p, "Unpenalised")
+        if any(isinstance(feature, str) for feature in features):
+            if self.names is None:
+                raise ValueError(f"features holds {features[0]!r}; names need names=, the list of all of them, or a "
+                                 "data frame in fit")  # fmt: skip
+            places = _places(_names(self.names, "names"))
+            unknown = [feature for feature in features if feature not in places]
+            if unknown:
+                raise ValueError(f"features holds {unknown[0]!r}, which is not among the {len(places)} names")
+            features = [places[feature] for feature in features]
+        rest = np.setdiff1d(np.arange(p), index_array("features", features, p))
+        if not rest.size:
+            raise ValueError("features holds every feature; nothing is left for the penalty")
+        return rest
+
+    def build(self, p):
+        return self.penalty @ Selection(self.rest(p), p)

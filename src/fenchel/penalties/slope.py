@@ -1,0 +1,123 @@
+"""The sorted L1 norm, SLOPE and OSCAR."""
+
+from __future__ import annotations
+
+import numpy as np
+import scipy.sparse as sp
+
+from .._validate import finite_vector
+from .base import _Norm, run_prox
+from .shorthand import Shorthand, _is_real, _known
+
+
+class SortedL1(_Norm):
+    r"""The sorted l1 norm on its own coordinates; see Slope.
+
+    Parameters
+    ----------
+    weights : vector of numbers that do not increase
+    """
+
+    def __init__(self, weights):
+        weights = finite_vector("weights", weights, np.size(weights), minimum=0)
+        rise = np.flatnonzero(np.diff(weights) > 0)
+        if rise.size:
+            k = rise[0]
+            raise ValueError(f"weights[{k + 1}] is {weights[k + 1]:g}, above weights[{k}] = {weights[k]:g}; "
+                             "they must not increase")  # fmt: skip
+        if not weights[:1].any():
+            raise ValueError("weights are all 0; the first must be positive")
+        self.weights = weights
+
+    @property
+    def kernel(self):
+        from ..kernels import catalogue
+
+        return catalogue.sorted_l1
+
+    @property
+    def params(self):
+        return self.weights
+
+    def size(self):
+        return len(self.weights)
+
+    def value(self, u):
+        return float(self.weights @ np.sort(np.abs(u))[::-1])
+
+    def gauge(self, y):
+        return float(np.max(np.cumsum(np.sort(np.abs(y))[::-1]) / np.cumsum(self.weights)))
+
+    def prox_jacobian(self, u, step):
+        # entries of one size were pooled: they move together, each by the mean
+        found = run_prox(self, u, step)
+        size = np.abs(found)
+        _, pool, count = np.unique(size, return_inverse=True, return_counts=True)
+        direction = np.sign(found) / np.sqrt(count[pool])
+        across = sp.csr_array((direction, (np.arange(len(found)), pool)), shape=(len(found), count.size))
+        return across @ across.T
+
+    def ties(self, u):
+        size = np.abs(u)
+        order = np.argsort(size, kind="stable")
+        i, j = order[:-1], order[1:]
+        same = (size[i] == size[j]) & (size[i] > 0)
+        return i[same], j[same], np.sign(u[i] * u[j])[same]
+
+
+class Slope(Shorthand):
+    r"""The sorted l1 norm, :math:`\sum_k \lambda_k |w|_{(k)}`: the larger a coefficient, the more it pays.
+
+    Coefficients of correlated features come out with equal absolute values.
+
+    Parameters
+    ----------
+    weights : vector of p numbers that do not increase, optional
+        By default those of Benjamini and Hochberg at level q.
+    q : float
+        Level of the default weights: the expected share of false discoveries under an orthogonal design.
+
+    Notes
+    -----
+    Prox: isotonic regression of the sorted :math:`|u|_{(k)} - s \lambda_k`, and its positive part. Conjugate: 0
+    where :math:`\sum_{k \le m} |y|_{(k)} \le \sum_{k \le m} \lambda_k` for all m (Bogdan et al., 2015).
+    """
+
+    def __init__(self, weights=None, q=0.1):
+        if not (_is_real(q) and 0 < q < 1):
+            raise ValueError(f"q is {q!r}; it must be a number between 0 and 1")
+        self.weights, self.q = weights, q
+
+    def build(self, p):
+        if self.weights is not None:
+            return SortedL1(
+                finite_vector("weights", self.weights, np.size(self.weights) if p is None else p, minimum=0)
+            )
+        from scipy.special import ndtri
+
+        return SortedL1(-ndtri(self.q * np.arange(1, _known(p, "Slope") + 1) / (2 * p)))
+
+
+class Oscar(Shorthand):
+    r"""OSCAR, :math:`a \|w\|_1 + b \sum_{i<j} \max(|w_i|, |w_j|)`: groups of equal size found by themselves.
+
+    Parameters
+    ----------
+    a, b : float
+        Not negative, and not both 0.
+
+    Notes
+    -----
+    The sorted l1 norm with :math:`\lambda_k = a + b (p - k)`; see Slope (Bondell and Reich, 2008).
+    """
+
+    def __init__(self, a=1.0, b=0.1):
+        for name, value in (("a", a), ("b", b)):
+            if not (_is_real(value) and value >= 0):
+                raise ValueError(f"{name} is {value!r}; it must be finite and at least 0")
+        if a == 0 and b == 0:
+            raise ValueError("a and b are both 0; one of them must be positive")
+        self.a, self.b = a, b
+
+    def build(self, p):
+        return SortedL1(self.a + self.b * np.arange(_known(p, "Oscar") - 1, -1, -1.0))

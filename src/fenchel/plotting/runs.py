@@ -1,0 +1,96 @@
+"""How a run came to its answer."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from .base import (
+    COLOURS,
+    GREY,
+    halo,
+    is_path,
+    need_matplotlib,
+    new_axes,
+    quiet_decades,
+    result_of,
+    tidy,
+    titled,
+    tol_of,
+    whole_ticks,
+)
+
+_FLOOR = 1e-16  # of a relative gap, so that 0 has a place on a logarithmic axis
+
+
+def convergence(model, *, against: str = "epochs", tol: float | None = None, ax=None):
+    """The certified relative gap, certificate by certificate.
+
+    Parameters
+    ----------
+    model : Result, fitted estimator, Path, or dict of these by name
+        Along a path the work of its points is added up, and each alpha has a line of its own.
+    against : {"epochs", "seconds"}
+    tol : float, optional
+        Drawn as the goal; known for a Path and an estimator.
+    ax : matplotlib Axes, optional
+
+    Returns
+    -------
+    matplotlib Axes
+    """
+    need_matplotlib()
+    if against not in ("epochs", "seconds"):
+        raise ValueError(f"against is {against!r}; it must be 'epochs' or 'seconds'")
+    several = isinstance(model, dict)
+    models = model if several else {None: model}
+    if not models:
+        raise ValueError("model is an empty dict; give at least one Result")
+    ax = new_axes(ax)
+    tracks = {name: _track(one, against) for name, one in models.items()}
+    few = {"marker": "o", "markersize": 3.5} if max(len(x) for x, _ in tracks.values()) <= 60 else {}
+    for k, (name, one) in enumerate(models.items()):
+        ax.plot(*tracks[name], color=COLOURS[k % len(COLOURS)], linewidth=1.9, label=name, **few)
+        tol = tol_of(one) if tol is None else tol
+    ax.set_yscale("log")
+    quiet_decades(ax.yaxis, *ax.get_ylim())
+    ax.set_xlabel("epochs (passes over the data)" if against == "epochs" else "seconds")
+    ax.set_ylabel("certified relative gap")
+    tidy(ax)
+    if against == "epochs":
+        whole_ticks(ax.xaxis)
+    if tol:
+        ax.axhline(tol, color=GREY, linewidth=1.0, linestyle=(0, (4, 3)), zorder=1)
+        ax.annotate(f"goal {tol:.0e}", (0.008, tol), xycoords=("axes fraction", "data"), xytext=(0, 3),
+                    textcoords="offset points", color=GREY, fontsize=8.5, path_effects=halo())  # fmt: skip
+    if several:
+        ax.legend(frameon=False, fontsize=9)
+    titled(ax, "Certified convergence", "" if several else _story(model))
+    return ax
+
+
+def _track(model, against):
+    """Work and gap of every certificate; a break between the points of a path."""
+    results = model.results if is_path(model) else [result_of(model)]
+    xs, gaps, before = [], [], 0.0
+    for result in results:
+        history = result.history
+        if not len(history):
+            raise ValueError(f"{result!r} has no history; give a Result of fenchel.solve")
+        x = history.epoch if against == "epochs" else history.seconds
+        gap = history.relative_gap
+        if result.relative_gap < gap[-1]:  # polished after its last certificate
+            end = result.epochs if against == "epochs" else result.seconds
+            x, gap = np.append(x, max(end, x[-1])), np.append(gap, result.relative_gap)
+        xs += [before + x, [np.nan]]
+        gaps += [np.where(np.isfinite(gap), np.maximum(gap, _FLOOR), np.nan), [np.nan]]
+        before += result.epochs if against == "epochs" else result.seconds
+    return np.concatenate(xs)[:-1], np.concatenate(gaps)[:-1]
+
+
+def _story(model):
+    if is_path(model):
+        return (f"{len(model)} alphas, {model.epochs.sum():,} epochs, {model.seconds.sum():.2f} s; largest gap "
+                f"{model.relative_gaps.max():.1e}")  # fmt: skip
+    result = result_of(model)
+    proof = f"relative gap {result.relative_gap:.1e}" if result.certified else "no certificate"
+    return f"{result.status}: {proof} after {result.epochs:,} epochs, {result.seconds:.2f} s"

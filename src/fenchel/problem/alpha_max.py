@@ -1,0 +1,258 @@
+r"""The largest useful alpha: from there on the penalised part of the answer is zero.
+
+At the best w that the penalty does not see, let the gradient of the mean loss be -B y. That w stays the answer as long
+as some such y lies in alpha times the subdifferential of psi at 0, so that
+
+.. math:: \alpha_{\max} = \min_{B y = c} \gamma(y) = \max_w \frac{c^\top w}{\psi(B^\top w)}
+
+where :math:`\gamma` is the gauge of that subdifferential (of a norm, the dual norm). Where B is injective there is one
+such y. Otherwise, for a guess t, accelerated projections look for the point of t times the subdifferential that is
+closest to the y with B y = c. Its own projection there is such a y, which bounds alpha_max from above, and the way
+between the two is B'w for a w that bounds it from below; the next guess lies between the bounds.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+
+import numpy as np
+import scipy.sparse as sp
+
+from ..maps import Gram
+from ..penalties import Penalty, Separable
+from ..penalties.groups import _Groups
+from .bounds import NoCertificate
+from .problem import Problem
+
+_TIGHT = 0.003  # relative distance of the two bounds at which to stop
+_MOST, _MOST_SLOW = 600, 20  # projections; where each needs conjugate gradients
+_PATIENCE = 150  # projections without progress
+_PROOF = 1e-6  # relative gap at which zero counts as the answer
+_TRIES = 12
+_ROUNDING = 1e-14  # of what the sum over the rows is made of: a slope that is zero
+
+
+@dataclasses.dataclass
+class ZeroAnswer:
+    """The answer whose penalised part is zero: B'w = 0. It is one from `alpha` on, and (w, x, y) prove it there."""
+
+    alpha: float
+    w: np.ndarray
+    x: np.ndarray
+    y: np.ndarray
+
+
+def zero_answer(problem: Problem, *, refine: bool = True, enough: float = math.inf) -> ZeroAnswer:
+    """The largest useful alpha, with its answer.
+
+    The smallest alpha with B'w = 0 where B is injective, otherwise a bound from above, close to it; infinite where no
+    alpha will do. Raises ValueError where it cannot be found. Without `refine` a bound is not brought down by solving
+    problems, as it is where many rows sit at a kink of the loss. Once the largest useful alpha is known to lie above
+    `enough`, the search for it ends.
+    """
+    unit = problem.with_alpha(1.0)
+    try:
+        w, scores, x = _unpenalised_answer(unit)
+        near, rows = _seen_from_zero(unit)
+        y = np.zeros(unit.d)
+        if near is None or _null_count(near) > _null_count(unit):  # what only quadratics see never becomes zero
+            return ZeroAnswer(math.inf, w, x, y)
+        slopes = near.gradient_sum(x)
+        if np.all(np.abs(slopes[near.feature_slots]) <= _ROUNDING * near._row_sums * np.linalg.norm(x)):
+            return ZeroAnswer(0.0, w, x, y)  # no feature sees anything that is left
+        start, _ = near._repair(x, np.zeros(near.d), slopes)
+    except NoCertificate as why:
+        raise ValueError(f"alpha_max could not be found ({why}); choose alpha yourself") from why
+    bounds = _Bounds(near, start / near.n)
+    bounds.tighten(enough)
+    y[rows] = near.n * bounds.best
+    answer = ZeroAnswer(bounds.upper, w, x, y)
+    if refine and 0 < bounds.upper < math.inf and _many_kinks(unit, scores):
+        _try_smaller(problem, answer, problem.mean_loss(scores))
+    return answer
+
+
+def _null_count(problem):
+    return problem.gram.unseen.size + problem.gram.blind.shape[1]
+
+
+def _unpenalised_answer(problem):
+    """The best w that the penalty does not see, its scores and its x: the answer of a problem with few columns."""
+    directions, along = problem._free
+    if along.shape[1] == 0:
+        scores = np.zeros(problem.visits)
+        return np.zeros(problem.size), scores, problem.slopes_at(scores)
+    from ..engine.attempts.manifold import correct
+    from ..solver import solve
+
+    weight = np.repeat(problem.weight, problem.layout[0]) if problem.weight.size else None
+    small = Problem(np.ascontiguousarray(along), problem.target, loss=problem.loss, sample_weight=weight)
+    point = correct(small, np.zeros(small.size), np.zeros(0), np.zeros(0), tol=1e-14)
+    if point is not None and point.made.relative_gap <= 1e-10:
+        coef, x, primal = small.unpack(point.w)[0] + 0.0, point.x, point.primal
+    else:
+        found = solve(small, tol=1e-10, max_epochs=2000)
+        coef, x, primal = found.coef, found.state["x"], found.primal
+    if not small.loss.attained and primal <= 1e-6 * small.mean_loss(np.zeros(small.visits)):
+        raise NoCertificate("the columns without penalty separate the rows, so that there is no best answer")
+    return directions @ coef, small.scores(small.pack(coef)), problem._balance(x, problem.gradient_sum(x))[0]
+
+
+def _many_kinks(problem, scores):
+    """Whether more rows sit at a kink of the loss than there are free directions: x is then one of many."""
+    if not problem.loss.kinked:
+        return False
+    width = 1e-6 * (1 + np.abs(scores))
+    jump = problem.loss.gradient(scores + width, problem.target) - problem.loss.gradient(scores - width, problem.target)
+    return np.count_nonzero(jump * problem._weights() > 1e-3) > problem._free[1].shape[1]
+
+
+def _try_smaller(problem, answer, value):
+    """Lower the alpha of an answer of this value as far as the solver proves that it still is one.
+
+    Where the loss has kinks the dual answer is not unique, and another than the one at hand may allow a smaller alpha.
+    """
+    from ..solver import solve
+
+    least, last = value - _PROOF * abs(value), None
+    lower = 0.0
+    for _ in range(_TRIES):
+        guess = math.sqrt(lower * answer.alpha) if lower else 0.7 * answer.alpha
+        last = solve(
+            problem.with_alpha(guess), tol=_PROOF, max_epochs=300, warm_start=last,
+            callback=lambda at: at.primal < least or at.dual > least,
+        )  # fmt: skip
+        if last.dual > least:
+            answer.alpha, answer.x, answer.y = guess, last.state["x"], last.state["y"]
+        else:
+            lower = guess
+        if answer.alpha <= 1.01 * lower:
+            break
+
+
+def _seen_from_zero(unit):
+    """The problem with its blocks as they look from 0, without quadratics and bounds elsewhere, and the rows it keeps.
+
+    None where 0 is out of bounds.
+    """
+    blocks, rows = [], []
+    for block, first, last in unit._parts():
+        function, alive = block.function, None
+        if isinstance(function, Separable):
+            function = function.at_zero()
+            if function is None:
+                return None, None
+            alive = (function.weights > 0) | np.isfinite(function.lower) | np.isfinite(function.upper)
+        elif function.zero_gauge(np.ones(block.d)) == math.inf:  # flat at 0, as a square is
+            continue
+        kept = np.arange(first, last)
+        if alive is not None and not alive.all():
+            if not alive.any():
+                continue
+            function, kept = function.keep(alive), kept[alive]
+            block = dataclasses.replace(block, matrix=block.matrix[alive])
+        blocks.append(dataclasses.replace(block, function=function, ridge=0.0))
+        rows.append(kept)
+    return unit._with_blocks(blocks), np.concatenate([np.zeros(0, dtype=np.int64), *rows])
+
+
+class _Bounds:
+    """Bounds on the smallest gauge of a y with a given B y.
+
+    Coordinates are measured in units of their size in the subdifferential, so that those of a small weight count.
+    """
+
+    def __init__(self, problem, y):
+        self.problem = problem
+        self.parts = list(problem._parts())
+        self.unit = np.concatenate([_typical(block) for block in problem.blocks] or [np.ones(0)])
+        self.y = y / self.unit
+        self.upper, self.lower, self.best = self._gauge(y), 0.0, y
+
+    def tighten(self, enough):
+        problem = self.problem
+        kinds = (Penalty.zero_gauge, Separable.zero_gauge)
+        homogeneous = all(type(block.function).zero_gauge in kinds for block in problem.blocks)
+        rank = problem.map.shape[1] - _null_count(problem)
+        if problem.d == rank or not self.upper or not homogeneous:
+            return
+        self.map = sp.csr_array(sp.diags_array(self.unit) @ problem.map)
+        self.adjoint = sp.csr_array(self.map.T)
+        self.gram = problem.gram if np.all(self.unit == 1) else Gram(self.map)
+        # coordinates with a bound of zero on one side only cannot take up what a projection is off by
+        self.takes = np.concatenate([_takes(block) for block in problem.blocks])
+        self.mends = None if self.takes.all() else Gram(self.map[self.takes])
+        self._search(_MOST if problem.gram.direct else _MOST_SLOW, enough)
+
+    def _search(self, most, enough):
+        self._look(self.y)
+        point = ahead = self.y
+        speed, since = 1.0, 0
+        for _ in range(most):
+            before = self.upper, self.lower
+            if self.upper <= self.lower * (1 + _TIGHT) or self.lower > enough:
+                break
+            at = ahead - self.map @ self._slope(ahead)
+            new = at - self._prox(at, self._guess())
+            self._look(new)
+            faster = 0.5 * (1 + math.sqrt(1 + 4 * speed * speed))
+            # where the last step went back, begin anew
+            push = 0.0 if (ahead - new) @ (new - point) > 0 else (speed - 1) / faster
+            ahead, point, speed = new + push * (new - point), new, faster if push or speed == 1 else 1.0
+            since = 0 if self.upper < 0.999 * before[0] or self.lower > 1.001 * before[1] else since + 1
+            if since > _PATIENCE:
+                break
+
+    def _guess(self):
+        if not np.isfinite(self.upper):
+            return 2 * self.lower if self.lower > 0 else float(np.abs(self.y).max())
+        return math.sqrt(self.lower * self.upper) if self.lower > 0 else 0.9 * self.upper
+
+    def _slope(self, point):
+        """w with B'w the shortest way from a y that is wanted to the point."""
+        return self.gram.solve(self.adjoint @ (point - self.y))
+
+    def _look(self, point):
+        """Bounds from a point of a multiple of the subdifferential."""
+        off = self.adjoint @ (point - self.y)
+        across = -(self.map @ self.gram.solve(off))
+        value = sum(b.scale * b.function.value((across / self.unit)[i:j]) for b, i, j in self.parts)
+        if 0 < value < math.inf:
+            self.lower = max(self.lower, float(self.y @ across) / value)
+        y = point + across
+        if self.mends is not None:
+            y = point.copy()
+            y[self.takes] -= self.map[self.takes] @ self.mends.solve(off)
+            size = abs(self.adjoint) @ (np.abs(y) + np.abs(self.y))
+            if np.any(np.abs(self.adjoint @ (y - self.y)) > 1e-9 * size):
+                return
+        y = self.unit * y
+        gauge = self._gauge(y)
+        if gauge < self.upper:
+            self.upper, self.best = gauge, y
+
+    def _gauge(self, y):
+        return max((block.zero_gauge(y[i:j]) for block, i, j in self.parts), default=0.0)
+
+    def _prox(self, point, t):
+        point, out = self.unit * point, np.empty_like(point)
+        for block, i, j in self.parts:
+            out[i:j] = block.prox(point[i:j], np.full(j - i, t * block.scale))
+        return out / self.unit
+
+
+def _typical(block):
+    """The size of an entry of y in the subdifferential at 0, the same on each unit of the function."""
+    function = block.function
+    if isinstance(function, Separable):
+        weights = function.weights
+        return np.where(weights > 0, weights, weights.mean() or 1.0)
+    size = np.full(block.d, block.scale)
+    if isinstance(function, _Groups):
+        size *= np.repeat(function.weights / np.sqrt(np.diff(function.bounds)), np.diff(function.bounds))
+    return size
+
+
+def _takes(block):
+    return block.function.weights > 0 if isinstance(block.function, Separable) else np.ones(block.d, dtype=bool)

@@ -1,0 +1,314 @@
+"""The certificate: a dual feasible point from any answer, by repair and scaling."""
+
+from __future__ import annotations
+
+import functools
+
+import numpy as np
+
+from .bounds import Certificate, NoCertificate
+from .objective import _NONE, Objective, _once_per_map
+
+_ROUNDING = 1e-11  # relative to the terms of a sum
+_BALANCED = 1e-14  # of the terms of a sum over all rows: what counts as a sum of zero
+_INSIDE = 0.5  # of a model's error: how far what it foresees of x may be outside the domain of the loss
+_MOST_FREE = 1000  # unpenalised directions that a certificate will repair
+
+
+class Certifying(Objective):
+    """An objective that proves how far an answer is from the optimum."""
+
+    def certificate(
+        self, state, *, fresh: bool = True, primal: float | None = None, enough: float = np.inf, hope: float = -np.inf
+    ) -> Certificate:
+        """A proven interval for the optimum from any (w, x, y).
+
+        Parameters
+        ----------
+        state : object with arrays `w`, `x`, `y` (a Result's state, or your own)
+            Without `x` and `y` they are taken from the gradient of the loss at w.
+        fresh : bool
+            Recompute Z x instead of trusting `state.zx`, which the solver updates incrementally.
+        primal : float, optional
+            The objective at w, if it is known; saves a pass over the data.
+        enough, hope : float
+            A dual bound that will do, and one so low that it is no use: no better one is searched for there.
+        """
+        x, y, zx = (getattr(state, name, None) for name in ("x", "y", "zx"))
+        if primal is None or x is None:
+            scores = self.scores(state.w)
+            primal = self.mean_loss(scores) + self.penalty_value(self.penalised(state.w))
+        if x is None:
+            x, zx = self.slopes_at(scores), None
+        y = np.zeros(self.d) if y is None else y
+        zx = self._mask(self.combine(x) if fresh or zx is None else zx.copy())
+        residual = np.linalg.norm(zx + self.spread(y)) / max(np.linalg.norm(zx), 1e-300)
+        try:
+            dual, reason = self.dual_bound(x, y, zx, enough=enough, hope=hope), ""
+        except NoCertificate as why:
+            dual, reason = -np.inf, str(why)
+        if not np.isfinite(primal):
+            reason = reason or "w breaks a constraint of the penalty"
+        return Certificate(primal, dual, float(residual), reason)
+
+    def zero_certificate(self) -> Certificate:
+        """The certificate of w = 0, x = 0, y = 0, where every solve begins; it needs no pass over the data."""
+        return Certificate(self.objective_at_zero(), self._dual_at_zero, 0.0)
+
+    def objective_at_zero(self) -> float:
+        """The objective at w = 0; infinite where that breaks a constraint."""
+        return self._objective_at_zero
+
+    def dual_bound(self, x, y, zx=None, *, enough: float = np.inf, hope: float = -np.inf) -> float:
+        """The dual objective at a feasible point made from (x, y): repair, then scale.
+
+        Raises NoCertificate where that is not possible.
+        """
+        if zx is None:
+            zx = self.gradient_sum(x)
+        x, zx = self._balance(x, zx)
+        y, violations = self._repair(x, y, zx)
+        for _ in range(8):
+            if not violations.size:
+                break
+            x, zx = self._balance(x, zx, y, violations)
+            y, violations = self._repair(x, y, zx, violations)
+        if violations.size:
+            raise NoCertificate(f"the sign of {violations.size} dual variables could not be mended")
+        gauge = self.gauge(y / self.n)
+        if not np.isfinite(gauge):
+            raise NoCertificate("the dual point leaves the domain of the penalty's conjugate in every scaling")
+        largest = 1.0 if gauge <= 1 else (1 - 1e-15) / gauge
+
+        def dual(scale):
+            return -self.mean_conjugate(x, scale) - self.penalty_conjugate(scale * y / self.n)
+
+        at_largest = dual(largest)
+        if at_largest >= enough:
+            return at_largest
+        best = max(at_largest, self._dual_at_zero)
+        if best < hope:
+            return best
+        if any(b.ridge > 0 for b in self.blocks):
+            # pure norms reach their best at the largest scale; a quadratic may prefer a smaller one
+            unridged = self.gauge_without_ridge(y / self.n)
+            if unridged > 1:
+                best = max(best, _parabola(dual, 1.0 / unridged, largest, at_largest))
+        return best
+
+    def _sums_of_sizes(self, y):
+        """What the sums B y are made of."""
+        row, size = self.entries
+        return np.bincount(self.map.indices, size * np.abs(y)[row], self.map.shape[1])
+
+    @_once_per_map
+    def _row_sums(self):
+        """What the sums Z x are made of, for an x of length 1; the largest of the features that the penalty connects,
+        since a solve with B B' spreads rounding over them."""
+        scale = np.tile(np.sqrt(self.n * self.data.mean_squares), self.vectors)
+        largest = np.zeros(self.gram.parts.max(initial=0) + 1)
+        np.maximum.at(largest, self.gram.parts, scale)
+        return largest[self.gram.parts]
+
+    @functools.cached_property
+    def _objective_at_zero(self) -> float:
+        return self._loss_at_zero + self._penalty_at_zero
+
+    @functools.cached_property
+    def _penalty_at_zero(self) -> float:
+        return float(sum(block.at_zero() for block in self.blocks))
+
+    @functools.cached_property
+    def _loss_at_zero(self) -> float:
+        return self.mean_loss(np.zeros(self.visits))
+
+    @functools.cached_property
+    def _dual_at_zero(self) -> float:
+        # where no value is below that at zero, zero, the conjugate at zero is zero
+        least = self._penalty_at_zero == 0.0 and all(block.function.nonnegative for block in self.blocks)
+        return -self._conjugate_at_zero - (0.0 if least else self.penalty_conjugate(np.zeros(self.d)))
+
+    @functools.cached_property
+    def _conjugate_at_zero(self) -> float:
+        return -self.loss.least if self.loss.knows_least else self.mean_conjugate(np.zeros(self.visits))
+
+    def _repair(self, x, y, zx, zeroed=_NONE):
+        """y moved to Z x + B y = 0 by least squares, and the coordinates that break a zero bound.
+
+        `zeroed` are coordinates that were just brought to zero, up to rounding.
+        """
+        # where every feature stands in one place there is one such y
+        y = -zx[self.entry_slots] / self.map.data if self.renames else self._balanced_by_penalty(x, y, zx)
+        if zeroed.size:
+            largest = (self._row_sums * np.linalg.norm(x)).max(initial=0.0)
+            y[zeroed[np.abs(y[zeroed]) <= _ROUNDING * largest]] = 0.0
+        found = [(first, b.bound_violations(y[first:last])) for b, first, last in self._parts()]
+        bad = [first + own for first, own in found if own.size]
+        return y, np.union1d(np.concatenate(bad).astype(np.int64), zeroed) if bad else _NONE
+
+    def _balanced_by_penalty(self, x, y, zx):
+        """The y closest to the given one with Z x + B y = 0."""
+        # rounding is judged against what the sums are made of, which may cancel
+        scale = self._row_sums * np.linalg.norm(x)
+        left = (zx + self.adjoint @ y)[self.feature_slots]
+        for _ in range(3):
+            if np.abs(left).max(initial=0.0) > 0:
+                # B B' may be badly conditioned, but y is not large: a second solve mends the first
+                y = y - self.map @ self.gram.solve(left)
+                left = (zx + self.adjoint @ y)[self.feature_slots]
+            if np.all(np.abs(left) <= _ROUNDING * (scale + self._sums_of_sizes(y))):
+                return y
+        raise NoCertificate("the system B B' could not be solved to rounding")
+
+    @property
+    def constraint_count(self) -> int:
+        """Equations that a certificate may have to mend: directions without penalty, and one-sided bounds of zero."""
+        signs = sum(b.bound_violations(sign * np.ones(b.d)).size for b in self.blocks for sign in (1.0, -1.0))
+        return self._free_count + signs
+
+    @property
+    def _free_count(self):
+        """Unpenalised directions."""
+        unseen = 0 if self.renames else self.gram.unseen.size + self.gram.blind_count
+        return unseen + (self.vectors if self.fit_intercept else 0)
+
+    @_once_per_map
+    def _free(self):
+        """Unpenalised directions of w (size, k), and the data along them (visits, k)."""
+        count = self._free_count
+        if count > _MOST_FREE:
+            raise NoCertificate(f"{count} directions carry no penalty; at most {_MOST_FREE} can be repaired")
+        slots = self.intercept_slots if self.fit_intercept else _NONE
+        if not self.renames:
+            slots = np.concatenate([self.feature_slots[self.gram.unseen], slots])
+        directions = np.zeros((self.size, count))
+        directions[slots, np.arange(slots.size)] = 1.0
+        if count > slots.size:
+            directions[self.feature_slots, slots.size :] = self.gram.blind.toarray()
+        return directions, self._along(directions)
+
+    def _along(self, directions):
+        if directions.shape[1] == self.layout[0] == 1 and not directions[:-1].any():
+            return np.full((self.visits, 1), directions[-1, 0])  # an intercept alone
+        columns = [self.scores(direction) for direction in directions.T]
+        return np.column_stack(columns) if columns else np.zeros((self.visits, 0))
+
+    def foreseen(self, x, change, true):
+        """x + change, the slopes that a model of the loss foresees, within the domain of the conjugate.
+
+        None where they are far outside, compared with what separates them from the true ones. (See
+        :mod:`fenchel.engine.attempts.newton` for what they are good for.)
+        """
+        wanted = x + change
+        inside = np.clip(wanted, *self._domain())
+        near = np.linalg.norm(inside - wanted) <= _INSIDE * np.linalg.norm(true - wanted)
+        return inside if near else None
+
+    def centred(self, x) -> np.ndarray:
+        """x moved within its domain so that it sums to zero for every output, as an intercept asks for.
+
+        Every row moves in proportion to its distance to the ends of its domain (1 at the most); where that does not
+        suffice, the heavier sign is shrunk. Nothing is moved where there is no intercept.
+        """
+        if not self.fit_intercept:
+            return x
+        outputs = self.layout[0]
+        low, high = self._domain()
+        open_ended = not self.weight.size and bool(np.isinf(low).all() and np.isinf(high).all())
+        parts = []
+        for k in range(outputs):
+            part = x[k::outputs]
+            parts.append(
+                part - part.mean() if open_ended else _summing_to_zero(part, low[k::outputs], high[k::outputs])
+            )
+        return parts[0] if outputs == 1 else np.column_stack(parts).ravel()
+
+    def _balance(self, x, zx, y=None, zeroed=_NONE):
+        """x moved so that unpenalised directions (and y on `zeroed`) carry no gradient.
+
+        The move is least squares with every row weighted by its distance to the ends of its domain, so
+        that rows at an end stay there.
+        """
+        if not (self._free_count or len(zeroed)):
+            return x, zx
+        directions, along = self._free
+        goal = -(directions.T @ zx)
+        scale = np.abs(along).T @ np.abs(x)
+        if len(zeroed):
+            if len(zeroed) > _MOST_FREE:
+                raise NoCertificate(
+                    f"{len(zeroed)} dual variables have the wrong sign; at most {_MOST_FREE} can be mended"
+                )
+            columns = self.map[zeroed].toarray().T
+            lifted = np.zeros((self.size, len(zeroed)))
+            for k, column in enumerate(columns.T):
+                lifted[self.feature_slots, k] = self.gram.solve(column)
+            extra = self._along(lifted)
+            along = np.column_stack([along, extra])
+            goal = np.concatenate([goal, y[zeroed]])
+            scale = np.concatenate([scale, np.abs(extra).T @ np.abs(x)])
+        if not goal.size or (np.abs(goal) <= _BALANCED * scale).all():
+            return x, zx
+        # columns in units of their own: what is small in one must not drown in what is large in another
+        sizes = np.sqrt(np.einsum("ij,ij->j", along, along))
+        sizes = np.where(sizes > 0, sizes, 1.0)
+        along, goal, scale = along / sizes, goal / sizes, scale / sizes
+        low, high = self._domain()
+        start = x
+        for _ in range(30):
+            room = np.minimum(np.minimum(x - low, high - x), 1.0)
+            room = np.maximum(room, 0.0)
+            gram = sum(along[part].T @ (room[part, None] * along[part]) for part in self._chunks())
+            move = room * (along @ np.linalg.lstsq(gram, goal, rcond=1e-14)[0])
+            moved = np.clip(x + move, low, high)
+            left = goal - along.T @ (moved - x)
+            x = moved
+            if np.all(np.abs(left) <= _BALANCED * scale):
+                return x, self.gradient_sum(x)
+            size = np.where(scale > 0, scale, 1.0)  # an empty column asks for nothing
+            if np.linalg.norm(left / size) > 0.9 * np.linalg.norm(goal / size):
+                break
+            goal = left
+        if along.shape[1] == 1 and self.fit_intercept and not len(zeroed):
+            return self._shrink(start)
+        raise NoCertificate("no dual feasible point close by: unpenalised directions still carry a gradient")
+
+    def _shrink(self, x):
+        """Both signs of x brought to the same sum, by shrinking the heavier: feasible for an intercept."""
+        up, down = x[x > 0].sum(), -x[x < 0].sum()
+        x = np.where(x > 0, x * min(1.0, down / up if up else 1.0), x * min(1.0, up / down if down else 1.0))
+        return x, self.gradient_sum(x)
+
+
+def _summing_to_zero(x, low, high):
+    """See :meth:`Problem.centred`."""
+    start, scale = x, np.abs(x).sum()
+    for _ in range(30):
+        total = x.sum()
+        if abs(total) <= _BALANCED * scale:
+            return x
+        room = np.maximum(np.minimum(np.minimum(x - low, high - x), 1.0), 0.0)
+        across = room.sum()
+        moved = np.minimum(np.maximum(x - room * (total / across), low), high) if across > 0 else x
+        if abs(moved.sum()) > 0.9 * abs(total):
+            break
+        x = moved
+    up, down = start[start > 0].sum(), -start[start < 0].sum()
+    if not (up and down):
+        return np.zeros_like(start)
+    return np.where(start > 0, start * min(1.0, down / up), start * min(1.0, up / down))
+
+
+def _parabola(function, low, high, at_high, rounds=2):
+    """A large value of a concave function on an interval: tops of parabolas through three points."""
+    points = [(low, function(low)), (0.5 * (low + high), function(0.5 * (low + high))), (high, at_high)]
+    for _ in range(rounds):
+        (a, fa), (b, fb), (c, fc) = sorted(sorted(points, key=lambda point: -point[1])[:3])
+        bottom = (b - a) * (fb - fc) - (b - c) * (fb - fa)
+        if not np.isfinite(bottom) or bottom == 0:
+            break
+        top = b - 0.5 * ((b - a) ** 2 * (fb - fc) - (b - c) ** 2 * (fb - fa)) / bottom
+        if not low < top < high or any(top == t for t, _ in points):
+            break
+        points.append((top, function(top)))
+    return max(value for _, value in points)

@@ -1,0 +1,116 @@
+"""A problem to solve: data, loss, penalty and alpha, and its siblings with another alpha or other weights."""
+
+from __future__ import annotations
+
+import functools
+
+import numpy as np
+
+from ..data import as_weights
+from ..penalties import Block, scale_blocks
+from .certificate import Certifying
+from .fingerprint import Fingerprint
+from .objective import _as_alpha, _once_per_map
+from .snapping import Snapping
+
+_PLAIN = 1e-100  # products of numbers that are not smaller are never too small for a number
+
+
+class Problem(Certifying, Snapping):
+    """min over w of the weighted mean loss of X w plus alpha * penalty(w).
+
+    Parameters
+    ----------
+    X : array, CSR or CSC matrix, memmap or data frame, shape (n, p)
+        Dense data is float32 or float64 in C or Fortran order and is not copied. What visits single rows (epochs do,
+        working sets do not) makes a copy by rows of data that is stored by columns.
+    y : array of n targets, or (n, m) for m outputs
+    loss : Loss or its name
+    penalty : Penalty, optional
+        With m outputs or tasks it acts on the m * p coefficients, output after output.
+    alpha : float
+        Multiplies the penalty.
+    sample_weight : vector of n weights, optional
+    fit_intercept : bool
+        An unpenalised intercept for each output.
+    task : vector of n integers, optional
+        Rows of task k use coefficients of their own; a penalty may couple them.
+    """
+
+    zero_answer = None  # the largest useful alpha with its answer, once it was asked for
+
+    def with_alpha(self, alpha: float) -> Problem:
+        """The same data with another alpha; nothing is checked, compiled or copied again."""
+        alpha = _as_alpha(alpha)
+        if min(alpha, self.alpha) >= _PLAIN and self._stays_whole:
+            other = self._sibling("blocks")  # they are made when somebody asks
+        else:
+            other = self._with_blocks(scale_blocks(self._unit_blocks, alpha))
+        other.alpha, other.zero_answer = alpha, self.zero_answer
+        if self.__dict__.get("_penalty_at_zero") == 0.0 < alpha:
+            other._penalty_at_zero = 0.0
+        return other
+
+    @_once_per_map
+    def _stays_whole(self) -> bool:
+        """Whether every multiple of the penalty, down to a tiny one, has the same blocks."""
+        return all(
+            block.matrix is own.matrix and block.smallest() >= _PLAIN
+            for block, own in zip(self._unit_blocks, self.blocks, strict=False)
+        ) and len(self.blocks) == len(self._unit_blocks)
+
+    def with_weights(self, sample_weight: np.ndarray | None) -> Problem:
+        """The same data and penalty with other weights of the rows; what does not depend on these is shared."""
+        other = self._sibling("_conjugate_at_zero", "_loss_at_zero")
+        other.weight = as_weights(sample_weight, self.n)
+        return other
+
+    def _sibling(self, *changed: str) -> Problem:
+        """A copy that shares everything but what is known of this very problem, and what is named as `changed`."""
+        other = object.__new__(type(self))
+        other.__dict__.update(self.__dict__)
+        for known in (
+            "_dual_at_zero",
+            "_objective_at_zero",
+            "_penalty_at_zero",
+            "fingerprint",
+            "zero_answer",
+            "_remembered",
+            *changed,
+        ):
+            other.__dict__.pop(known, None)
+        return other
+
+    def _with_blocks(self, blocks: list[Block]) -> Problem:
+        """The same data with other blocks; the map and what follows from it are shared where they stay the same."""
+        other = self._sibling()
+        if len(blocks) == len(self.blocks) and all(
+            new.matrix is old.matrix for new, old in zip(blocks, self.blocks, strict=True)
+        ):
+            other.blocks = blocks
+        else:
+            other._set_blocks(blocks)
+        return other
+
+    @functools.cached_property
+    def fingerprint(self) -> Fingerprint:
+        """What tells whether a saved run was one of this very problem."""
+        loss, data = self.loss, self.data
+        dtype = data.dtype.type.__name__
+        head = (type(loss).__name__, data.n, data.p, dtype, data.sparse, self.layout[0], self.fit_intercept)
+        # the targets may be the caller's own array, which may change
+        arrays = (loss.params, data.mean_squares, self.target.copy(), self.weight, self.layout[2], self.map.data,
+                  self.map.indices, self.map.indptr)  # fmt: skip
+        return Fingerprint(head, arrays, self.blocks)
+
+    def alpha_max(self) -> float:
+        """An alpha from which on the penalised part of the answer is zero: B'w = 0.
+
+        The smallest such alpha where the loss is smooth and B is injective (no feature in two places; chains, trees);
+        otherwise an upper bound, usually within a per cent of it. Infinite where no alpha will do.
+        """
+        from .alpha_max import zero_answer
+
+        if self.zero_answer is None:
+            self.zero_answer = zero_answer(self)
+        return self.zero_answer.alpha

@@ -1,0 +1,127 @@
+"""Answers near an answer whose zeros, ties and ranks are exact."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import scipy.sparse as sp
+import scipy.sparse.linalg as sla
+
+from ..penalties import Separable
+from .objective import _NONE, Objective, _once_per_map
+
+
+class Snapping(Objective):
+    """An objective that makes the structure of an answer exact: zeros, ties, ranks, limits."""
+
+    def snaps(self, w: np.ndarray, u: np.ndarray) -> Iterator[np.ndarray]:
+        """Answers close to w in which the structure of u = prox(...) is exact, the plainest first."""
+        yield self.snap(w, u)
+        yield from self.restored(w, u)
+
+    def restored(self, w, u):
+        """Answers close to w in which that structure is exact beyond zeros and ties."""
+        if self.renames:
+            # u is w itself: whatever a penalty does to it is exact
+            exact = w.copy()
+            exact[self.entry_slots] = u / self.map.data
+            yield exact
+        restored = self._restore(w, u)
+        if restored is not w:
+            yield self.snap(restored, u)
+
+    @_once_per_map
+    def links(self):
+        """What zeros of B'w say of features: rows with one entry, and its feature; rows that join two features by
+        entries of one size, these, and the sign between them; whether a row says anything else; and per block whether
+        all its rows have one entry."""
+        counts, start = np.diff(self.map.indptr), self.map.indptr[:-1]
+        lone, pairs = np.flatnonzero(counts == 1), np.flatnonzero(counts == 2)
+        left, right = self.map.data[start[pairs]], self.map.data[start[pairs] + 1]
+        even = np.abs(left) == np.abs(right)
+        others = counts > 1
+        others[pairs[even]] = False
+        pairs, first = pairs[even], start[pairs[even]]
+        sign = -np.sign(left[even] * right[even])
+        alone = [last > first and bool(np.all(counts[first:last] == 1)) for _, first, last in self._parts()]
+        joined = pairs, self.map.indices[first], self.map.indices[first + 1], sign
+        return (lone, self.map.indices[start[lone]]), joined, others, alone
+
+    def _restore(self, w, u):
+        """w moved to the ranks of u and, where zero rows of B' join more than two features, to its zeros."""
+        values, counts, changed = w[self.feature_slots], np.diff(self.map.indptr), False
+        for block, first, last in self._parts():
+            if np.all(counts[first:last] == 1):
+                entries = slice(self.map.indptr[first], self.map.indptr[last])
+                column, entry = self.map.indices[entries], self.map.data[entries]
+                at = entry * values[column]
+                restored = block.function.restore(at, u[first:last])
+                if restored is not at:
+                    values[column], changed = restored / entry, True
+        zero = np.flatnonzero((u == 0) & (counts > 0))  # an empty row asks for nothing
+        if np.any(counts[zero] > 2):
+            rows, changed = self.map[zero], True
+            length = np.sqrt(np.asarray(rows.power(2).sum(axis=1)).ravel())
+            rows = sp.csr_array(sp.diags_array(1.0 / length) @ rows)
+            gram = sp.csc_array(rows @ rows.T)
+            solve = sla.splu(sp.csc_array(gram + sp.diags_array(np.full(zero.size, 1e-14)))).solve
+            for _ in range(3):
+                values = values - rows.T @ solve(rows @ values)
+        if not changed:
+            return w
+        w = w.copy()
+        w[self.feature_slots] = values
+        return w
+
+    def snap(self, w, u) -> np.ndarray:
+        """w with the zeros and ties of u = prox(...) made exact: zero features are 0.0, equal ones equal bits."""
+        zero = u == 0
+        (lone, feature), (pairs, left, right, between), _, alone = self.links
+        joined = np.flatnonzero(zero[pairs])
+        a, b, sign = [left[joined]], [right[joined]], [between[joined]]
+        # and the ties that a penalty finds among its own
+        for (block, first, last), own in zip(self._parts(), alone, strict=True):
+            i, j, kind = block.function.ties(u[first:last]) if own else (_NONE, _NONE, _NONE)
+            if i.size:
+                entries = slice(self.map.indptr[first], self.map.indptr[last])
+                entry, column = self.map.data[entries], self.map.indices[entries]
+                even = np.abs(entry[i]) == np.abs(entry[j])
+                a.append(column[i[even]])
+                b.append(column[j[even]])
+                sign.append((kind * np.sign(entry[i] * entry[j]))[even])
+        values, gone = w[self.feature_slots], feature[zero[lone]]
+        if joined.size or len(a) > 1:
+            label, side, torn = tied_features(np.concatenate(a), np.concatenate(b), np.concatenate(sign), values.size)
+            total, size = np.bincount(label, side * values), np.bincount(label)
+            tied = size[label] > 1
+            values[tied] = (side * (total / np.maximum(size, 1))[label])[tied]
+            dead = np.zeros(size.size, dtype=bool)
+            dead[label[torn]] = True
+            dead[label[gone]] = True
+            gone = dead[label]
+        values[gone] = 0.0
+        w = w.copy()
+        w[self.feature_slots] = values
+        return w
+
+    def within(self, w) -> np.ndarray:
+        """w with single features brought inside the bounds that the penalty sets them; it is changed in place."""
+        for block, first in zip(self.blocks, self.bounds, strict=False):
+            function = block.function
+            if isinstance(function, Separable) and (np.isfinite(function.lower) | np.isfinite(function.upper)).any():
+                rows = self.map_slots[first : first + block.d]
+                if np.all(np.diff(rows.indptr) == 1):
+                    w[rows.indices] = np.clip(rows.data * w[rows.indices], function.lower, function.upper) / rows.data
+        return w
+
+
+def tied_features(a, b, sign, count):
+    """Components of features joined by w_a = sign w_b: their labels, each feature's side (1 or -1), and the features
+    of components that ask for w = -w."""
+    if not a.size:
+        return np.arange(count), np.ones(count), np.zeros(0, dtype=np.int64)
+    from ..kernels.ties import join
+
+    label, side, torn = join(a.astype(np.int64), b.astype(np.int64), sign, count)
+    return label, side, np.flatnonzero(torn[label])

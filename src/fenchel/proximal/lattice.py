@@ -1,0 +1,148 @@
+"""The proximal operator of penalties on chains and grids, prepared for the kernel; see ``kernels/lattice.py``."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..penalties import GroupL2, Separable
+from .structured import StructuredProx
+
+_DIRECTIONS = 4  # that edges may have
+
+
+def has_directions(problem) -> bool:
+    """Whether the edges of a problem have few directions; a look that costs little."""
+    start = problem.map.indptr[:-1][np.diff(problem.map.indptr) == 2]
+    reach = np.abs(problem.map.indices[start + 1] - problem.map.indices[start])
+    return np.count_nonzero(np.bincount(reach)) <= _DIRECTIONS
+
+
+class LatticeProx:
+    """The prox of norms of differences along a chain or grid, with an l1 norm beside them; see :meth:`make`."""
+
+    @classmethod
+    def make(cls, prox: StructuredProx) -> LatticeProx | None:
+        """None where the penalty is not of the kind."""
+        problem = prox.problem
+        kept = [b for b, first in zip(problem.blocks, problem.bounds, strict=False) if prox._rows[first]]
+        edges = np.flatnonzero(prox._dual_rows)
+        if prox.separated or prox.ridge[prox._rows].any() or not all(_is_norm(block.function) for block in kept):
+            return None
+        if np.any(np.diff(problem.map_slots.indptr)[edges] != 2) or not has_directions(problem):
+            return None
+        made = cls(prox, edges)
+        if not made._fits():
+            return None
+        return ChainProx.of(made) or made
+
+    def __init__(self, prox: StructuredProx, edges):
+        self.prox, self.edges = prox, edges
+        problem, matrix = prox.problem, prox.problem.map_slots
+        entries = matrix.indptr[edges] + np.arange(2)[:, None]
+        order = np.argsort(matrix.indices[entries], axis=0)
+        entries = np.take_along_axis(entries, order, axis=0)
+        self.origin, end = matrix.indices[entries]
+        self.shift, direction = np.unique(end - self.origin, return_inverse=True)
+        self.places = direction, self.origin  # of the edges in s
+        self.shape = self.shift.size, problem.size
+        self.values = matrix.data[entries]
+        self.lone = np.flatnonzero(prox._rows & ~prox._dual_rows)
+        own = matrix.indptr[self.lone]
+        self.lone_features, self.lone_values = matrix.indices[own], matrix.data[own]
+
+    def _fits(self):
+        """Whether no two edges have one place, and balls hold one edge each or all from a feature; then the kernel's
+        arrays are made."""
+        prox, count = self.prox, self.edges.size
+        units, place = np.unique(prox._units[self.edges], return_inverse=True)
+        self.together = bool(units.size < count)
+        if np.unique(self.places[0] * self.shape[1] + self.origin).size < count:
+            return False
+        if (
+            self.together
+            and not np.unique(self.origin).size == np.unique(place * self.shape[1] + self.origin).size == units.size
+        ):
+            return False
+        radius = prox.scale * np.concatenate([_weights(block) for block in prox.problem.blocks])
+        low, high, bound, ball = (np.zeros(self.shape) for _ in range(4))
+        low[self.places], high[self.places] = self.values
+        bound[:], ball[:] = 1.0, 1.0
+        bound[self.places] = prox.solver[5][self.edges]
+        ball[(0, self.origin) if self.together else self.places] = radius[self.edges]
+        lone = np.zeros(self.shape[1])
+        lone[self.lone_features] = np.abs(self.lone_values) * radius[self.lone]
+        self.solver = (self.shift.astype(np.int64), low, high, ball, self.together, bound, lone, prox.quadratic)
+        return True
+
+    def __call__(self, v, eta, slope, rule, info):
+        """The prox at v; `slope` on the edges is where it begins, and what it leaves. `rule` and info as the kernel has
+        them."""
+        w = np.empty_like(v)
+        far, slope[self.edges] = self._solve(v, eta, w, slope[self.edges], rule, info)
+        self.last = v, eta, w, far
+        return w
+
+    def structure(self, slope):
+        """u = B'w of the last prox, with exact zeros, and its slope beside the edges."""
+        v, eta, w, far = self.last
+        u = np.zeros_like(slope)
+        u[self.edges] = far
+        if self.lone.size:
+            u[self.lone] = self.lone_values * w[self.lone_features]
+            left = v - eta * (self.prox._kept.T @ slope) - (1 + eta * self.prox.quadratic) * w
+            slope[self.lone] = left[self.lone_features] / (eta * self.lone_values)
+        return u
+
+    def _solve(self, v, eta, w, slope, rule, info):
+        """w receives the prox; B'w on the edges with exact zeros, and the slopes there."""
+        from ..kernels.lattice import lattice_prox
+
+        s, far = np.zeros(self.shape), np.zeros(self.shape)
+        s[self.places] = slope
+        lattice_prox(v, eta, s, w, far, self.solver, rule, info)
+        return far[self.places], s[self.places]
+
+
+class ChainProx(LatticeProx):
+    """The same on chains, without iterations; see ``kernels/chain.py``."""
+
+    @classmethod
+    def of(cls, lattice: LatticeProx) -> ChainProx | None:
+        """None where the edges are not differences of neighbours, or where features of a chain differ in their other
+        weights."""
+        if lattice.together or not np.array_equal(lattice.shift, [1]) or np.any(lattice.values.sum(axis=0) != 0):
+            return None
+        _, _, high, ball, _, _, lone, mu = lattice.solver
+        exists = np.zeros(lattice.shape[1] + 1, dtype=bool)
+        exists[lattice.origin + 1] = True  # edges, by the later of their features
+        first = np.flatnonzero(exists[1:] & ~exists[:-1])
+        last = np.flatnonzero(exists[:-1] & ~exists[1:]) + 1
+        if any(np.any((values[1:] != values[:-1]) & exists[1:-1]) for values in (lone, mu)):
+            return None
+        made = cls.__new__(cls)
+        made.__dict__.update(lattice.__dict__)
+        made.solver = (first, last, np.abs(high[0]) * ball[0], lone, mu)
+        return made
+
+    def _solve(self, v, eta, w, slope, rule, info):
+        from ..kernels.chain import chain_prox
+
+        pull = np.empty_like(w)
+        chain_prox(v, eta, self.solver, w, pull)
+        info[:] = 0.0, np.nan, 1.0, 1.0
+        value = self.values[1]
+        return value * (w[self.origin + 1] - w[self.origin]), pull[self.origin] / value
+
+
+def _is_norm(function):
+    if isinstance(function, Separable):
+        return bool(np.all(np.isinf(function.lower) & np.isinf(function.upper)) and np.all(function.weights > 0))
+    return type(function) is GroupL2 and bool(np.all(function.weights > 0))
+
+
+def _weights(block):
+    """The weight of every row."""
+    function = block.function
+    if isinstance(function, Separable):
+        return function.weights
+    return np.repeat(function.weights, np.diff(function.bounds)) if type(function) is GroupL2 else np.zeros(block.d)

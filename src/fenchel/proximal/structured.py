@@ -1,0 +1,253 @@
+"""A penalty behind its maps, prepared for the kernels that find its prox."""
+
+from __future__ import annotations
+
+import functools
+
+import numpy as np
+import scipy.sparse as sp
+
+from ..maps import row_width, spectral_norm
+from ..penalties import Penalty, Separable, compiled_prox
+from ..problem import Problem
+
+
+class CompiledPenalty:
+    """The blocks of a problem's penalty as the arrays and addresses that the kernels take.
+
+    Attributes
+    ----------
+    map, blocks : tuples
+        B' as CSR, and per block its rows, entries per row and addresses; see ``kernels/prox.py``.
+    scale, ridge : arrays
+        Factor and quadratic of the block, one entry per coordinate of B'w.
+    norm : float
+        An upper bound on the largest eigenvalue of B B'.
+    """
+
+    def __init__(self, problem: Problem, keep=None):
+        self.problem = problem
+        keep = range(len(problem.blocks)) if keep is None else keep
+        bounds = problem.bounds
+        counts = np.diff(bounds)
+        self.scale = np.repeat([b.scale for b in problem.blocks], counts).astype(float)
+        self.ridge = np.repeat([b.ridge for b in problem.blocks], counts).astype(float)
+        functions = [problem.blocks[k].function for k in keep]
+        self._proxes = [compiled_prox(f) for f in functions]
+        self._values = [_compiled_value(f) for f in functions]
+        self._arrays = [(f.params, f.index) for f in functions]
+        self.blocks = tuple(
+            np.array(column, dtype=np.int64)
+            for column in (
+                [bounds[k] for k in keep],
+                [bounds[k + 1] for k in keep],
+                [row_width(problem.blocks[k].matrix) for k in keep],
+                [f.address for f in self._proxes],
+                [f.address for f in self._values],
+                [params.ctypes.data for params, _ in self._arrays],
+                [index.ctypes.data for _, index in self._arrays],
+            )
+        )
+
+    @functools.cached_property
+    def map(self):
+        matrix = self.problem.map_slots
+        return matrix.indptr.astype(np.int64), matrix.indices.astype(np.uint64), matrix.data.astype(float)
+
+    @functools.cached_property
+    def norm(self) -> float:
+        return spectral_norm(self.problem.map_slots) ** 2
+
+    def steps(self, step):
+        """What a prox of all blocks with this step multiplies the point by, and the step of the bare functions."""
+        shrink = 1.0 / (1.0 + step * self.ridge)
+        return shrink, step * self.scale * shrink
+
+    @property
+    def functions(self):
+        """The C functions, some of which may call back into Python."""
+        return (*self._proxes, *self._values)
+
+    def check(self):
+        """Raise what a penalty written in Python has raised inside a kernel."""
+        check_callbacks(*self.functions)
+
+
+class StructuredProx(CompiledPenalty):
+    """The proximal operator of a problem's whole penalty, prepared for the kernel.
+
+    A quadratic of the features themselves is taken out of the penalty (it only scales the prox), and blocks
+    that hold nothing else are left out.
+
+    Attributes
+    ----------
+    quadratic : array
+        The quadratic of w itself, one entry per entry of w.
+    separated : bool
+        Whether every feature stands in one block at most, so that the prox has a closed form.
+    solver : tuple
+        What the kernel takes; see ``kernels/prox.py``.
+    """
+
+    def __init__(self, problem: Problem):
+        self.quadratic, self.folded = feature_quadratic(problem)
+        keep = [k for k, block in enumerate(problem.blocks) if not _is_free(block.function) or _has_pairs(block)]
+        super().__init__(problem, keep)
+        self.ridge = self.ridge - self.folded
+        counts = np.diff(problem.bounds)
+        self._rows = np.repeat(np.isin(np.arange(len(problem.blocks)), keep), counts)
+        units = [first + b.function.units(b.d) for b, first in zip(problem.blocks, problem.bounds, strict=False)]
+        self._units = np.concatenate(units or [np.zeros(0)]).astype(np.int64)
+        self.separated = self._is_separated()
+        closed = np.zeros(len(keep), dtype=bool) if self.separated else self._closed_blocks(keep)
+        self._dual_rows = np.repeat(np.isin(np.arange(len(problem.blocks)), np.array(keep, dtype=int)[~closed]), counts)
+        bound = np.ones(problem.d) if self.separated else self._bounds()
+        with_dual, without = (tuple(column[which] for column in self.blocks) for which in (~closed, closed))
+        self.solver = (self.map, with_dual, self.scale, self.ridge, self.quadratic, bound, self._screened_units(),
+                       self.separated, without)  # fmt: skip
+
+    @functools.cached_property
+    def _kept(self):
+        """B' of the blocks that have dual variables; the other rows are empty."""
+        return sp.csr_array(sp.diags_array(self._dual_rows.astype(float)) @ self.problem.map_slots)
+
+    def _closed_blocks(self, keep):
+        """Which of the blocks that are kept are simple in w itself, beside others that join features.
+
+        Their features must differ; so that of two on the same features the first one is taken.
+        """
+        problem, taken = self.problem, np.zeros(self.problem.size, dtype=bool)
+        closed = np.zeros(len(keep), dtype=bool)
+        if not any(_has_pairs(problem.blocks[k]) for k in keep):
+            return closed
+        for place, k in enumerate(keep):
+            here = slice(problem.bounds[k], problem.bounds[k + 1])
+            rows = sp.csr_array(problem.map_slots[here])
+            if self._is_simple(rows, self._units[here]) and not taken[rows.indices].any():
+                closed[place] = taken[rows.indices] = True
+        return closed
+
+    def _is_separated(self):
+        return self._is_simple(sp.csr_array(self.problem.map_slots[self._rows]), self._units[self._rows])
+
+    def _is_simple(self, rows, units):
+        """Whether these rows of B' only rename and scale features, each at most once and alike within a unit."""
+        if not _renames(rows) or (rows.nnz and np.bincount(rows.indices).max() > 1):
+            return False
+        return all(_constant(values, units) for values in (rows.data**2, self.quadratic[rows.indices]))
+
+    def _bounds(self):
+        """diag(c) >= B'B, constant on each unit: the norm, or the bound of Pock and Chambolle (2011) if smaller."""
+        size = abs(self._kept)
+        c = size @ np.asarray(size.sum(axis=0)).ravel()
+        largest = np.zeros(self._units.max(initial=-1) + 1)
+        np.maximum.at(largest, self._units, c)
+        c = largest[self._units] * (1 + 1e-9)
+        # chains and grids meet the cheap bound, and are where the norm itself is slow to find
+        if _rough_square_norm(self._kept) < 0.8 * c[self._dual_rows].mean():
+            top = spectral_norm(self._kept) ** 2
+            c = np.full_like(c, top) if top < c[self._dual_rows].mean() else c
+        return np.maximum(c, max(1e-12 * c.max(initial=0.0), 1e-300))
+
+    def _screened_units(self):
+        """Units that may be found to be zero before the dual is solved; none where the argument does not hold.
+
+        It needs every block to shrink each of its features towards zero.
+        """
+        kept = [(b, first) for b, first in zip(self.problem.blocks, self.problem.bounds, strict=False)
+                if self._rows[first]]  # fmt: skip
+        first, last, radius, absolute = [], [], [], []
+        if all(_renames(b.matrix) and _shrinks(b.function) for b, _ in kept):
+            for block, begin in kept:
+                function = block.function
+                groups = not isinstance(function, Separable)
+                ends = function.bounds if groups else np.arange(block.d + 1)
+                first.append(begin + ends[:-1])
+                last.append(begin + ends[1:])
+                radius.append(block.scale * function.weights)
+                absolute.append(np.full(len(ends) - 1, function.kernel == "group_linf"))
+        columns = ((first, np.int64), (last, np.int64), (radius, float), (absolute, bool))
+        return tuple(np.concatenate([np.zeros(0), *parts]).astype(kind) for parts, kind in columns)
+
+    def dual(self, slope, w):
+        """Subgradients of all blocks, quadratics included, from the kernel's slope at w."""
+        return slope + self.folded * self.problem.penalised(w)
+
+
+def check_callbacks(*functions):
+    """Raise what a function written in Python has raised inside a kernel."""
+    for function in functions:
+        if hasattr(function, "check"):
+            function.check()
+
+
+def _compiled_value(function: Penalty):
+    """The value of a penalty as a C function, or a callback into Python."""
+    from ..kernels import compiled, values
+    from ..kernels.calls import PROX_CTYPE
+
+    if hasattr(values, str(function.kernel)):
+        return compiled.compile_prox(getattr(values, function.kernel))
+
+    def value(d, u, out, params, index):
+        out[0] = function.value(np.ctypeslib.as_array(u, shape=(d,)).copy())
+
+    return compiled.Callback(PROX_CTYPE, value)
+
+
+def _renames(matrix):
+    """Whether every row of the map is a multiple of one feature."""
+    return bool(np.all(np.diff(matrix.indptr) == 1) and np.all(matrix.data != 0))
+
+
+def _has_pairs(block):
+    """Whether some row of the block's map joins several features."""
+    return bool(np.any(np.diff(block.matrix.indptr) > 1))
+
+
+def _is_free(function):
+    """Whether the function is zero everywhere: a block that only carries a quadratic."""
+    return isinstance(function, Separable) and not (
+        function.weights.any() or np.isfinite(function.lower).any() or np.isfinite(function.upper).any()
+    )
+
+
+def _shrinks(function):
+    """Whether the function pulls every coordinate towards zero, and its units' dual balls are known here."""
+    if isinstance(function, Separable):
+        return bool(np.all(function.lower <= 0) and np.all(function.upper >= 0))
+    return function.kernel in ("group_l2", "group_linf")
+
+
+def _rough_square_norm(matrix, rounds=20):
+    """The square of the largest singular value, from below and to some per cent: power iterations."""
+    vector = np.random.default_rng(0).standard_normal(matrix.shape[1])
+    value, back = 0.0, sp.csr_array(matrix.T)
+    for _ in range(rounds):
+        length = np.linalg.norm(vector)
+        if length == 0:
+            break
+        image = matrix @ (vector / length)
+        value, vector = float(image @ image), back @ image
+    return value
+
+
+def _constant(values, labels):
+    """Whether values agree, up to rounding, wherever labels do."""
+    if not values.size:
+        return True
+    low, high = np.full(labels.max() + 1, np.inf), np.zeros(labels.max() + 1)
+    np.minimum.at(low, labels, values)
+    np.maximum.at(high, labels, values)
+    return bool(np.all(high[labels] <= low[labels] * (1 + 1e-12)))
+
+
+def feature_quadratic(problem):
+    """The quadratics of single features: their sum per entry of w, and which ridge per row of B' was taken."""
+    quadratic, folded = np.zeros(problem.size), np.zeros(problem.d)
+    for block, first in zip(problem.blocks, problem.bounds, strict=False):
+        if block.ridge > 0 and not _has_pairs(block):
+            matrix = problem.map_slots[first : first + block.d]
+            quadratic += block.ridge * np.asarray(matrix.power(2).sum(axis=0)).ravel()
+            folded[first : first + block.d] = block.ridge
+    return quadratic, folded

@@ -1,0 +1,137 @@
+"""Reading an answer: which features, groups and segments it uses."""
+
+from __future__ import annotations
+
+import numpy as np
+import scipy.sparse as sp
+
+from .graph import Graph
+from .grid import Grid
+from .names import _index, _names, _pandas
+from .tree import as_groups
+
+
+def support(coef, names=None, outputs=None):
+    """The features with non-zero coefficients, the largest first.
+
+    Parameters
+    ----------
+    coef : array (p,) or (outputs, p)
+    names : list of str, structure or data frame, optional
+        Of the features; numbers by default.
+    outputs : list, optional
+        Names of several outputs; numbers by default.
+
+    Returns
+    -------
+    pandas.DataFrame
+        Columns `feature` and `coefficient`; with several outputs also `output`.
+    """
+    coef = _as_coef(coef)
+    names = _feature_names(names, coef.shape[1])
+    output, feature = np.nonzero(coef)
+    value = coef[output, feature]
+    order = np.lexsort((-np.abs(value), output))
+    columns = {"output": _output_names(outputs, len(coef))[output[order]]} if len(coef) > 1 else {}
+    return _pandas().DataFrame(columns | {"feature": names[feature[order]], "coefficient": value[order]})
+
+
+def active_groups(coef, groups):
+    """The groups with a non-zero coefficient, the largest norm first.
+
+    Parameters
+    ----------
+    coef : array (p,) or (outputs, p)
+        A feature counts as non-zero where one of its outputs is.
+    groups : Groups, Tree, or what Groups takes
+
+    Returns
+    -------
+    pandas.DataFrame
+        Indexed by group: its `size`, how many features are `nonzero`, and the Euclidean `norm` of their coefficients.
+    """
+    coef = _as_coef(coef)
+    groups = as_groups(groups, coef.shape[1])
+    live = (coef != 0).any(axis=0)
+    nonzero = np.array([np.count_nonzero(live[group]) for group in groups])
+    norm = np.array([np.linalg.norm(coef[:, group]) for group in groups])
+    order = np.argsort(-norm, kind="stable")
+    order = order[nonzero[order] > 0]
+    columns = {"size": groups.sizes[order], "nonzero": nonzero[order], "norm": norm[order]}
+    return _pandas().DataFrame(columns, index=_index([groups.names[k] for k in order], "group"))
+
+
+def segments(coef, structure=None, names=None, outputs=None):
+    """The connected features that share one value, bit for bit.
+
+    Parameters
+    ----------
+    coef : array (p,) or (outputs, p)
+    structure : Graph, Grid, edges, "line" or "sizes"
+        What connects the features: in a line (also None) each is joined to the next, and "sizes" joins all of one
+        absolute value. Along an edge of negative weight the values are opposite.
+    names : list of str or data frame, optional
+        Of the features; the structure's by default.
+    outputs : list, optional
+        Names of several outputs; numbers by default.
+
+    Returns
+    -------
+    pandas.DataFrame
+        A row per segment, in the order of its first feature: `value` (of that feature), `size` and `features`; with
+        several outputs also `output`.
+    """
+    coef = _as_coef(coef)
+    p = coef.shape[1]
+    sizes = isinstance(structure, str) and structure == "sizes"
+    edges, sign = _edges(None if sizes else structure, p)
+    names = _feature_names(structure if names is None and hasattr(structure, "features") else names, p)
+    outputs, rows = _output_names(outputs, len(coef)), []
+    for k, w in enumerate(coef):
+        if sizes:
+            label = np.unique(np.abs(w), return_inverse=True)[1]
+        else:
+            a, b = edges[w[edges[:, 0]] == sign * w[edges[:, 1]]].T
+            graph = sp.coo_array((np.ones(a.size), (a, b)), shape=(p, p))
+            label = sp.csgraph.connected_components(graph, directed=False)[1]
+        members = np.split(np.argsort(label, kind="stable"), np.cumsum(np.bincount(label))[:-1])
+        for part in sorted(members, key=lambda part: part[0]):
+            row = {"output": outputs[k]} if len(coef) > 1 else {}
+            rows.append(row | {"value": w[part[0]], "size": part.size, "features": list(names[part])})
+    return _pandas().DataFrame(rows)
+
+
+def _as_coef(coef):
+    coef = np.asarray(coef, dtype=float)
+    if coef.ndim not in (1, 2) or coef.size == 0:
+        raise ValueError(f"coef has shape {coef.shape}; it must be (p,) or (outputs, p)")
+    return np.atleast_2d(coef)
+
+
+def _output_names(outputs, count):
+    if outputs is None:
+        return np.arange(count)
+    if len(outputs) != count:
+        raise ValueError(f"outputs has {len(outputs)} names for {count} outputs")
+    return np.asarray(outputs)
+
+
+def _feature_names(names, p):
+    names = getattr(names, "features", names)
+    if names is None:
+        return np.arange(p)
+    names = _names(names, "names")
+    if len(names) != p:
+        raise ValueError(f"names has {len(names)} entries for {p} coefficients")
+    return np.array(names, dtype=object)
+
+
+def _edges(structure, p):
+    """Edges and, for each, whether its ends are equal (1) or opposite (-1)."""
+    if structure is None or (isinstance(structure, str) and structure == "line"):
+        edges, weights = np.column_stack([np.arange(p - 1), np.arange(1, p)]), None
+    else:
+        graph = structure if isinstance(structure, (Graph, Grid)) else Graph(structure, p)
+        graph.checked(p)
+        edges, weights = graph.edges, getattr(graph, "weights", None)
+    return edges, np.ones(len(edges)) if weights is None else np.where(weights < 0, -1.0, 1.0)

@@ -1,0 +1,21 @@
+"""What the checks share."""
+
+from __future__ import annotations
+
+import numpy as np
+
+_SIZES = 10.0 ** np.arange(-3, 4)
+_STEPS = (1e-3, 0.1, 1.0, 20.0, 1e3)
+_DENSE = 4_000_000  # entries of a map up to which it is compared with its dense singular values
+
+
+def _require(ok, subject, law, vectors=None, **numbers):
+    """Raise an AssertionError for the first place where `ok` is not true; `vectors` are shown whole."""
+    ok = np.asarray(ok, dtype=bool)
+    if ok.all():
+        return
+    ok, *arrays = np.broadcast_arrays(ok, *numbers.values())
+    place = np.unravel_index(np.argmin(ok), ok.shape)
+    shown = [f"{name} = {array[place]:.12g}" for name, array in zip(numbers, arrays, strict=True)]
+    shown += [f"{name} = {np.array2string(np.asarray(v), threshold=20)}" for name, v in (vectors or {}).items()]
+    raise AssertionError(f"{type(subject).__name__} breaks the law '{law}' at {', '.join(shown)}")
