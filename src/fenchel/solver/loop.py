@@ -1,8 +1,8 @@
 """The one loop: for one alpha or a falling sequence of them; epochs, certificates, limits, callbacks, status.
 
 Every answer goes through it, a path's and a fold's too, and nobody else makes a Result. For every alpha the order is:
-what is known or predicted, and then rounds of an engine if one fits (along a path without one, Newton's method from the
-prediction) and epochs of the method with attempts between them, in turns (``solver/turns.py``).
+what is known or predicted, and then rounds of an engine if one fits and epochs of the method with attempts between
+them, in turns (``solver/turns.py``).
 """
 
 from __future__ import annotations
@@ -17,7 +17,6 @@ from typing import Any
 
 import numpy as np
 
-from ..engine.attempts import Correction
 from ..engine.registry import fitting
 from ..engine.roles import Array, Engine, Goal, Iterate, Proposal
 from ..methods.roles import Method, PrimalIterate, State
@@ -77,27 +76,21 @@ def _nothing_penalised(problem: Problem) -> Iterate | None:
 
 
 def follow(
-    problem: Problem, alphas: Sequence[float], settings: Settings, known: Iterate | None = None, *, correct: bool = True
+    problem: Problem, alphas: Sequence[float], settings: Settings, known: Iterate | None = None
 ) -> Iterator[Result]:
     """The answers for falling alphas, one after another, without the method's state.
 
-    `known` is the answer at the first of them, if somebody knows it; `correct` lets Newton's method carry a prediction
-    to the next answer, where no engine does. After Ctrl-C the last result has that status.
+    `known` is the answer at the first of them, if somebody knows it. After Ctrl-C the last result has that status.
     """
     engines, track = _Engines(problem, settings, alphas), Track()
-    correction = None
-    if correct and engines.engine is None and settings.max_epochs > 0 and Correction.unfit(problem) is None:
-        correction = Correction(problem)
     problem.zero_certificate()  # what it knows of zero is shared by all alphas
     with interrupts_noticed() as caught:
         for alpha in alphas:
             at = problem.with_alpha(alpha)
             run = _Run(at, settings, engines, caught)
-            if correction is not None:
-                correction.move_to(at)
             # an engine predicts for itself
             start = Start(known=known, keep=False) if engines.engine is not None else track.start(at, known)
-            result = run.go(start, correction)
+            result = run.go(start)
             known = None
             if engines.engine is None and run.method.continues:
                 end = run.end()
@@ -160,7 +153,7 @@ class _Run:
         self.interrupts: list[int] = []
         self.suspected = False  # whether the infimum may not be attained
 
-    def go(self, start: Start, correction: Correction | None = None) -> Result:
+    def go(self, start: Start) -> Result:
         self.clock = time.perf_counter()
         limit = self.settings.time_limit
         self.deadline = math.inf if limit is None else self.clock + limit
@@ -170,9 +163,9 @@ class _Run:
         status: Status | None = None
         with make_progress(self.settings.show, self.tol) as self.show, self.noticing as self.interrupts:
             try:
-                if start.is_zero and not self._has_rounds(correction):
+                if start.is_zero and self.engines.engine is None:
                     self._start_method(None, False)
-                status = self._open(start) or self._take_turns(start, correction)
+                status = self._open(start) or self._take_turns(start)
             except KeyboardInterrupt:
                 status = Status.INTERRUPTED
             if not len(self.history):
@@ -238,11 +231,10 @@ class _Run:
 
     # -- turns -----------------------------------------------------------------------------------------
 
-    def _take_turns(self, start: Start, correction: Correction | None) -> Status:
-        """Rounds of an engine, or Newton's method from a prediction, and epochs, until one of them gets there."""
-        source, turns = self._source(start, correction), Turns(lambda: self.epoch_price, self.tol)
-        # the epochs see to the limits where there is but one proposal
-        status, going = None if correction is not None or source is None else self._limit(), False
+    def _take_turns(self, start: Start) -> Status:
+        """Rounds of an engine and epochs, until one of them gets there."""
+        source, turns = self._source(start), Turns(lambda: self.epoch_price, self.tol)
+        status, going = None if source is None else self._limit(), False
         while status is None:
             if self.interrupts:
                 raise KeyboardInterrupt
@@ -251,7 +243,7 @@ class _Run:
                 if proposal is None:
                     source, self.progress.engine_ended = None, True
                     continue
-                status = self._consider(proposal) or (self._limit() if correction is None else None)
+                status = self._consider(proposal) or self._limit()
                 if status is not None:
                     self._go_on_from_proposal()
             elif self.state is None:
@@ -262,14 +254,12 @@ class _Run:
                 status = self._epoch()
         return status
 
-    def _source(self, start: Start, correction: Correction | None) -> Iterator[Proposal] | None:
+    def _source(self, start: Start) -> Iterator[Proposal] | None:
         """Who proposes points beside the epochs, if anybody does."""
-        if self.progress.engine_ended or not self._has_rounds(correction):
+        if self.progress.engine_ended or self.engines.engine is None:
             return None
         at = self._around(start)
         goal = Goal(self.tol, self.deadline, self.last - self.progress.passes, self.rule.allowed)
-        if correction is not None:
-            return _once(correction, at or Iterate.zero(self.problem), goal)
         return self.engines.rounds(self.problem, at, goal)
 
     def _next(self, source: Iterator[Proposal]) -> Proposal | None:
@@ -285,10 +275,6 @@ class _Run:
         gap = self.progress.gap if self.progress.gap < math.inf else self.gap
         if self._certificate_of(self.proposal).relative_gap < gap:
             self._adopt(self.proposal)
-
-    def _has_rounds(self, correction: Correction | None) -> bool:
-        """Whether something may find the answer before the method has to start."""
-        return self.engines.engine is not None or correction is not None
 
     def _around(self, start: Start) -> Iterate | None:
         """The point that rounds begin at: of the result that is continued (a copy, for the method goes on), or
@@ -572,10 +558,3 @@ def spacing(problem: Problem, *, twice: bool = False) -> int:
     """Epochs between certificates, of which each is made `twice` or not, by the prices of both."""
     price = certificate_nanoseconds(problem) * (2 if twice else 1)
     return max(1, math.ceil(price / (_SHARE * epoch_nanoseconds(problem))))
-
-
-def _once(correction: Correction, start: Iterate, goal: Goal) -> Iterator[Proposal]:
-    """The one proposal of an attempt, if there is one."""
-    found = correction.run(start, goal, math.inf)
-    if found is not None:
-        yield found

@@ -72,7 +72,7 @@ def inverses(matrices: Any, added: Vector, single: bool) -> Any:
     neither the numbers nor their inverses leave its range."""
     from ...kernels.models import mirrored
 
-    single = single and 1 / ROOM < float(added.min(initial=1.0)) and float(added.max(initial=1.0)) < ROOM
+    single = single and float(added.min(initial=1.0)) > 1 / ROOM and float(added.max(initial=1.0)) < ROOM
     blocks, p = len(matrices), matrices.shape[1]
     places = np.arange(p)
     made = np.empty((blocks, p, p), dtype=np.float32 if single else np.float64)
