@@ -391,7 +391,8 @@ def main(argv: list[str] | None = None) -> int:
     wrong = [one for one in outcomes if one.broke or one.warned or one.false]
     for broke in sorted({one.broke for one in wrong if one.broke}):
         print(f"\n{broke}")
-    print(f"{bad} of {len(counted)} problems with an answer in reach did not converge ({bad / max(len(counted), 1):.1%}); "
+    share = bad / max(len(counted), 1)
+    print(f"{bad} of {len(counted)} problems with an answer in reach did not converge ({share:.1%}); "
           f"{len(wrong)} broke, warned or had a false bound")  # fmt: skip
     return int(bool(wrong))
 

@@ -16,9 +16,56 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
+from .prox import apply_adjoint, apply_map, block_prox
 from .rows import KERNEL, LEAN, four_add, four_products, four_width, locate, row_add, row_dot
 
 _AHEAD = 1.6  # over-relaxation
+
+
+@njit(cache=True, nogil=True, **KERNEL)
+def solve_model(inverse, goal, v, u, y, r, scale, ridge, B, psi, tol, most, info):
+    """ADMM on the model from (u, y); v, u and y are overwritten.
+
+    Stops when both residuals, measured in r, are at most `tol` in length. info receives their squares (of
+    B'v - u, and of the last move of u) and the number of rounds.
+    """
+    d = u.size
+    pull, at, new, step = np.empty(d), np.empty(d), np.empty(d), np.empty(d)
+    back = np.empty(v.size)
+    for e in range(d):
+        step[e] = scale[e] / (r[e] + ridge[e])
+    for k in range(most):
+        for e in range(d):
+            pull[e] = r[e] * u[e] - y[e]
+        apply_adjoint(B, psi, pull, back)
+        for j in range(v.size):
+            back[j] += goal[j]
+        v[:] = np.dot(inverse, back)
+        apply_map(B, psi, v, at)
+        for e in range(d):
+            pull[e] = _AHEAD * at[e] + (1.0 - _AHEAD) * u[e] + y[e] / r[e]
+            new[e] = pull[e] * r[e] / (r[e] + ridge[e])
+        block_prox(psi, new, step)
+        apart, moved = 0.0, 0.0
+        for e in range(d):
+            y[e] = r[e] * (pull[e] - new[e])
+            apart += r[e] * (at[e] - new[e]) ** 2
+            moved += r[e] * (new[e] - u[e]) ** 2
+            u[e] = new[e]
+        info[0], info[1], info[2] = apart, moved, k + 1.0
+        if apart <= tol * tol and moved <= tol * tol:
+            break
+
+
+@njit(cache=True, nogil=True, **LEAN)
+def add_coupling(B, r, out):
+    """out += B diag(r) B'."""
+    start, column, value = B
+    for e in range(r.size):
+        for a in range(start[e], start[e + 1]):
+            weight, line = r[e] * value[a], out[column[a]]
+            for b in range(start[e], start[e + 1]):
+                line[column[b]] += weight * value[b]
 
 
 @njit(cache=True, nogil=True, **LEAN)
@@ -66,6 +113,15 @@ def curvature_product(rows, layout, listed, bend, v, out):
         more = bend[i] * (row_dot(rows, row, v, start) + v[start + slot])
         row_add(rows, row, more, out, start)
         out[start + slot] += more
+
+
+@njit(cache=True, nogil=True, **LEAN)
+def mirror_upper(matrix):
+    """What is above the diagonal, also below it."""
+    for i in range(matrix.shape[0]):
+        row = matrix[i]
+        for j in range(i):
+            row[j] = matrix[j, i]
 
 
 @njit(cache=True, nogil=True, **LEAN)

@@ -164,7 +164,7 @@ def _follow(problem, alphas, tol, max_epochs, random_state, solver_options, firs
         known = Iterate(first.w, first.x, first.y, problem.gradient_sum(first.x), np.zeros(first.y.size))
     options = solver_options or {}
     limits = {"tol": tol, "max_epochs": max_epochs, "random_state": random_state}
-    for result in follow(problem, alphas, known=known, **limits, **options):
+    for result in follow(problem, alphas, known=known, correct=not options, **limits, **options):
         if result.status is Status.INTERRUPTED:
             raise KeyboardInterrupt
         yield result

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from ..problem import Problem
 
 _ITERATED = ("logistic", "poisson")  # losses whose dual step has no closed form
+_NEWTON_ROUNDS = 150  # of ADMM, that the model of a proximal Newton step takes
 _GRAM_ROUNDS = 200  # of conjugate gradients, that a solve with B B' takes
 _PROX_ROUNDS = 20  # in a step of accelerated gradients
 
@@ -66,6 +67,12 @@ class Prices:
     certificate_coordinate: float
     certificate_free_pair: float
     certificate_free_visit: float
+    newton_call: float
+    newton_sparse_pair: float
+    newton_dense_pair: float
+    newton_factor: float
+    newton_round_pair: float
+    newton_round_coordinate: float
     multipliers_call: float
     multipliers_sparse_pair: float
     multipliers_dense_pair: float
@@ -172,6 +179,17 @@ def certificate_nanoseconds(problem: Problem) -> float:
 
 
 # -- Newton's method and its kin ----------------------------------------------------------------------
+
+
+def newton_nanoseconds(problem: Problem) -> tuple[float, float]:
+    """What the curvature of a proximal Newton step costs, and what a step with it."""
+    outputs, size, stored = problem.layout[0], problem.size, problem.data.stored
+    if problem.data.sparse:
+        curvature = PRICES.newton_sparse_pair * outputs * stored * (stored / problem.n)
+    else:
+        curvature = PRICES.newton_dense_pair * problem.vectors * stored * problem.p
+    one_round = PRICES.newton_round_pair * size**2 + PRICES.newton_round_coordinate * problem.d
+    return curvature, PRICES.newton_factor * size**3 + _NEWTON_ROUNDS * one_round
 
 
 def multipliers_nanoseconds(problem: Problem) -> float:

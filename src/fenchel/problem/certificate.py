@@ -196,8 +196,8 @@ class Certifying(Objective):
     def foreseen(self, x, change, true):
         """x + change, the slopes that a model of the loss foresees, within the domain of the conjugate.
 
-        None where they are far outside, compared with what separates them from the true ones. (See
-        :mod:`fenchel.engine.attempts.newton` for what they are good for.)
+        None where they are far outside, compared with what separates them from the true ones. (They balance the dual
+        variables of the penalty where the true slopes do so to first order only.)
         """
         wanted = x + change
         inside = np.clip(wanted, *self._domain())

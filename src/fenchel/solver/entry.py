@@ -83,6 +83,7 @@ def follow(
     method: str = "auto",
     *,
     known: Iterate | None = None,
+    correct: bool = True,
     tol: float = 1e-6,
     max_epochs: int = 10_000,
     time_limit: float | None = None,
@@ -93,7 +94,8 @@ def follow(
     **options: Any,
 ) -> Iterator[Result]:
     """The results for falling alphas, each from the ones before; see :func:`solve` for the arguments, which hold for
-    every alpha. `known` is the answer at the first, if somebody knows it.
+    every alpha. `known` is the answer at the first, if somebody knows it; `correct` lets Newton's method carry a
+    prediction to the next answer, where no engine does.
 
     The results come without the method's state; after Ctrl-C the last one has that status.
     """
@@ -101,7 +103,7 @@ def follow(
         problem, method, options, tol=tol, max_epochs=max_epochs, time_limit=time_limit, callback=callback,
         random_state=random_state, check_every=check_every, progress=progress,
     )  # fmt: skip
-    return loop.follow(problem, alphas, settings, known)
+    return loop.follow(problem, alphas, settings, known, correct=correct)
 
 
 def _settings(

@@ -1,8 +1,8 @@
 """The one loop: for one alpha or a falling sequence of them; epochs, certificates, limits, callbacks, status.
 
 Every answer goes through it, a path's and a fold's too, and nobody else makes a Result. For every alpha the order is:
-what is known or predicted, and then rounds of an engine if one fits and epochs of the method with attempts between
-them, in turns (``solver/turns.py``).
+what is known or predicted, and then rounds of an engine if one fits (along a path without one, Newton's method from the
+prediction) and epochs of the method with attempts between them, in turns (``solver/turns.py``).
 """
 
 from __future__ import annotations
@@ -17,13 +17,14 @@ from typing import Any
 
 import numpy as np
 
+from ..engine.attempts import Correction
 from ..engine.registry import fitting
 from ..engine.roles import Array, Engine, Goal, Iterate, Proposal
 from ..methods.roles import Method, PrimalIterate, State
 from ..prices import accelerated_nanoseconds, certificate_nanoseconds, epoch_nanoseconds
 from ..problem import Certificate, Problem
 from .attainment import unattained
-from .convergence import Convergence, stalled
+from .convergence import NOTHING, Convergence, stalled
 from .interrupts import interrupts_noticed
 from .live import make_progress
 from .progress import Progress
@@ -39,7 +40,6 @@ _SHARE = 0.07  # of the run for certificates on schedule; the last ones come on 
 _TWO = 0.15  # of the wait between certificates: the shortest, which is what two of them cost
 _LEFT, _SURELY = 0.7, 1.5  # of the epochs that seem to be left: when to look, and when the goal is surely reached
 _ALMOST = 1e-3  # of the objective at zero: where a loss without a least value may be on its way to infinity
-_NOTHING = 1e-9  # of the objective at zero: below it an objective is made anew; smaller: rounding may be believed
 _GROWTH = 12  # certificates, that a long run may go without in the end, as a part of it
 
 
@@ -76,21 +76,27 @@ def _nothing_penalised(problem: Problem) -> Iterate | None:
 
 
 def follow(
-    problem: Problem, alphas: Sequence[float], settings: Settings, known: Iterate | None = None
+    problem: Problem, alphas: Sequence[float], settings: Settings, known: Iterate | None = None, *, correct: bool = True
 ) -> Iterator[Result]:
     """The answers for falling alphas, one after another, without the method's state.
 
-    `known` is the answer at the first of them, if somebody knows it. After Ctrl-C the last result has that status.
+    `known` is the answer at the first of them, if somebody knows it; `correct` lets Newton's method carry a prediction
+    to the next answer, where no engine does. After Ctrl-C the last result has that status.
     """
     engines, track = _Engines(problem, settings, alphas), Track()
+    correction = None
+    if correct and engines.engine is None and settings.max_epochs > 0 and Correction.unfit(problem) is None:
+        correction = Correction(problem)
     problem.zero_certificate()  # what it knows of zero is shared by all alphas
     with interrupts_noticed() as caught:
         for alpha in alphas:
             at = problem.with_alpha(alpha)
             run = _Run(at, settings, engines, caught)
+            if correction is not None:
+                correction.move_to(at)
             # an engine predicts for itself
             start = Start(known=known, keep=False) if engines.engine is not None else track.start(at, known)
-            result = run.go(start)
+            result = run.go(start, correction)
             known = None
             if engines.engine is None and run.method.continues:
                 end = run.end()
@@ -153,7 +159,7 @@ class _Run:
         self.interrupts: list[int] = []
         self.suspected = False  # whether the infimum may not be attained
 
-    def go(self, start: Start) -> Result:
+    def go(self, start: Start, correction: Correction | None = None) -> Result:
         self.clock = time.perf_counter()
         limit = self.settings.time_limit
         self.deadline = math.inf if limit is None else self.clock + limit
@@ -163,9 +169,9 @@ class _Run:
         status: Status | None = None
         with make_progress(self.settings.show, self.tol) as self.show, self.noticing as self.interrupts:
             try:
-                if start.is_zero and self.engines.engine is None:
+                if start.is_zero and not self._has_rounds(correction):
                     self._start_method(None, False)
-                status = self._open(start) or self._take_turns(start)
+                status = self._open(start) or self._take_turns(start, correction)
             except KeyboardInterrupt:
                 status = Status.INTERRUPTED
             if not len(self.history):
@@ -231,10 +237,11 @@ class _Run:
 
     # -- turns -----------------------------------------------------------------------------------------
 
-    def _take_turns(self, start: Start) -> Status:
-        """Rounds of an engine and epochs, until one of them gets there."""
-        source, turns = self._source(start), Turns(lambda: self.epoch_price, self.tol)
-        status, going = None if source is None else self._limit(), False
+    def _take_turns(self, start: Start, correction: Correction | None) -> Status:
+        """Rounds of an engine, or Newton's method from a prediction, and epochs, until one of them gets there."""
+        source, turns = self._source(start, correction), Turns(lambda: self.epoch_price, self.tol)
+        # the epochs see to the limits where there is but one proposal
+        status, going = None if correction is not None or source is None else self._limit(), False
         while status is None:
             if self.interrupts:
                 raise KeyboardInterrupt
@@ -243,7 +250,7 @@ class _Run:
                 if proposal is None:
                     source, self.progress.engine_ended = None, True
                     continue
-                status = self._consider(proposal) or self._limit()
+                status = self._consider(proposal) or (self._limit() if correction is None else None)
                 if status is not None:
                     self._go_on_from_proposal()
             elif self.state is None:
@@ -254,12 +261,14 @@ class _Run:
                 status = self._epoch()
         return status
 
-    def _source(self, start: Start) -> Iterator[Proposal] | None:
+    def _source(self, start: Start, correction: Correction | None) -> Iterator[Proposal] | None:
         """Who proposes points beside the epochs, if anybody does."""
-        if self.progress.engine_ended or self.engines.engine is None:
+        if self.progress.engine_ended or not self._has_rounds(correction):
             return None
         at = self._around(start)
         goal = Goal(self.tol, self.deadline, self.last - self.progress.passes, self.rule.allowed)
+        if correction is not None:
+            return _once(correction, at or Iterate.zero(self.problem), goal)
         return self.engines.rounds(self.problem, at, goal)
 
     def _next(self, source: Iterator[Proposal]) -> Proposal | None:
@@ -275,6 +284,10 @@ class _Run:
         gap = self.progress.gap if self.progress.gap < math.inf else self.gap
         if self._certificate_of(self.proposal).relative_gap < gap:
             self._adopt(self.proposal)
+
+    def _has_rounds(self, correction: Correction | None) -> bool:
+        """Whether something may find the answer before the method has to start."""
+        return self.engines.engine is not None or correction is not None
 
     def _around(self, start: Start) -> Iterate | None:
         """The point that rounds begin at: of the result that is continued (a copy, for the method goes on), or
@@ -428,7 +441,7 @@ class _Run:
         """The certificate of a new proposal. Where its objective is next to nothing, the sums that were carried along
         on the way there are rounding, and it is made anew."""
         made = self._certificate_of(proposal)
-        if made.primal <= _NOTHING * self.problem.objective_at_zero() < math.inf:
+        if made.primal <= NOTHING * self.problem.objective_at_zero() < math.inf:
             made.primal = proposal.primal = self.problem.primal_at(proposal.w)
         return made
 
@@ -558,3 +571,10 @@ def spacing(problem: Problem, *, twice: bool = False) -> int:
     """Epochs between certificates, of which each is made `twice` or not, by the prices of both."""
     price = certificate_nanoseconds(problem) * (2 if twice else 1)
     return max(1, math.ceil(price / (_SHARE * epoch_nanoseconds(problem))))
+
+
+def _once(correction: Correction, start: Iterate, goal: Goal) -> Iterator[Proposal]:
+    """The one proposal of an attempt, if there is one."""
+    found = correction.run(start, goal, math.inf)
+    if found is not None:
+        yield found

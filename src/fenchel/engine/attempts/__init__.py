@@ -10,7 +10,7 @@ import functools
 
 import numpy as np
 
-from ...prices import multipliers_nanoseconds
+from ...prices import PRICES, multipliers_nanoseconds, newton_nanoseconds
 from ...problem import Problem
 from ...problem.alpha_max import ZeroAnswer, zero_answer
 from ..roles import Goal, Iterate, Proposal
@@ -18,8 +18,10 @@ from .manifold import Finisher, Point
 from .manifold import applies as faces_apply
 from .multipliers import Multipliers
 from .multipliers import applies as multipliers_apply
+from .newton import Newton, worthwhile
 
 _FEWEST_STEPS, _MOST_STEPS = 30, 400  # Newton steps in an attempt; fewer do not get there, more are better spent
+_STEPS = 20  # proximal Newton steps that carry an answer from one alpha to the next, at the most
 _JOINED = 2  # features that a zero of B'w may join where faces are fast; the method of multipliers takes the others
 
 
@@ -106,6 +108,35 @@ class Faces:
         self.finisher.deadline = goal.deadline
         point = self.finisher.run(start.w, start.u, start.y, tol=goal.tol, budget=budget, faces=faces)
         return None if point is None else proposed(point, self.name)
+
+
+class Correction:
+    """Proximal Newton steps from a prediction, along a path: they remember the curvature of the last alpha."""
+
+    name = "newton along the path"
+
+    def __init__(self, problem: Problem) -> None:
+        self.problem, self.newton = problem, Newton()
+
+    @classmethod
+    def unfit(cls, problem: Problem) -> str | None:
+        return None if worthwhile(problem) else "the loss is not smooth, or a model has too many coefficients"
+
+    def move_to(self, problem: Problem) -> None:
+        """Go on with a problem on the same data at another alpha."""
+        self.problem = problem
+
+    def price(self, start: Iterate) -> float:
+        """Of a step."""
+        return newton_nanoseconds(self.problem)[1] + PRICES.newton_call
+
+    def run(self, start: Iterate, goal: Goal, budget: float) -> Proposal | None:
+        self.newton.deadline = goal.deadline
+        steps = max(int(min(_STEPS, goal.passes)), 1)
+        point = self.newton.correct(
+            self.problem, start.w, start.y, tol=goal.tol, steps=steps, scores=start.scores
+        )  # fmt: skip
+        return proposed(point, self.name)
 
 
 class Multiplied:
