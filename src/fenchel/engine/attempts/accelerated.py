@@ -9,9 +9,10 @@ import numpy as np
 
 from ...prices import accelerated_nanoseconds, prox_nanoseconds, prox_round_nanoseconds
 from ...problem import Problem
-from ...proximal import ChainProx, LatticeProx, StructuredProx, has_directions
+from ...proximal import ChainProx, CompiledPenalty, LatticeProx, StructuredProx, has_directions
 
 _INEXACT = 0.02  # of the square of the last move: gap that a prox may leave; larger: steps that go astray
+_ROUNDS, _MORE = 10, 30  # for the dual variables of a certificate; on grids
 
 
 class Accelerated:
@@ -33,6 +34,10 @@ class Accelerated:
     def exact(self) -> bool:
         """Whether the prox has no error, so that its zeros and ties are those of the answer early on."""
         return isinstance(self.lattice, ChainProx)
+
+    @functools.cached_property
+    def penalty(self) -> Any:
+        return CompiledPenalty(self.problem)
 
     @property
     def step_nanoseconds(self) -> float:
@@ -60,3 +65,27 @@ class Accelerated:
         structured_prox(v, eta, slope, new, self.u, self.prox.solver, (1e-15, enough / (eta * 1e-15), most), info)
         self.prox.check()
         return new
+
+    def _balanced(self, zx: Any, y: Any) -> Any:
+        """y with Zx + By = 0, as far inside the ball of the penalty as some rounds between the two bring it
+        (Douglas and Rachford)."""
+        from ...kernels.prox import block_prox
+
+        problem, penalty = self.problem, self.penalty
+        if not problem.gram.direct or penalty.ridge.any():
+            return y
+        middle, best, least = y, y, np.inf
+        for _ in range(_ROUNDS if self.lattice is None or self.exact else _MORE):
+            gap = (zx + problem.spread(middle))[problem.feature_slots]
+            balanced = middle - problem.map @ problem.gram.solve(gap)
+            outside = 2 * balanced - middle
+            shrunk = outside / problem.n
+            block_prox(penalty.blocks, shrunk, penalty.scale)
+            penalty.check()
+            middle = middle + (outside - problem.n * shrunk) - balanced
+            size = problem.gauge(balanced / problem.n)
+            if size < least:
+                best, least = balanced, size
+            if least <= 1.0:
+                break
+        return best
