@@ -532,10 +532,12 @@ class _Run:
         return int(np.clip(math.ceil(_LEFT * left), least, max(spacing, progress.epoch // _GROWTH)))
 
     def _seems_close(self) -> bool:
-        """Whether the goal may be reached before the first certificate is due."""
+        """Whether the goal may be reached before the first certificate is due, of a run or since it went on from a
+        proposal."""
         progress = self.progress
         close = progress.guess <= _CLOSE * self.tol
-        return close and self.settings.check_every is None and progress.gap == math.inf
+        unseen = progress.gap == math.inf or progress.learnt < progress.gap_epoch
+        return close and self.settings.check_every is None and unseen
 
     def _snap(self) -> None:
         """Prefer the answer whose zeros and ties are exact, if the proof still covers it."""
