@@ -10,6 +10,8 @@ what broke, and what warned; the worst come first. A share of the problems (--ju
 well, and both bounds are compared with its optimum.
 
 A problem whose infimum no point attains cannot converge; where the result says so it is counted apart ("no answer").
+So is one whose optimum is zero as far as rounding lets anybody see ("rounding": the run says that it stalled, and the
+proven gap is below 1e-12 of the objective at zero).
 The exit status is 1 where something broke, warned or had a false bound.
 """
 
@@ -40,7 +42,7 @@ ENTRIES = 20_000  # of the data, at the most
 COEFFICIENTS = 900  # of all outputs together, at the most
 SHARES = 1e-4, 10.0  # of alpha_max
 UNITS = 0.4  # share of the problems whose columns are in units from 1e-3 to 1e3
-NO_ANSWER = "not attained"  # what a result's reason says where there is none
+ROUNDING = 1e-12  # of the objective at zero: the gap of a run that may say that it stalled
 
 
 @dataclasses.dataclass
@@ -277,6 +279,7 @@ class Outcome:
     seed: int
     status: str = ""
     gap: float = np.inf
+    left: float = np.inf  # of the gap, as a share of the objective at zero
     seconds: float = 0.0
     passes: int = 0
     reason: str = ""
@@ -290,7 +293,9 @@ class Outcome:
             return "broke"
         if self.status == "converged":
             return "converged"
-        return "no answer" if NO_ANSWER in self.reason else "unconverged"
+        if self.status == "stalled" and self.left <= ROUNDING:
+            return "rounding"
+        return "no answer" if self.status == "no answer" else "unconverged"
 
 
 def run(seed: int, *, tol: float, seconds: float, judge: bool = False, **chosen: str | None) -> Outcome:
@@ -308,6 +313,7 @@ def run(seed: int, *, tol: float, seconds: float, judge: bool = False, **chosen:
             if not (np.isfinite(result.coef).all() and np.isfinite(result.intercept).all()):
                 out.false = "coefficients are not finite"
             size = abs(drawn.problem.objective_at_zero())
+            out.left = result.gap / max(size, abs(result.primal), 1e-300)
             trace = 1e-14 * size if np.isfinite(size) else 0.0  # rounding, where the optimum is zero
             if result.dual > result.primal + 1e-12 * abs(result.primal) + trace:
                 out.false = f"dual {result.dual!r} above primal {result.primal!r}"
@@ -340,7 +346,7 @@ def judged(problem: fl.Problem, result: fl.Result) -> str:
 
 def table(outcomes: list[Outcome]) -> list[str]:
     """Counts by loss, penalty and data, the worst first."""
-    verdicts = ("unconverged", "broke", "no answer")
+    verdicts = ("unconverged", "broke", "no answer", "rounding")
     lines = [
         f"{'':24}{'problems':>10}" + "".join(f"{name:>13}" for name in verdicts) + f"{'median s':>10}{'most s':>8}"
     ]
@@ -375,17 +381,18 @@ def main(argv: list[str] | None = None) -> int:
         one = run(seed, tol=arguments.tol, seconds=arguments.seconds, judge=judge, loss=arguments.loss,
                   penalty=arguments.penalty)  # fmt: skip
         outcomes.append(one)
-        if one.verdict not in ("converged",) or one.warned or one.false:
+        if one.verdict != "converged" or one.warned or one.false:
             say = f"{one.status}, gap {one.gap:.1e}, {one.passes} passes, {one.seconds:.1f} s {one.reason}"
             last = one.broke.strip().splitlines()[-1] if one.broke else ""
             print(f"{one.drawn or one.seed}: {say} {one.warned} {one.false} {last}".rstrip(), flush=True)
     print("\n".join(table(outcomes)))
-    counted = [one for one in outcomes if one.verdict != "no answer"]
+    counted = [one for one in outcomes if one.verdict not in ("no answer", "rounding")]
     bad = sum(one.verdict == "unconverged" for one in counted)
     wrong = [one for one in outcomes if one.broke or one.warned or one.false]
     for broke in sorted({one.broke for one in wrong if one.broke}):
         print(f"\n{broke}")
-    print(f"{bad} of {len(counted)} problems with an answer did not converge ({bad / max(len(counted), 1):.1%}); "
+    share = bad / max(len(counted), 1)
+    print(f"{bad} of {len(counted)} problems with an answer in reach did not converge ({share:.1%}); "
           f"{len(wrong)} broke, warned or had a false bound")  # fmt: skip
     return int(bool(wrong))
 

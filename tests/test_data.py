@@ -344,3 +344,13 @@ def test_scaled_weights_are_the_same_problem():
     one, other = (fl.Problem(X, y, loss="huber", sample_weight=scale * np.arange(1.0, 5)) for scale in (1.0, 1e5))
     w = np.array([0.3, -0.2, 1.0])
     assert one.primal(w) == pytest.approx(other.primal(w), rel=1e-14)
+
+
+def test_no_single_precision_where_it_gains_nothing_or_does_not_hold_the_numbers():
+    X, y = np.random.default_rng(0).standard_normal((20, 8)), np.ones(20)
+    penalty = fl.L1() @ fl.Difference(8)
+    large, small = X.copy(), X.copy()
+    large[3, 2], small[:, 4] = 1e40, 1e-40 * X[:, 4]
+    for rows in (X.astype(np.float32), sp.csr_array(X), large, small):
+        assert fl.Problem(rows, y, loss="squared", penalty=penalty).data.single is None
+    assert fl.Problem(X, y, loss="squared", penalty=penalty).data.single is not None

@@ -313,12 +313,13 @@ def test_bounds_away_from_zero_on_a_grid(newton):
 
 @pytest.mark.parametrize("columns", [1, 3, 10])
 def test_newton_does_not_run_away_where_there_is_no_minimum(columns):
-    """Separable, without penalty: every step gains, and none is the last. One attempt at most exceeds the limit."""
+    """Separable, without penalty: every step gains, and none is the last. That is seen, and said."""
     X = np.random.default_rng(0).standard_normal((200, columns))
     problem = fl.Problem(X, np.sign(X[:, 0]), loss="logistic", penalty=fl.L1(), alpha=0.0, fit_intercept=True)
     result = fl.solve(problem, max_epochs=100)
-    assert result.status is Status.EPOCH_LIMIT
+    assert result.status is Status.NO_ANSWER
     assert result.epochs <= 130
+    assert "not attained" in result.reason
 
 
 def test_a_perfect_fit_that_is_asked_for_rounding():
@@ -358,6 +359,56 @@ def test_a_start_beyond_all_margins():
     w[0] = 1e6
     start = warm_from(problem, {"w": w, "x": np.zeros(40), "y": np.zeros(problem.d), "rho": 1e-3})
     assert np.isfinite(fl.solve(problem, warm_start=start, max_epochs=40, newton=False).primal)
+
+
+@pytest.mark.parametrize("loss", ["hinge", "quantile", "epsilon-insensitive"])
+def test_columns_without_penalty_may_be_in_any_units(loss):
+    """Kinks, and free columns whose units differ by 10^6: the proof balances each of them exactly."""
+    X, y = design(loss)
+    X = X * np.where(np.arange(P) < 4, 10.0 ** np.array([-3, 3, 0, -2] + [0] * (P - 4)), 1.0)
+    penalty = fl.Lasso(np.where(np.arange(P) < 4, 0.0, 1.0))
+    result = solved(X, y, loss, penalty=penalty, alpha=0.05, fit_intercept=True)
+    assert result.status is Status.CONVERGED
+    assert result.relative_gap <= 1e-6
+
+
+def test_a_constant_column_beside_an_intercept_is_never_needed():
+    """What the intercept leaves of its slope is rounding, and so is the largest useful alpha."""
+    y = np.where(np.arange(50) < 20, 1.0, -1.0)
+    problem = fl.Problem(np.full((50, 1), 0.3), y, loss="hinge", penalty=fl.L1(), fit_intercept=True)
+    assert problem.alpha_max() == 0.0
+
+
+def test_an_objective_next_to_zero_is_not_what_a_sum_says_that_was_carried_along():
+    """Trends that explain all labels: B'w is zero but for rounding, which the objective must show."""
+    rng = np.random.default_rng(3)
+    X = rng.standard_normal((12, 6)) * 10.0 ** rng.uniform(-3, 3, 6)
+    y = np.where(X @ (np.arange(6) - 2.5) > 0, 1.0, -1.0)
+    problem = fl.Problem(X, y, loss="squared-hinge", penalty=fl.TrendFilter(2), alpha=30.0, fit_intercept=True)
+    result = fl.solve(problem, time_limit=20)
+    assert result.primal == pytest.approx(problem.primal(result.coef, result.intercept), rel=1e-9, abs=1e-14)
+    assert result.gap <= 1e-9
+
+
+def test_outputs_whose_rows_are_all_beyond_the_margin():
+    """No row has curvature there; models are made all the same, in numbers that single precision holds."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((2, 108))
+    y = np.array([[1.0, -1.0, 1.0, -1.0], [-1.0, 1.0, -1.0, 1.0]])
+    problem = fl.Problem(X, y, loss="squared-hinge", penalty=fl.MultiTaskLowRank(4))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        result = fl.solve(problem.with_alpha(2e-4 * problem.alpha_max()), time_limit=20)
+    assert result.status is Status.CONVERGED
+
+
+def test_separable_labels_are_seen_at_once():
+    X, _ = design("logistic")
+    problem = fl.Problem(X, np.sign(X[:, 0]), loss="logistic", penalty=fl.Lasso(np.arange(P) > 0), alpha=0.1)
+    result = fl.solve(problem)
+    assert result.status is Status.NO_ANSWER
+    assert result.reason == SEPARABLE
+    assert result.epochs < 500
 
 
 # -- the method of multipliers ------------------------------------------------------------------------

@@ -476,7 +476,9 @@ def test_a_resumed_run_remembers_the_price(monkeypatch):
         self.refused, self.passes = 5.0 + len(seen), 0.0
 
     monkeypatch.setattr(Finisher, "run", refuse)
-    monkeypatch.setattr("fenchel.engine.attempts.worthwhile", lambda problem: False)
+    # nobody else gets there
+    monkeypatch.setattr("fenchel.engine.registry.ENGINES", [])
+    monkeypatch.setattr("fenchel.engine.attempts.multipliers_apply", lambda problem: False)
     first = fl.solve(problem, tol=0.0, max_epochs=100)
     assert first.state["refused"] == 5.0 + len(seen) > 5.0
     before = len(seen)

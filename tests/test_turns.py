@@ -8,6 +8,7 @@ import pytest
 
 import fenchel as fl
 from fenchel.engine import registry
+from fenchel.prices import PRICES
 from fenchel.solver import turns
 from fenchel.solver.progress import Progress
 
@@ -48,6 +49,58 @@ def test_never_far_from_the_better_one(loss, monkeypatch):
         assert both.history.nanoseconds[-1] <= 2.5 * min(engine, epochs) + last, name
         checked += 1
     assert checked > 5
+
+
+def several_outputs(rng):
+    X = rng.standard_normal((60, 12))
+    Y = X @ (rng.standard_normal((12, 3)) * (rng.random((12, 1)) < 0.4)) + 0.3 * rng.standard_normal((60, 3))
+    return fl.Problem(X, Y, loss="squared", penalty=fl.MultiTaskLasso(3))
+
+
+def several_tasks(rng):
+    X, task = rng.standard_normal((90, 8)), np.arange(90) % 3
+    y = np.where(X[:, 0] + 0.5 * rng.standard_normal(90) > 0, 1.0, -1.0)
+    return fl.Problem(X, y, loss="logistic", penalty=fl.MultiTaskLowRank(3), task=task)
+
+
+def a_wide_chain(rng):
+    X = rng.standard_normal((40, 1200))
+    y = X[:, 100:140].sum(axis=1) + rng.standard_normal(40)
+    return fl.Problem(X, y, loss="squared", penalty=fl.FusedLasso(0.5))
+
+
+def a_lasso(rng):
+    X = rng.standard_normal((80, 30))
+    return fl.Problem(X, X[:, 0] + 0.3 * rng.standard_normal(80), loss="huber", penalty=fl.L1())
+
+
+def a_graph(rng):
+    X = rng.standard_normal((200, 30))
+    edges = [(i, (7 * i + 3) % 30) for i in range(30) if i != (7 * i + 3) % 30]
+    y = np.where(X[:, :5].sum(axis=1) + rng.standard_normal(200) > 0, 1.0, -1.0)
+    return fl.Problem(X, y, loss="logistic", penalty=fl.L1() @ fl.Incidence(edges, 30))
+
+
+KINDS = {"outputs": several_outputs, "tasks": several_tasks, "wide": a_wide_chain, "lasso": a_lasso, "graph": a_graph}
+
+
+@pytest.mark.parametrize("share", [0.3, 0.02])
+@pytest.mark.parametrize("kind", KINDS)
+def test_never_far_from_the_better_one_for_every_engine(kind, share, monkeypatch):
+    problem = KINDS[kind](np.random.default_rng(5))
+    problem = problem.with_alpha(share * problem.alpha_max())
+    assert registry.fitting(problem) is not None
+    both = fl.solve(problem, tol=1e-6)
+    engine, first = alone(monkeypatch, problem, "engine")
+    epochs, second = alone(monkeypatch, problem, "epochs")
+    assert both.status is fl.Status.CONVERGED
+    last = max(pieces(one.history).max() for one in (both, first, second))
+    assert both.history.nanoseconds[-1] <= 2.5 * min(engine, epochs) + last
+
+
+def test_every_engine_of_the_registry_is_among_them():
+    found = {registry.fitting(make(np.random.default_rng(5))).name for make in KINDS.values()}
+    assert found == {kind(PRICES).name for kind in registry.ENGINES}
 
 
 def test_the_engine_waits_for_epochs_that_may_be_faster():

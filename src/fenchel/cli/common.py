@@ -165,6 +165,7 @@ def finish(result, tol):
         Status.EPOCH_LIMIT: "; try more --max-epochs or a larger --tol",
         Status.TIME_LIMIT: "; try a longer --time-limit or a larger --tol",
         Status.STALLED: "; rounding leaves no room, try a larger --tol",
+        Status.NO_ANSWER: "; an --alpha above 0 or a penalty on all directions makes one",
     }
     if result.status is not Status.CONVERGED:
         proof = f"relative gap {result.relative_gap:.2e}, goal {tol:g}" if result.certified else "no certificate"

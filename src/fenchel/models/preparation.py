@@ -249,6 +249,7 @@ _ADVICE = {
     Status.EPOCH_LIMIT: "raise max_epochs or tol, or bring the features to a like scale",
     Status.TIME_LIMIT: "raise the time limit or tol",
     Status.STALLED: "rounding leaves no room for this tol; raise it",
+    Status.NO_ANSWER: "an alpha above 0, or a penalty on all directions, makes one",
 }
 
 

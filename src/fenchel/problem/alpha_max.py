@@ -30,6 +30,7 @@ _MOST, _MOST_SLOW = 600, 20  # projections; where each needs conjugate gradients
 _PATIENCE = 150  # projections without progress
 _PROOF = 1e-6  # relative gap at which zero counts as the answer
 _TRIES = 12
+_ROUNDING = 1e-14  # of what the sum over the rows is made of: a slope that is zero
 
 
 @dataclasses.dataclass
@@ -57,7 +58,10 @@ def zero_answer(problem: Problem, *, refine: bool = True, enough: float = math.i
         y = np.zeros(unit.d)
         if near is None or _null_count(near) > _null_count(unit):  # what only quadratics see never becomes zero
             return ZeroAnswer(math.inf, w, x, y)
-        start, _ = near._repair(x, np.zeros(near.d), near.gradient_sum(x))
+        slopes = near.gradient_sum(x)
+        if np.all(np.abs(slopes[near.feature_slots]) <= _ROUNDING * near._row_sums * np.linalg.norm(x)):
+            return ZeroAnswer(0.0, w, x, y)  # no feature sees anything that is left
+        start, _ = near._repair(x, np.zeros(near.d), slopes)
     except NoCertificate as why:
         raise ValueError(f"alpha_max could not be found ({why}); choose alpha yourself") from why
     bounds = _Bounds(near, start / near.n)

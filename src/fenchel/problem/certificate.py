@@ -198,8 +198,8 @@ class Certifying(Objective):
     def foreseen(self, x, change, true):
         """x + change, the slopes that a model of the loss foresees, within the domain of the conjugate.
 
-        None where they are far outside, compared with what separates them from the true ones. (See
-        :mod:`fenchel.engine.attempts.newton` for what they are good for.)
+        None where they are far outside, compared with what separates them from the true ones. (They balance the dual
+        variables of the penalty where the true slopes do so to first order only.)
         """
         wanted = x + change
         inside = np.clip(wanted, *self._domain())
@@ -251,6 +251,10 @@ class Certifying(Objective):
             scale = np.concatenate([scale, np.abs(extra).T @ np.abs(x)])
         if not goal.size or (np.abs(goal) <= _BALANCED * scale).all():
             return x, zx
+        # columns in units of their own: what is small in one must not drown in what is large in another
+        sizes = np.sqrt(np.einsum("ij,ij->j", along, along))
+        sizes = np.where(sizes > 0, sizes, 1.0)
+        along, goal, scale = along / sizes, goal / sizes, scale / sizes
         low, high = self._domain()
         start = x
         for _ in range(30):

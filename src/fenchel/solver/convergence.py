@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from ..problem import Problem
 
 _TRACE = 1e-10  # of the objective at w = 0, what counts as zero; larger: sloppy answers where the optimum is tiny
+NOTHING = 1e-9  # of the objective at w = 0: what an objective next to zero is; smaller: rounding may be believed
 _TINY = 1e-300  # no objective is smaller
 _CERTIFICATES = 13  # in a row, the first and the last of which are compared; more: rounding is noticed later
 _ROUNDING = 1e-12  # relative gap below which rounding may be all that is left; larger: slow runs count as stalled
@@ -55,10 +56,15 @@ class Convergence:
         return bounds.certified and bounds.gap <= self.allowed(bounds.primal)
 
 
-def stalled(records: Sequence[Bounds], inherited: int = 0) -> bool:
+def stalled(records: Sequence[Bounds], inherited: int = 0, at_zero: float = 0.0) -> bool:
     """Whether the gap has been at the level of rounding, without progress, for twelve certificates of this run; the
-    first records are `inherited` from another one."""
+    first records are `inherited` from another one.
+
+    The sums that an objective next to zero is made of are as large as the one at w = 0, which `at_zero` is, and so are
+    their rounding errors.
+    """
     if len(records) - inherited < _CERTIFICATES:
         return False
-    first, now = records[-_CERTIFICATES].relative_gap, records[-1].relative_gap
-    return first < _ROUNDING and now > _PROGRESS * first and math.isfinite(now)
+    first, now = records[-_CERTIFICATES], records[-1]
+    size = at_zero if abs(first.primal) <= NOTHING * at_zero else max(abs(first.primal), _TINY)
+    return bool(first.gap < _ROUNDING * size and now.gap > _PROGRESS * first.gap and math.isfinite(now.gap))

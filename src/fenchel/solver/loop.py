@@ -24,7 +24,7 @@ from ..methods.roles import Method, PrimalIterate, State
 from ..prices import accelerated_nanoseconds, certificate_nanoseconds, epoch_nanoseconds
 from ..problem import Certificate, Problem
 from .attainment import unattained
-from .convergence import Convergence, stalled
+from .convergence import NOTHING, Convergence, stalled
 from .interrupts import interrupts_noticed
 from .live import make_progress
 from .progress import Progress
@@ -39,6 +39,7 @@ _CLOSE = 1.5  # times tol: a guess at the gap that calls for a certificate
 _SHARE = 0.07  # of the run for certificates on schedule; the last ones come on top
 _TWO = 0.15  # of the wait between certificates: the shortest, which is what two of them cost
 _LEFT, _SURELY = 0.7, 1.5  # of the epochs that seem to be left: when to look, and when the goal is surely reached
+_ALMOST = 1e-3  # of the objective at zero: where a loss without a least value may be on its way to infinity
 _GROWTH = 12  # certificates, that a long run may go without in the end, as a part of it
 
 
@@ -156,6 +157,7 @@ class _Run:
         self.last = self.max_epochs  # passes at which the run ends
         self.begun = False  # whether the method has had a turn
         self.interrupts: list[int] = []
+        self.suspected = False  # whether the infimum may not be attained
 
     def go(self, start: Start, correction: Correction | None = None) -> Result:
         self.clock = time.perf_counter()
@@ -192,7 +194,9 @@ class _Run:
         if status in (Status.EPOCH_LIMIT, Status.TIME_LIMIT) and self.rule.reached(self.best):
             return Status.CONVERGED  # exact zeros closed the rest of the gap
         if status in (Status.EPOCH_LIMIT, Status.TIME_LIMIT, Status.STALLED):
-            self.best.reason = unattained(self.problem) or self.best.reason
+            why = unattained(self.problem)
+            if why:
+                status, self.best.reason = Status.NO_ANSWER, why
         return status
 
     @lazy
@@ -304,7 +308,7 @@ class _Run:
 
     def _consider(self, proposal: Proposal) -> Status | None:
         """Judge a proposal before the first epoch, and remember it if it is the best."""
-        made = self._certificate_of(proposal)
+        made = self._checked(proposal)
         self.progress.engine_passes += proposal.passes
         self.progress.engine_nanoseconds += proposal.nanoseconds or proposal.passes * self._pass_price
         # an engine leaves alone what it has proposed; epochs may go on in the arrays of others
@@ -420,7 +424,7 @@ class _Run:
         self.work += time.perf_counter() - began
         if proposal is None:
             return None
-        made = self._certificate_of(proposal)
+        made = self._checked(proposal)
         self._take(proposal.iterate.w.copy(), made)
         status = self._judge(made, proposal.iterate.w, proposal.by)
         done = status is Status.CONVERGED
@@ -441,6 +445,14 @@ class _Run:
         if proposal.certificate is None:
             proposal.certificate = self.problem.certificate(proposal.iterate, fresh=False, primal=proposal.primal)
         return proposal.certificate
+
+    def _checked(self, proposal: Proposal) -> Certificate:
+        """The certificate of a new proposal. Where its objective is next to nothing, the sums that were carried along
+        on the way there are rounding, and it is made anew."""
+        made = self._certificate_of(proposal)
+        if made.primal <= NOTHING * self.problem.objective_at_zero() < math.inf:
+            made.primal = proposal.primal = self.problem.primal_at(proposal.w)
+        return made
 
     def _certify(self, on_schedule: bool) -> Status | None:
         """Make a certificate of the iterate, record it, and say whether to stop.
@@ -486,7 +498,19 @@ class _Run:
             return Status.CONVERGED
         if stop:
             return Status.CALLBACK
-        return Status.STALLED if stalled(records, self.inherited) else None
+        if self._seems_unattained():
+            best.reason = unattained(self.problem)
+            if best.reason:
+                return Status.NO_ANSWER
+        return Status.STALLED if stalled(records, self.inherited, self.rule.at_zero) else None
+
+    def _seems_unattained(self) -> bool:
+        """Whether a loss that never reaches its least value is almost there; said once, for the proof takes time."""
+        if self.problem.loss.attained or self.suspected:
+            return False
+        at_zero = self.problem.objective_at_zero()
+        self.suspected = self.best.primal <= _ALMOST * at_zero < math.inf
+        return self.suspected
 
     def _judge_zero(self) -> Status | None:
         made, at = self.problem.zero_certificate(), np.zeros(self.problem.size)
@@ -516,10 +540,12 @@ class _Run:
         return int(np.clip(math.ceil(_LEFT * left), least, max(spacing, progress.epoch // _GROWTH)))
 
     def _seems_close(self) -> bool:
-        """Whether the goal may be reached before the first certificate is due."""
+        """Whether the goal may be reached before the first certificate is due, of a run or since it went on from a
+        proposal."""
         progress = self.progress
         close = progress.guess <= _CLOSE * self.tol
-        return close and self.settings.check_every is None and progress.gap == math.inf
+        unseen = progress.gap == math.inf or progress.learnt < progress.gap_epoch
+        return close and self.settings.check_every is None and unseen
 
     def _snap(self) -> None:
         """Prefer the answer whose zeros and ties are exact, if the proof still covers it."""

@@ -26,6 +26,7 @@ class Status(enum.Enum):
     CALLBACK = "stopped by the callback"
     INTERRUPTED = "interrupted"
     STALLED = "stalled"
+    NO_ANSWER = "no answer"
 
     def __str__(self) -> str:
         return str(self.value)

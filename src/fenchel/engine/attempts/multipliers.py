@@ -33,12 +33,14 @@ from .newton import dense_curvature
 
 _MOST = 2000  # coefficients: the curvature is a matrix
 _MOVES = 200  # proxes that the derivative of one may take
+_LIVELY = 30  # Newton steps of a round: after fewer, longer steps are taken in the next, in proportion
 _STEPS = 40  # Newton steps in a round before S is raised
 _NEAR = 1e-3  # S in the first round, in units of the loss's curvature
 _FLATTEST = 0.1  # of the loss's largest curvature, what it counts for where it is flat
 _LEAST = 0.05  # of the mean square of a typical column, what a column counts for at the least
 _LIFT = 1e-13  # of the curvature's diagonal: makes it definite
-_DIFFERENCE = 1e-6  # for the slope of a dual step
+_DIFFERENCE = 1e-9  # of a dual step, for its slope; larger: rows that are near a kink count as if they were at it
+_SEEN = 1e-2  # of tol: relative error of dual variables that the longest steps may make; larger: bounds get worse
 _FLAT = 0.1  # of the first slope, where a line search may end
 
 
@@ -72,11 +74,14 @@ class Multipliers:
         self.unit[problem.feature_slots] = problem.feature_units()
         squares = np.ones(problem.size)
         squares[problem.feature_slots] = np.tile(problem.data.mean_squares, problem.vectors)
-        squares /= self.unit**2
-        seen = squares[problem.feature_slots]
-        seen = seen[seen > 0]
-        typical = np.quantile(seen, 0.75) if seen.size else 1.0
-        self.squares = problem.n * np.maximum(squares, _LEAST * typical)
+        seen = squares / self.unit**2
+        # a column without penalty is in units of its own, and its coefficient may be as large as it likes
+        free = problem.feature_slots[problem.gram.unseen]
+        held = np.setdiff1d(problem.feature_slots, free)
+        held = held if seen[held].any() else problem.feature_slots
+        typical = float(np.quantile(seen[held][seen[held] > 0], 0.75)) if seen[held].any() else 1.0
+        self.unit[free] = np.sqrt(np.where(squares[free] > 0, squares[free] / typical, 1.0))
+        self.squares = problem.n * np.maximum(squares / self.unit**2, _LEAST * typical)
 
     @np.errstate(over="ignore", invalid="ignore", divide="ignore")
     def run(self, w, x, y, *, tol: float, steps: int) -> Point:
@@ -98,10 +103,10 @@ class Multipliers:
             found = self._minimise(centre, max(accuracy, 1e-4), tol, size)
             if not (np.isfinite(self.w).all() and np.isfinite(self.scores).all()):
                 found, self.w = None, centre
-                self.scores, self.at = problem.scores(centre), problem.penalised(centre)
             centre = self.w
+            self.scores, self.at = problem.scores(centre), problem.penalised(centre)  # sums gather rounding errors
             if found is None:
-                self.near *= 10.0
+                self.r, self.q, self.near = 0.1 * self.r, 0.1 * self.q, 10.0 * self.near
                 continue
             x, y, u, moved, used = found
             self.x, self.y = x, y
@@ -109,7 +114,7 @@ class Multipliers:
             point = Point(w, x, y, problem.gradient_sum(x), u, problem.primal_at(w))
             made = problem.certificate(point, fresh=False, primal=point.primal)
             self.passes += 1.5
-            if not point.primal > best.primal:
+            if point.primal < best.primal or not np.isfinite(best.primal):
                 best.primal, answer = point.primal, w
             best.dual, best.residual = max(best.dual, made.dual), made.residual
             best.reason = "" if np.isfinite(best.dual) else made.reason
@@ -120,27 +125,41 @@ class Multipliers:
                 accuracy *= 0.1
                 if not slow:
                     continue  # the multipliers are about to stand still: what is missing is accuracy
-            grow = 5.0 if used <= 2 else 3.0 if used <= 5 else 1.5 if used <= 10 else 1.0
-            self.r, self.q, self.near = grow * self.r, grow * self.q, self.near / grow
+            grow = max(_LIVELY / (1 + used), 1.0)
+            self.near /= grow
+            self.r *= min(grow, max(self._room(self.r * self.scores, self.x, tol), 0.1))
+            self.q = self.q * min(grow, max(self._room(self.q * self.at, self.y, tol), 0.1))
         if point is None:
             point = Point(answer, x, y, problem.gradient_sum(x), self.at, best.primal)
         return Point(answer, point.x, point.y, point.zx, point.u, best.primal, self.passes, best)
 
+    def _room(self, steps, forces, tol):
+        """How much longer steps may become before their rounding is all that is seen of the dual variables."""
+        rounding = np.finfo(float).eps * float(np.linalg.norm(steps))
+        return _SEEN * tol * float(np.linalg.norm(forces)) / rounding if rounding > 0 else np.inf
+
     def _first_steps(self):
         """r, q and S from the sizes of scores and coefficients, and of their dual variables."""
         problem = self.problem
-        forces, size = np.linalg.norm(self.x), max(np.linalg.norm(self.scores), np.linalg.norm(problem.target))
+        low, high = problem._domain()
+        width = np.subtract(high, low)
+        forces = np.linalg.norm(self.x) or 0.5 * np.linalg.norm(width[np.isfinite(width)])
+        size = max(np.linalg.norm(self.scores), np.linalg.norm(problem.target))
         self.r = float(forces / size) if forces > 0 and size > 0 else 1.0
         seen = problem.map_squares @ (self.squares**-0.5 / self.unit**2)
         if seen.size:
             seen = (np.bincount(self.units, seen) / np.bincount(self.units))[self.units]
-        self.q = 1.0 / np.maximum(seen, 1e-300)
+        some = seen > 0  # an empty row of B' sees nothing
+        self.q = 1.0 / np.where(some, seen, seen[some].mean() if some.any() else 1.0)
         forces, size = np.sum(self.y**2 / self.q), np.sum(self.q * self.at**2)
         if forces > 0 and size > 0:
             self.q *= math.sqrt(forces / size)
         bend = self._rows(self.scores, bend=True)[1]
         least = 1e-3 * bend.max()
-        if problem.loss.smoothness is not None:  # the rows may all be on flat parts
+        # the rows may all be on flat parts
+        if problem.loss.kinked:
+            least = max(least, _FLATTEST * self.r)
+        elif problem.loss.smoothness is not None:
             least = max(least, _FLATTEST * problem.loss.smoothness * self.weights.mean())
         self.near = _NEAR * self.unit**2 * self.squares * max(bend.mean(), least, 1e-300)
 

@@ -20,16 +20,12 @@ from ...prices import Prices
 from ...problem import Problem
 from ..lower_gram import lower_gram
 from ..parts import Vector
+from .whole_gram import CAREFUL, FLAT, LEAST, NONE, ROOM, WORTH
 
 Blocks = npt.NDArray[np.float64]
 Index = npt.NDArray[np.int64]
 
-LEAST = 1e-3  # of the mean curvature of a row: what every row counts for; larger: models that are too stiff
-FLAT = 0.25  # of the largest curvature: the same at first where the loss has flat parts
-CAREFUL = 0.03  # of it: the same after a refused step, and ten times as much after every further one
 SAME = 1e-12  # relative difference of curvatures that makes none
-WORTH = 1e6  # nanoseconds that single precision must save
-ROOM = 1e30  # squares of columns beyond which, or below whose inverse, single precision will not do
 NEAR = 0.9  # of a mean square about the means of all rows: what may be taken off in single precision
 FAR = 0.99  # of a column's mean square: the square of its mean, beyond which a difference of both loses digits
 
@@ -148,7 +144,7 @@ class BlockGram:
         """Every row counts for something."""
         problem, weight = self.problem, self.problem.weight
         largest = float(curvature.max()) if problem.loss.smoothness is None else problem.loss.smoothness
-        least = max(LEAST * float(curvature.mean()), self.floor * largest, 1e-300)
+        least = max(LEAST * max(float(curvature.mean()), NONE * largest), self.floor * largest, 1e-300)
         if not weight.size:
             return np.maximum(curvature, least)
         return np.maximum(curvature, least * np.repeat(weight, problem.layout[0]))

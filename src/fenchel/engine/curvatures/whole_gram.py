@@ -18,6 +18,7 @@ from ..lower_gram import lower_gram
 from ..parts import Matrix, Vector
 
 LEAST = 1e-3  # of the mean curvature of a row: what every row counts for; larger: models that are too stiff
+NONE = 1e-9  # of the largest curvature: what the mean counts for at the least; smaller: steps overflow on flat losses
 FLAT = 0.25  # of the largest curvature: the same at first where the loss has flat parts
 CAREFUL = 0.03  # of it: the same after a refused step, and ten times as much after every further one
 LIFT, LIFT_SINGLE = 1e-9, 1e-6  # of the diagonal: makes H definite in spite of rounding
@@ -94,7 +95,8 @@ class WholeGram:
         """H from the curvatures of the rows; a rough one from every so many of them, if these are many."""
         problem, n, p = self.problem, self.problem.n, self.problem.p
         self.rough = rough and self.samples and self._alike(curvature)
-        least = max(LEAST * float(curvature.mean()), self.floor * self._largest(curvature))
+        largest = self._largest(curvature)
+        least = max(LEAST * max(float(curvature.mean()), NONE * largest), self.floor * largest)
         weight = problem.weight if problem.weight.size else 1.0
         h = np.maximum(curvature, np.maximum(least * weight, 1e-300))
         if problem.loss.quadratic and not problem.weight.size:

@@ -16,6 +16,7 @@ from ...prices import Prices
 from ...problem import Problem
 from ...proximal import CompiledPenalty
 from ..curvatures.blocks import BlockGram
+from ..curvatures.whole_gram import ROOM
 from ..parts import Vector
 
 FLAT = 0.1  # of a feature's mean curvature over the blocks: none has less where the steps are chosen
@@ -84,9 +85,11 @@ class FeatureMaps:
 
 
 def inverses(matrices: Any, added: Vector, single: bool) -> Any:
-    """(matrix + diag(added))^-1 for every block; `added` is (blocks, p)."""
+    """(matrix + diag(added))^-1 for every block; `added` is (blocks, p). In single precision if that is wanted and
+    neither the numbers nor their inverses leave its range."""
     from ...kernels.models import mirrored
 
+    single = single and float(added.min(initial=1.0)) > 1 / ROOM and float(added.max(initial=1.0)) < ROOM
     blocks, p = len(matrices), matrices.shape[1]
     places = np.arange(p)
     made = np.empty((blocks, p, p), dtype=np.float32 if single else np.float64)

@@ -88,10 +88,8 @@ class SDCAADMM:
         Columns are scaled by (mean square)^(-power); 0 switches the metric off.
     newton : bool
         Try Newton's method from the iterate after some epochs, and again after twice as many, where loss and penalty
-        allow it: proximal (:mod:`fenchel.engine.attempts.newton`) where there are few coefficients, otherwise on the
-        structure that the iterate shows (:mod:`fenchel.engine.attempts.manifold`), and in turns where one of them was
-        tried in vain; along edges after accelerated gradients (:mod:`fenchel.engine.attempts.accelerated`); where
-        nothing else applies or helps, with the method of multipliers (:mod:`fenchel.engine.attempts.multipliers`); and
+        allow it: on the structure that the iterate shows (:mod:`fenchel.engine.attempts.manifold`), or with the method
+        of multipliers (:mod:`fenchel.engine.attempts.multipliers`), in turns where one of them was tried in vain; and
         let an engine that fits (:mod:`fenchel.engine`) go first and take turns with the epochs, with the default
         preset. ``method="auto"`` does, ``method="sdca-admm"`` does not.
     rest : bool
