@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..penalties import GroupL2, Separable
-from .structured import StructuredProx
+from .groups import GroupL2
+from .separable import Separable
+from .structured_prox import StructuredProx
 
 _DIRECTIONS = 4  # that edges may have
 
