@@ -31,7 +31,7 @@ _WIDTH = 1e-6  # of a score: how far to both sides of it the slopes of a kink ar
 _JUMP = 1e-3  # of the slopes at the least, that makes a kink
 _TIGHT = 0.005  # relative distance of the bounds at which to stop
 _MOST = 3000  # projected gradients, two passes over the data each
-_PATIENCE = 400  # of them without a better bound
+_PATIENCE = 1000  # of them without a better bound
 _LOOK = 10  # of them between two repairs, which take about as long
 _POWER = 20  # rounds of the power method for the length of a step
 
