@@ -11,7 +11,6 @@ from .common import hint
 # entries that other options stand for: several targets, and --unpenalised
 _BY_OPTION = ("per-output", "unpenalised")
 _PLAIN = {"ridge": Ridge, "non-negative": NonNegative, "box": None}
-PENALTIES = {**{name: kind for name, kind in CATALOGUE.items() if name not in _BY_OPTION}, **_PLAIN}
 SHORT = {
     "l1": "lasso", "group": "group-lasso", "group-linf": "group-max", "graph": "graph-fused", "fused": "fused-lasso",
     "trend": "trend-filter", "tv": "total-variation", "trace": "low-rank",
@@ -33,16 +32,22 @@ _CHECKED = ("groups", "groups_by", "complete_groups", "tree", "edges", "shape", 
             "isotropic", "increasing", "q", "a", "b", "feature_weights", "group_weights", "term_weights")  # fmt: skip
 
 
+def known_penalties() -> dict:
+    """The penalties that --penalty takes, those that were registered last included."""
+    return {**{name: kind for name, kind in CATALOGUE.items() if name not in _BY_OPTION}, **_PLAIN}
+
+
 def full_name(name: str) -> str:
     """The catalogue's name of a penalty, which may be given by a short one."""
     name = SHORT.get(name, name)
-    if name not in PENALTIES:
-        raise ValueError(f"--penalty is {name!r}; {hint(name, PENALTIES)}")
+    known = known_penalties()
+    if name not in known:
+        raise ValueError(f"--penalty is {name!r}; {hint(name, known)}")
     return name
 
 
 def _parameters(name) -> list[str]:
-    return [] if name in _PLAIN else list(inspect.signature(PENALTIES[name]).parameters)
+    return [] if name in _PLAIN else list(inspect.signature(CATALOGUE[name]).parameters)
 
 
 def options_of(name: str) -> set[str]:
@@ -91,7 +96,7 @@ def _refuse_unread(name, options):
     for option in _CHECKED:
         value = getattr(options, option)
         if option not in read and value is not None and value is not False:
-            users = [other for other in PENALTIES if option in options_of(other)]
+            users = [other for other in known_penalties() if option in options_of(other)]
             raise ValueError(
                 f"--{option.replace('_', '-')} goes with the penalty {' or '.join(users)}, not with {name!r}"
             )
@@ -105,7 +110,7 @@ def _main_part(name, options, structure):
         value = _argument(name, parameter, options, structure)
         if value is not None:
             arguments[parameter] = value
-    return PENALTIES[name](**arguments)
+    return CATALOGUE[name](**arguments)
 
 
 def _argument(name, parameter, options, structure):
@@ -118,7 +123,7 @@ def _argument(name, parameter, options, structure):
     if parameter == "n_outputs":
         return None
     if parameter not in ("weights", "feature_weights", "difference_weights"):
-        return getattr(options, parameter)
+        return vars(options).get(parameter)  # a parameter without an option keeps its default
     sources = (
         _WEIGHTS.get(name, ("feature_weights",)) if parameter == "weights" else _OPTIONS.get(parameter, (parameter,))
     )
