@@ -119,12 +119,12 @@ def prox(v, penalty: Penalty, step: float = 1.0, *, tol: float = 1e-10, max_iter
 def _run(structured, point, slope, tol, max_iter):
     """The prox on the problem's own scale: coefficients, relative gap, steps, and whether it stopped by the gap."""
     from ..kernels.prox import structured_prox
-    from .lattice_prox import ChainProx, LatticeProx
+    from .lattice_prox import LatticeProx
 
     problem = structured.problem
     v, info = problem.pack(point), np.zeros(4)
     chain = LatticeProx.make(structured)
-    if isinstance(chain, ChainProx):
+    if chain is not None and chain.exact:
         w = chain(v, float(problem.n), slope, None, info)
         chain.structure(slope)
         return problem.unpack(w)[0], 0.0, 1, True

@@ -12,7 +12,7 @@ from __future__ import annotations
 import numpy as np
 import scipy.sparse as sp
 
-from ..data import Rows, as_weights
+from ..data import RowData, Rows, as_weights
 from ..losses import LOSSES, Loss
 from ..penalties import Penalty
 from ..penalties.block_sum import BlockSum, _vector
@@ -22,6 +22,8 @@ _CHUNK = 1 << 16  # visits looked at together
 
 class Objective(BlockSum):
     """The objective and its dual in all their terms; see :class:`fenchel.Problem`."""
+
+    data: RowData
 
     def __init__(self, X, y, *, loss, penalty: Penalty | None = None, alpha: float = 1.0, sample_weight=None,
                  fit_intercept: bool = False, task=None):  # fmt: skip

@@ -32,7 +32,8 @@ import scipy.sparse as sp
 import scipy.sparse.linalg as sla
 
 from ..maps import spectral_norm
-from ..problem import Problem
+from ..problem import Point, Problem
+from ..solver.result import Result
 
 _DENSE = 1500  # largest matrix whose eigenvalues are found by dense linear algebra
 _CHUNK = 1 << 21  # entries of the data looked at together
@@ -322,9 +323,10 @@ def _ratio(a, b):
 
 def _arrays(state):
     """x, y, w and, where known, u = B'w with its exact zeros."""
-    state = getattr(state, "state", state)
-    get = state.get if isinstance(state, dict) else lambda key: getattr(state, key, None)
-    return get("x"), get("y"), get("w"), get("u")
+    state = state.state if isinstance(state, Result) else state
+    point = Point.of(state)
+    known = state if isinstance(state, dict) else vars(state)
+    return point.x, point.y, point.w, known.get("u")
 
 
 # -- spectra ----------------------------------------------------------------------------------------
