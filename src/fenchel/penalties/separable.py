@@ -125,6 +125,12 @@ class Separable(Penalty):
             np.all((self.lower == 0) | np.isinf(self.lower)) and np.all((self.upper == 0) | np.isinf(self.upper))
         )
 
+    def limits(self, d):
+        return None if self._unbounded else (self.lower, self.upper)
+
+    def entry_weights(self, d):
+        return self.weights
+
     def radius(self, d):
         return np.where(self.weights > 0, self.weights, self.weights.mean() or 1.0)
 
