@@ -16,13 +16,6 @@ SHORT = {
     "trend": "trend-filter", "tv": "total-variation", "trace": "low-rank",
 }  # fmt: skip
 
-# what the parameter `weights` of a penalty stands for, if not for features
-_WEIGHTS = {
-    **dict.fromkeys(("group-lasso", "latent-group-lasso", "sparse-group-lasso", "group-max", "exclusive-lasso",
-                     "tree-groups"), ("group_weights",)),
-    **dict.fromkeys(("trend-filter", "tensor-trace-norm", "slope"), ("term_weights",)),
-    "multi-task-lasso": ("feature_weights", "group_weights"),
-}  # fmt: skip
 # the options that fill each parameter; a parameter that is not here has an option of its own name
 _OPTIONS = {
     "groups": ("groups", "groups_by", "complete_groups"), "tree": ("tree",), "graph": ("edges",),
@@ -55,10 +48,15 @@ def options_of(name: str) -> set[str]:
     found = set()
     for parameter in _parameters(name):
         if parameter == "weights":
-            found |= set(_WEIGHTS.get(name, ("feature_weights",)))
+            found |= set(_weights_of(name))
         else:
             found |= set(_OPTIONS.get(parameter, (parameter,)))
     return found
+
+
+def _weights_of(name: str) -> tuple[str, ...]:
+    """The options that fill the parameter `weights` of a penalty."""
+    return tuple(f"{unit}_weights" for unit in CATALOGUE[name].weights_per)
 
 
 def make_penalty(options, structure, outputs: int, p: int):
@@ -117,22 +115,21 @@ def _argument(name, parameter, options, structure):
     """The value of a penalty's parameter; None where nothing is said."""
     given = any(getattr(options, option) for option in _OPTIONS["groups"])
     if parameter == "groups":
-        return None if name == "multi-task-lasso" and not given else structure.groups
+        optional = inspect.signature(CATALOGUE[name]).parameters[parameter].default is None
+        return None if optional and not given else structure.groups
     if parameter in ("tree", "graph", "grid", "shape"):
         return getattr(structure, parameter)
     if parameter == "n_outputs":
         return None
     if parameter not in ("weights", "feature_weights", "difference_weights"):
         return vars(options).get(parameter)  # a parameter without an option keeps its default
-    sources = (
-        _WEIGHTS.get(name, ("feature_weights",)) if parameter == "weights" else _OPTIONS.get(parameter, (parameter,))
-    )
+    sources = _weights_of(name) if parameter == "weights" else _OPTIONS.get(parameter, (parameter,))
     for source in sources:
         if getattr(options, source) is None:
             continue
         if source == "group_weights":
-            return structure.group_weights(structure.tree.groups() if name == "tree-groups" else structure.groups)
-        if name == "multi-task-lasso" and given:
-            raise ValueError("--feature-weights goes with multi-task-lasso without groups; use --group-weights")
+            return structure.group_weights(structure.tree.groups() if "tree" in _parameters(name) else structure.groups)
+        if "group_weights" in sources and given:
+            raise ValueError(f"--feature-weights goes with {name} without groups; use --group-weights")
         return getattr(structure, source)()
     return None

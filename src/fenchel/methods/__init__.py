@@ -19,7 +19,10 @@ from .common import DualState, Method, State
 from .roles import EpochReport, PrimalIterate
 from .sdca_admm.method import SDCAADMM
 
-__all__ = ["AUTO", "METHODS", "DualState", "EpochReport", "Method", "PrimalIterate", "State", "make_method", "register"]
+__all__ = [
+    "ASDCA", "AUTO", "FOBOS", "METHODS", "OLADMM", "OPGADMM", "RDA", "RDAADMM", "SAG", "SDCA", "SDCAADMM", "BatchADMM",
+    "DualState", "EpochReport", "Method", "PrimalIterate", "State", "make_method", "register",
+]  # fmt: skip
 
 METHODS = {
     method.name: method for method in (SDCAADMM, BatchADMM, OLADMM, OPGADMM, RDAADMM, RDA, FOBOS, SDCA, SAG, ASDCA)

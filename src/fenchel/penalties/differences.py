@@ -85,6 +85,8 @@ class TrendFilter(Shorthand):
     below the order carry no penalty.
     """
 
+    weights_per = ("term",)
+
     def __init__(self, order=2, weights=None):
         self.order, self.weights = _count("order", order), weights
 

@@ -46,6 +46,8 @@ class MultiTaskLasso(Shorthand):
     Prox: the shrinkage of each feature's coefficients together. Conjugate: 0 on :math:`\|Y_{:j}\| \le \omega_j`.
     """
 
+    weights_per = ("feature", "group")
+
     def __init__(self, n_outputs=None, groups=None, weights=None):
         self.n_outputs, self.groups, self.weights = _outputs(n_outputs), groups, weights
 
