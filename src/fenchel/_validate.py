@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import numbers
+from collections.abc import Callable
+from typing import Any, TypeVar
 
 import numpy as np
+
+Kind = TypeVar("Kind", bound=type)
 
 
 def _count(name, value):
@@ -68,3 +72,21 @@ def repeated(flat, bounds):
     both = np.sort(owner * width + flat.astype(np.int64))
     twice = both[1:][both[1:] == both[:-1]]
     return divmod(int(twice[0]), width) if twice.size else None
+
+
+def registering(table: dict[str, Any], what: str) -> Callable[[str], Callable[[Kind], Kind]]:
+    """A decorator factory that enters a class into a table under a name, once."""
+
+    def register(name: str) -> Callable[[Kind], Kind]:
+        if not isinstance(name, str) or not name:
+            raise ValueError(f"the name of a {what} is {name!r}; it must be a word")
+
+        def enter(kind: Kind) -> Kind:
+            if name in table:
+                raise ValueError(f"there is a {what} of the name {name!r} already: {table[name].__name__}")
+            table[name] = kind
+            return kind
+
+        return enter
+
+    return register

@@ -24,7 +24,7 @@ import math
 import numpy as np
 from scipy.linalg import lapack
 
-from ..penalties import Block, GroupL2, Separable
+from ..penalties import Block
 from ..problem import Certificate, Problem
 from .parts import Matrix, Vector
 from .roles import Iterate
@@ -234,12 +234,4 @@ class Repair:
 
 def _ball(block: Block) -> Vector:
     """The radius of the ball that a coordinate's dual variable lies in, zero where it is none or of another kind."""
-    function = block.function
-    if block.ridge > 0:
-        return np.zeros(block.d)
-    if isinstance(function, Separable):
-        free = np.isinf(function.lower) & np.isinf(function.upper)
-        return np.asarray(np.where(free, block.scale * function.weights, 0.0))
-    if type(function) is GroupL2:
-        return np.asarray(block.scale * np.repeat(function.weights, np.diff(function.bounds)))
-    return np.zeros(block.d)
+    return np.zeros(block.d) if block.ridge > 0 else block.scale * block.function.dual_balls(block.d)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from .._validate import registering
 from .counts import Poisson
 from .margins import Hinge, Logistic, SmoothedHinge, SquaredHinge
 from .tubes import EpsilonInsensitive, Huber, Quantile, Squared
@@ -17,3 +18,5 @@ LOSSES = {
     "epsilon-insensitive": EpsilonInsensitive,
     "poisson": Poisson,
 }
+
+register = registering(LOSSES, "loss")  # a decorator: @register("name") enters a loss of your own

@@ -5,6 +5,7 @@ The loop over epochs, certificates, limits and callbacks is `fenchel.solve`; a m
 
 from __future__ import annotations
 
+from .._validate import registering
 from .baselines.asdca import ASDCA
 from .baselines.batch_admm import BatchADMM
 from .baselines.fobos import FOBOS
@@ -14,12 +15,21 @@ from .baselines.rda import RDA
 from .baselines.rda_admm import RDAADMM
 from .baselines.sag import SAG
 from .baselines.sdca import SDCA
+from .common import DualState, Method, State
+from .roles import EpochReport, PrimalIterate
 from .sdca_admm.method import SDCAADMM
+
+__all__ = [
+    "ASDCA", "AUTO", "FOBOS", "METHODS", "OLADMM", "OPGADMM", "RDA", "RDAADMM", "SAG", "SDCA", "SDCAADMM", "BatchADMM",
+    "DualState", "EpochReport", "Method", "PrimalIterate", "State", "make_method", "register",
+]  # fmt: skip
 
 METHODS = {
     method.name: method for method in (SDCAADMM, BatchADMM, OLADMM, OPGADMM, RDAADMM, RDA, FOBOS, SDCA, SAG, ASDCA)
 }
 
+
+register = registering(METHODS, "method")  # a decorator: @register("name") enters a method of your own
 
 AUTO = "auto"  # epochs of SDCA-ADMM in turns with an engine, and other ways tried between them
 

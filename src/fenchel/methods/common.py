@@ -13,8 +13,6 @@ from typing import ClassVar
 import numpy as np
 
 from ..engine.roles import Iterate
-from ..losses import Loss
-from ..penalties import Separable
 from ..problem import Problem
 from ..proximal import CompiledPenalty, StructuredProx, check_callbacks, feature_quadratic
 from .blocks import block_norms, epoch_parts
@@ -123,19 +121,6 @@ class DualState(State):
 # -- what the kernels take ----------------------------------------------------------------------------
 
 
-def compiled_gradient(loss: Loss):
-    """The gradient of a loss as a C function, or a callback into Python."""
-    from ..kernels import compiled, gradients
-
-    if hasattr(gradients, str(loss.kernel)):
-        return compiled.compile_step(getattr(gradients, loss.kernel))
-
-    def gradient(score, curvature, target, weight):
-        return np.where(weight > 0, weight * loss.gradient(score, target), 0.0)
-
-    return compiled.python_step(gradient)
-
-
 def live_slots(problem: Problem) -> np.ndarray:
     """1 for every entry of w that may move; 0 for intercepts that are switched off."""
     live = np.ones(problem.size)
@@ -180,8 +165,7 @@ def prox_rule(problem: Problem, tol: float, most: int):
 def constraint_reason(problem: Problem) -> str | None:
     """Why a method whose w meets constraints in the limit only does not fit."""
     for block in problem.blocks:
-        bounded = block.function
-        if isinstance(bounded, Separable) and (np.isfinite(bounded.lower).any() or np.isfinite(bounded.upper).any()):
+        if block.function.limits(block.d) is not None:
             return (
                 "its iterates meet constraints in the limit only, so that the objective would be infinite all along; "
                 "use sdca-admm"
@@ -257,7 +241,7 @@ class Method:
             problem.data.arrays, problem.layout, problem.target, problem.weight, self.bounds,
             float(problem.fit_intercept),
         )  # fmt: skip
-        self._loss_functions = problem.loss.compiled(), compiled_gradient(problem.loss)
+        self._loss_functions = problem.loss.compiled(), problem.loss.compiled_gradient()
         self._loss_params = problem.loss.params
         self.loss = (*(f.address for f in self._loss_functions), self._loss_params.ctypes.data)
         self.prepare(problem)
@@ -445,8 +429,12 @@ class OnlineProximal(Online):
         rule = self.rule(state, self.prox_rule)
         proximal_epoch(
             self.data, order, self.loss, self.problem.n, self.penalty.solver, rule, state.t, state.current, state.u,
-            state.dual, state.mean, state.mean_dual, getattr(state, "gradient", state.mean), self.dual_averaging,
+            state.dual, state.mean, state.mean_dual, self.averaged(state), self.dual_averaging,
         )  # fmt: skip
+
+    def averaged(self, state) -> np.ndarray:
+        """The mean gradient of a method that averages gradients; the kernel does not touch it for others."""
+        return state.mean
 
     def subgradient(self, dual, w):
         return self.penalty.dual(dual, w)

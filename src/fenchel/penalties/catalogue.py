@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from .._validate import registering
 from .differences import FusedLasso, GraphFused, Monotone, TotalVariation, TrendFilter
 from .exclusive import ExclusiveLasso
 from .group_lasso import GroupLasso, GroupMax, SparseGroupLasso
@@ -48,3 +49,5 @@ PENALTIES = {
     "non-negative": NonNegative,
     "box": Box,
 }
+
+register = registering(CATALOGUE, "penalty")  # a decorator: @register("name") enters a penalty of your own

@@ -27,6 +27,9 @@ class Monotone(Shorthand):
     def __init__(self, increasing=True):
         self.increasing = increasing
 
+    def feature_graph(self, size):
+        return Graph(Grid(size).edges, size)  # a line
+
     def build(self, p):
         here = np.arange(_known(p, "Monotone") - 1)
         steps = np.column_stack([here + 1, here] if self.increasing else [here, here + 1])
@@ -81,6 +84,8 @@ class TrendFilter(Shorthand):
     Prox: soft threshold of the differences. Conjugate: 0 on :math:`|y_j| \le \omega_j`. Polynomials of a degree
     below the order carry no penalty.
     """
+
+    weights_per = ("term",)
 
     def __init__(self, order=2, weights=None):
         self.order, self.weights = _count("order", order), weights

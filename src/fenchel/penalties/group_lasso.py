@@ -13,6 +13,10 @@ from .shorthand import Shorthand, _group_weights, _known, _ratio
 
 
 class _Grouped(Shorthand):
+    """What penalties of groups share."""
+
+    weights_per = ("group",)
+
     def __init__(self, groups, weights=None):
         # what is wrong with them is said here rather than in the middle of a fit
         self.groups, self.weights, self._read = groups, weights, (groups, as_groups(groups))

@@ -83,10 +83,15 @@ class Slope(Shorthand):
     where :math:`\sum_{k \le m} |y|_{(k)} \le \sum_{k \le m} \lambda_k` for all m (Bogdan et al., 2015).
     """
 
+    weights_per = ("term",)
+
     def __init__(self, weights=None, q=0.1):
         if not (_is_real(q) and 0 < q < 1):
             raise ValueError(f"q is {q!r}; it must be a number between 0 and 1")
         self.weights, self.q = weights, q
+
+    def feature_graph(self, size):
+        return "sizes"
 
     def build(self, p):
         if self.weights is not None:
@@ -118,6 +123,9 @@ class Oscar(Shorthand):
         if a == 0 and b == 0:
             raise ValueError("a and b are both 0; one of them must be positive")
         self.a, self.b = a, b
+
+    def feature_graph(self, size):
+        return "sizes"
 
     def build(self, p):
         return SortedL1(self.a + self.b * np.arange(_known(p, "Oscar") - 1, -1, -1.0))

@@ -20,16 +20,14 @@ import numpy as np
 import scipy.sparse as sp
 
 from ..maps import Gram
-from ..penalties import Penalty, Separable
-from ..penalties.groups import _Groups
 from .bounds import NoCertificate
+from .kinks import Kinks, kinks
 from .problem import Problem
+from .unpenalised import best_unpenalised
 
 _TIGHT = 0.003  # relative distance of the two bounds at which to stop
 _MOST, _MOST_SLOW = 600, 20  # projections; where each needs conjugate gradients
 _PATIENCE = 150  # projections without progress
-_PROOF = 1e-6  # relative gap at which zero counts as the answer
-_TRIES = 12
 _ROUNDING = 1e-14  # of what the sum over the rows is made of: a slope that is zero
 
 
@@ -47,9 +45,9 @@ def zero_answer(problem: Problem, *, refine: bool = True, enough: float = math.i
     """The largest useful alpha, with its answer.
 
     The smallest alpha with B'w = 0 where B is injective, otherwise a bound from above, close to it; infinite where no
-    alpha will do. Raises ValueError where it cannot be found. Without `refine` a bound is not brought down by solving
-    problems, as it is where many rows sit at a kink of the loss. Once the largest useful alpha is known to lie above
-    `enough`, the search for it ends.
+    alpha will do. Raises ValueError where it cannot be found. Without `refine` a bound is not brought down by a look at
+    all dual variables, as it is where many rows sit at a kink of the loss. Once the largest useful alpha is known to
+    lie above `enough`, the search for it ends.
     """
     unit = problem.with_alpha(1.0)
     try:
@@ -68,8 +66,8 @@ def zero_answer(problem: Problem, *, refine: bool = True, enough: float = math.i
     bounds.tighten(enough)
     y[rows] = near.n * bounds.best
     answer = ZeroAnswer(bounds.upper, w, x, y)
-    if refine and 0 < bounds.upper < math.inf and _many_kinks(unit, scores):
-        _try_smaller(problem, answer, problem.mean_loss(scores))
+    if refine and 0 < bounds.upper < math.inf:
+        _over_kinks(near, answer, rows, scores)
     return answer
 
 
@@ -83,52 +81,29 @@ def _unpenalised_answer(problem):
     if along.shape[1] == 0:
         scores = np.zeros(problem.visits)
         return np.zeros(problem.size), scores, problem.slopes_at(scores)
-    from ..engine.attempts.manifold import correct
-    from ..solver import solve
-
-    weight = np.repeat(problem.weight, problem.layout[0]) if problem.weight.size else None
-    small = Problem(np.ascontiguousarray(along), problem.target, loss=problem.loss, sample_weight=weight)
-    point = correct(small, np.zeros(small.size), np.zeros(0), np.zeros(0), tol=1e-14)
-    if point is not None and point.made.relative_gap <= 1e-10:
-        coef, x, primal = small.unpack(point.w)[0] + 0.0, point.x, point.primal
-    else:
-        found = solve(small, tol=1e-10, max_epochs=2000)
-        coef, x, primal = found.coef, found.state["x"], found.primal
-    if not small.loss.attained and primal <= 1e-6 * small.mean_loss(np.zeros(small.visits)):
+    weight = np.repeat(problem.weight, problem.layout[0]) if problem.weight.size else problem.weight
+    coef, x = best_unpenalised(along, problem.target, problem.loss, weight)
+    scores = along @ coef
+    if not problem.loss.attained and problem.mean_loss(scores) <= 1e-6 * problem.mean_loss(np.zeros(problem.visits)):
         raise NoCertificate("the columns without penalty separate the rows, so that there is no best answer")
-    return directions @ coef, small.scores(small.pack(coef)), problem._balance(x, problem.gradient_sum(x))[0]
+    return directions @ coef, scores, problem._balance(x, problem.gradient_sum(x))[0]
 
 
-def _many_kinks(problem, scores):
-    """Whether more rows sit at a kink of the loss than there are free directions: x is then one of many."""
-    if not problem.loss.kinked:
-        return False
-    width = 1e-6 * (1 + np.abs(scores))
-    jump = problem.loss.gradient(scores + width, problem.target) - problem.loss.gradient(scores - width, problem.target)
-    return np.count_nonzero(jump * problem._weights() > 1e-3) > problem._free[1].shape[1]
-
-
-def _try_smaller(problem, answer, value):
-    """Lower the alpha of an answer of this value as far as the solver proves that it still is one.
-
-    Where the loss has kinks the dual answer is not unique, and another than the one at hand may allow a smaller alpha.
-    """
-    from ..solver import solve
-
-    least, last = value - _PROOF * abs(value), None
-    lower = 0.0
-    for _ in range(_TRIES):
-        guess = math.sqrt(lower * answer.alpha) if lower else 0.7 * answer.alpha
-        last = solve(
-            problem.with_alpha(guess), tol=_PROOF, max_epochs=300, warm_start=last,
-            callback=lambda at: at.primal < least or at.dual > least,
-        )  # fmt: skip
-        if last.dual > least:
-            answer.alpha, answer.x, answer.y = guess, last.state["x"], last.state["y"]
-        else:
-            lower = guess
-        if answer.alpha <= 1.01 * lower:
-            break
+def _over_kinks(near: Problem, answer: ZeroAnswer, rows: np.ndarray, scores: np.ndarray) -> None:
+    """Lower the alpha of an answer by looking at all its dual variables, where kinks of the loss leave a choice."""
+    if not near.loss.kinked:
+        return
+    low, high, at_kink = kinks(near, scores)
+    if np.count_nonzero(at_kink) <= near._free[1].shape[1] or not all(b.function.homogeneous for b in near.blocks):
+        return
+    low, high = np.where(at_kink, low, answer.x), np.where(at_kink, high, answer.x)
+    search = Kinks(near, answer.x, answer.y[rows], low, high)
+    search.tighten()
+    bounds = _Bounds(near, search.y)
+    bounds.tighten(math.inf)  # the best y for that x
+    if bounds.upper < answer.alpha:
+        answer.alpha, answer.x = bounds.upper, search.x
+        answer.y[rows] = near.n * bounds.best
 
 
 def _seen_from_zero(unit):
@@ -138,19 +113,14 @@ def _seen_from_zero(unit):
     """
     blocks, rows = [], []
     for block, first, last in unit._parts():
-        function, alive = block.function, None
-        if isinstance(function, Separable):
-            function = function.at_zero()
-            if function is None:
-                return None, None
-            alive = (function.weights > 0) | np.isfinite(function.lower) | np.isfinite(function.upper)
-        elif function.zero_gauge(np.ones(block.d)) == math.inf:  # flat at 0, as a square is
+        function, kept = block.function.at_zero(), np.arange(first, last)
+        if function is None:
+            return None, None
+        alive = function.pulled_at_zero(block.d)
+        if not alive.any():  # flat at 0, as a square is
             continue
-        kept = np.arange(first, last)
-        if alive is not None and not alive.all():
-            if not alive.any():
-                continue
-            function, kept = function.keep(alive), kept[alive]
+        if not alive.all():
+            function, kept = function.restricted(np.flatnonzero(alive)), kept[alive]
             block = dataclasses.replace(block, matrix=block.matrix[alive])
         blocks.append(dataclasses.replace(block, function=function, ridge=0.0))
         rows.append(kept)
@@ -166,14 +136,13 @@ class _Bounds:
     def __init__(self, problem, y):
         self.problem = problem
         self.parts = list(problem._parts())
-        self.unit = np.concatenate([_typical(block) for block in problem.blocks] or [np.ones(0)])
+        self.unit = np.concatenate([b.scale * b.function.radius(b.d) for b in problem.blocks] or [np.ones(0)])
         self.y = y / self.unit
         self.upper, self.lower, self.best = self._gauge(y), 0.0, y
 
     def tighten(self, enough):
         problem = self.problem
-        kinds = (Penalty.zero_gauge, Separable.zero_gauge)
-        homogeneous = all(type(block.function).zero_gauge in kinds for block in problem.blocks)
+        homogeneous = all(block.function.homogeneous for block in problem.blocks)
         rank = problem.map.shape[1] - _null_count(problem)
         if problem.d == rank or not self.upper or not homogeneous:
             return
@@ -242,17 +211,6 @@ class _Bounds:
         return out / self.unit
 
 
-def _typical(block):
-    """The size of an entry of y in the subdifferential at 0, the same on each unit of the function."""
-    function = block.function
-    if isinstance(function, Separable):
-        weights = function.weights
-        return np.where(weights > 0, weights, weights.mean() or 1.0)
-    size = np.full(block.d, block.scale)
-    if isinstance(function, _Groups):
-        size *= np.repeat(function.weights / np.sqrt(np.diff(function.bounds)), np.diff(function.bounds))
-    return size
-
-
 def _takes(block):
-    return block.function.weights > 0 if isinstance(block.function, Separable) else np.ones(block.d, dtype=bool)
+    weights = block.function.entry_weights(block.d)
+    return np.ones(block.d, dtype=bool) if weights is None else weights > 0

@@ -5,8 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from .._lazy import lazy
+from ..penalties.block_sum import _NONE, _once_per_map
 from .bounds import Certificate, NoCertificate
-from .objective import _NONE, Objective, _once_per_map
+from .objective import Objective
+from .points import Point
 
 _ROUNDING = 1e-11  # relative to the terms of a sum
 _BALANCED = 1e-14  # of the terms of a sum over all rows: what counts as a sum of zero
@@ -24,7 +26,7 @@ class Certifying(Objective):
 
         Parameters
         ----------
-        state : object with arrays `w`, `x`, `y` (a Result's state, or your own)
+        state : a Result's state, or an object with an array `w` and, where they are known, `x`, `y` and `zx`
             Without `x` and `y` they are taken from the gradient of the loss at w.
         fresh : bool
             Recompute Z x instead of trusting `state.zx`, which the solver updates incrementally.
@@ -33,10 +35,11 @@ class Certifying(Objective):
         enough, hope : float
             A dual bound that will do, and one so low that it is no use: no better one is searched for there.
         """
-        x, y, zx = (getattr(state, name, None) for name in ("x", "y", "zx"))
+        point = Point.of(state)
+        x, y, zx = point.x, point.y, point.zx
         if primal is None or x is None:
-            scores = self.scores(state.w)
-            primal = self.mean_loss(scores) + self.penalty_value(self.penalised(state.w))
+            scores = self.scores(point.w)
+            primal = self.mean_loss(scores) + self.penalty_value(self.penalised(point.w))
         if x is None:
             x, zx = self.slopes_at(scores), None
         y = np.zeros(self.d) if y is None else y
@@ -225,11 +228,11 @@ class Certifying(Objective):
             )
         return parts[0] if outputs == 1 else np.column_stack(parts).ravel()
 
-    def _balance(self, x, zx, y=None, zeroed=_NONE):
+    def _balance(self, x, zx, y=None, zeroed=_NONE, limits=None):
         """x moved so that unpenalised directions (and y on `zeroed`) carry no gradient.
 
-        The move is least squares with every row weighted by its distance to the ends of its domain, so
-        that rows at an end stay there.
+        The move is least squares with every row weighted by its distance to the ends of its domain (or to `limits`
+        within it), so that rows at an end stay there.
         """
         if not (self._free_count or len(zeroed)):
             return x, zx
@@ -255,7 +258,7 @@ class Certifying(Objective):
         sizes = np.sqrt(np.einsum("ij,ij->j", along, along))
         sizes = np.where(sizes > 0, sizes, 1.0)
         along, goal, scale = along / sizes, goal / sizes, scale / sizes
-        low, high = self._domain()
+        low, high = self._domain() if limits is None else limits
         start = x
         for _ in range(30):
             room = np.minimum(np.minimum(x - low, high - x), 1.0)
@@ -271,7 +274,7 @@ class Certifying(Objective):
             if np.linalg.norm(left / size) > 0.9 * np.linalg.norm(goal / size):
                 break
             goal = left
-        if along.shape[1] == 1 and self.fit_intercept and not len(zeroed):
+        if along.shape[1] == 1 and self.fit_intercept and not len(zeroed) and limits is None:
             return self._shrink(start)
         raise NoCertificate("no dual feasible point close by: unpenalised directions still carry a gradient")
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from ..engine.attempts import Faces, Multiplied, NothingPenalised
 from ..engine.roles import Goal, Iterate, Proposal
-from ..penalties import Separable
+from ..penalties import Block
 from ..prices import epoch_nanoseconds
 from ..problem import Problem
 from .progress import Progress
@@ -100,7 +100,7 @@ class Schedule:
         parts = [
             start.u[first:last]
             for block, first, last in self.problem._parts()
-            if not (isinstance(block.function, Separable) and not block.function.weights.any() and block.ridge > 0)
+            if not (block.ridge > 0 and _pulls_nowhere(block))
         ]
         return bool(parts) and not any(part.any() for part in parts)
 
@@ -117,3 +117,9 @@ class Schedule:
             return None
         epochs = min(left, _PATIENCE * progress.epoch)
         return self.multipliers.run(start, goal, epochs * progress.share * self.epoch)
+
+
+def _pulls_nowhere(block: Block) -> bool:
+    """Whether a block has no slope at zero: it is a quadratic, perhaps within limits."""
+    weights = block.function.entry_weights(block.d)
+    return weights is not None and not weights.any()

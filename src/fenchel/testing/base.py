@@ -18,4 +18,5 @@ def _require(ok, subject, law, vectors=None, **numbers):
     place = np.unravel_index(np.argmin(ok), ok.shape)
     shown = [f"{name} = {array[place]:.12g}" for name, array in zip(numbers, arrays, strict=True)]
     shown += [f"{name} = {np.array2string(np.asarray(v), threshold=20)}" for name, v in (vectors or {}).items()]
-    raise AssertionError(f"{type(subject).__name__} breaks the law '{law}' at {', '.join(shown)}")
+    name = subject.__name__ if isinstance(subject, type) else type(subject).__name__
+    raise AssertionError(f"{name} breaks the law '{law}' at {', '.join(shown)}")

@@ -9,7 +9,7 @@ import numpy as np
 
 from ...prices import accelerated_nanoseconds, prox_nanoseconds, prox_round_nanoseconds
 from ...problem import Problem
-from ...proximal import ChainProx, CompiledPenalty, LatticeProx, StructuredProx, has_directions
+from ...proximal import CompiledPenalty, LatticeProx, StructuredProx, has_directions
 
 _INEXACT = 0.02  # of the square of the last move: gap that a prox may leave; larger: steps that go astray
 _ROUNDS, _MORE = 10, 30  # for the dual variables of a certificate; on grids
@@ -33,7 +33,7 @@ class Accelerated:
     @property
     def exact(self) -> bool:
         """Whether the prox has no error, so that its zeros and ties are those of the answer early on."""
-        return isinstance(self.lattice, ChainProx)
+        return self.lattice is not None and self.lattice.exact
 
     @functools.cached_property
     def penalty(self) -> Any:

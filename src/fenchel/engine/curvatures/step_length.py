@@ -16,7 +16,7 @@ import numpy as np
 
 from ...prices import Prices, prox_nanoseconds, prox_round_nanoseconds
 from ...problem import Problem
-from ...proximal import ChainProx, LatticeProx, StructuredProx, has_directions
+from ...proximal import LatticeProx, StructuredProx, has_directions
 from ..attempts.accelerated import Accelerated
 from ..parts import Vector
 from ..whole import Maps
@@ -85,7 +85,7 @@ class StepLength:
     @functools.cached_property
     def _round_nanoseconds(self) -> float:
         """Of a round of the prox."""
-        chain, grid = isinstance(self.lattice, ChainProx), self.lattice is not None
+        chain, grid = self.lattice is not None and self.lattice.exact, self.lattice is not None
         one_round = prox_round_nanoseconds(self.problem, chain=chain, grid=grid)
         return prox_nanoseconds(one_round) if chain else one_round
 
@@ -108,7 +108,7 @@ class StepLength:
         self._loss = as_loss(problem)
         self._solver = prox.solver if lattice is None else lattice.solver
         self._penalty = prox.map, prox.blocks, prox.scale, prox.ridge, prox.quadratic
-        self.swift = lattice is not None and not isinstance(lattice, ChainProx)
+        self.swift = lattice is not None and not lattice.exact
         slope = y - prox.folded * Maps.of(problem).down(w)
         dual = slope if lattice is None else lattice.as_dual(slope)
         self.w, self.scores = w.copy(), scores.copy()
@@ -146,7 +146,7 @@ class StepLength:
     @property
     def exact(self) -> bool:
         """Whether zeros and ties are exact in w itself: a sweep along chains leaves them so."""
-        return isinstance(self.lattice, ChainProx)
+        return self.lattice is not None and self.lattice.exact
 
     @property
     def count(self) -> int:

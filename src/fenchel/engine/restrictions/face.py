@@ -10,7 +10,6 @@ Symbols: z coefficients on the face, w = N z; others as in parts.py.
 
 from __future__ import annotations
 
-import copy
 import dataclasses
 import functools
 from typing import Any
@@ -19,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from ...penalties import Block, GroupL2, GroupLinf, Separable
+from ...penalties import Block, Separable
 from ...problem import Problem, tied_features
 from ..parts import Vector
 
@@ -30,10 +29,8 @@ Flags = npt.NDArray[np.bool_]
 def unfit(problem: Problem) -> str | None:
     """Why the penalty cannot be restricted unit by unit; None where it can."""
     for block in problem.blocks:
-        function = block.function
-        local = isinstance(function, GroupL2 | GroupLinf) and function._local
-        if not (isinstance(function, Separable) or local):
-            return f"{type(function).__name__} is not a sum over units that may be dropped"
+        if not block.function.restrictable:
+            return f"{type(block.function).__name__} is not a sum over units that may be dropped"
     return None
 
 
@@ -170,20 +167,13 @@ class _Entries:
 
 def _restricted(block: Block, entries: _Entries) -> tuple[Block, Whole, Whole, Vector]:
     """A block on some of its rows; and how y is carried over: from row, to row, by which weight."""
-    function: Any = block.function
+    function = block.function
     rows, first, counts = entries.rows, entries.start, entries.counts
     every, same = np.arange(rows.size), np.ones(rows.size)
-    if not isinstance(function, Separable):
-        label = np.asarray(function.units(block.d))[rows]
-        groups, sizes = np.unique(label, return_counts=True)
-        own: Any = copy.copy(function)
-        own.bounds = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
-        own.weights, own._default_weights = np.asarray(function.weights)[groups], False
-        own.copies = every
-        return Block(own, block.scale, block.ridge, entries.matrix(every, 1.0)), rows, every, same
-    if block.ridge > 0 or not function._unbounded:
-        keep: Any = function.keep
-        return Block(keep(rows), block.scale, block.ridge, entries.matrix(every, 1.0)), rows, every, same
+    own = function.entry_weights(block.d)
+    if own is None or block.ridge > 0 or function.limits(block.d) is not None:
+        kept = function.restricted(rows)
+        return Block(kept, block.scale, block.ridge, entries.matrix(every, 1.0)), rows, every, same
     # rows that are multiples of one another count as one, whose first entry is 1
     scale, column = entries.value[first], entries.column
     second = np.minimum(first + 1, column.size - 1)
@@ -191,7 +181,7 @@ def _restricted(block: Block, entries: _Entries) -> tuple[Block, Whole, Whole, V
     ratio = np.where(counts > 1, entries.value[second] / scale, 0.0)
     alone = np.where(counts > 2, every, -1)  # longer rows are left as they are
     chosen, target = _distinct((alone, ratio, other, column[first]))
-    weights = np.bincount(target, np.abs(scale) * function.weights[rows], chosen.size)
+    weights = np.bincount(target, np.abs(scale) * own[rows], chosen.size)
     ends = np.full(chosen.size, np.inf)
     separable: Any = Separable
     made = Block(separable(weights, -ends, ends), block.scale, 0.0, entries.matrix(chosen, scale[chosen]))

@@ -34,3 +34,6 @@ class RDA(OnlineProximal):
     SCHEDULES: ClassVar = {"sqrt": ("dual-sqrt", 4.0), "linear": ("dual-linear", 3.0)}
     State = RDAState
     dual_averaging = True
+
+    def averaged(self, state):
+        return state.gradient

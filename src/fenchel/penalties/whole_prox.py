@@ -11,12 +11,10 @@ import dataclasses
 import warnings
 
 import numpy as np
-import scipy.sparse as sp
 
-from ..losses import Squared
-from ..penalties import Penalty
-from ..problem import Problem
-from .structured import StructuredProx
+from .base import Penalty
+from .snapping import Snapping
+from .structured_prox import StructuredProx
 
 
 @dataclasses.dataclass(frozen=True)
@@ -35,6 +33,19 @@ class ProxInfo:
     iterations: int
     converged: bool
     dual: np.ndarray = dataclasses.field(repr=False)
+
+
+class _Denoising(Snapping):
+    """The problem whose answer is a prox: half the mean of |w - v|^2 plus step / p times the penalty."""
+
+    def __init__(self, point: np.ndarray, penalty: Penalty, step: float):
+        self.point, self.n = point, point.size
+        self._compile(penalty, step / self.n, self.n, 1, True)
+
+    def primal(self, coef: np.ndarray) -> float:
+        """The objective at these coefficients."""
+        away = coef - self.point
+        return float(np.sum(0.5 * (away * away))) / self.n + self.penalty_value(self.penalised(self.pack(coef)))
 
 
 def prox(v, penalty: Penalty, step: float = 1.0, *, tol: float = 1e-10, max_iter: int = 10_000,
@@ -89,9 +100,7 @@ def prox(v, penalty: Penalty, step: float = 1.0, *, tol: float = 1e-10, max_iter
         raise ValueError(f"tol is {tol!r}; it must be a finite number, not negative")
     if int(max_iter) != max_iter or max_iter < 1:
         raise ValueError(f"max_iter is {max_iter!r}; it must be a whole number, at least 1")
-    p = point.size
-    # the prox is p times the minimiser of a mean squared error: its objective, snapping and checks serve here too
-    problem = Problem(sp.eye_array(p, format="csr"), point, loss=Squared(), penalty=penalty, alpha=step / p)
+    problem = _Denoising(point, penalty, float(step))
     structured = StructuredProx(problem)
     slope = _as_slope(warm_start, problem.d)
     w, gap, steps, converged = _run(structured, point, slope, tol, int(max_iter))
@@ -110,12 +119,12 @@ def prox(v, penalty: Penalty, step: float = 1.0, *, tol: float = 1e-10, max_iter
 def _run(structured, point, slope, tol, max_iter):
     """The prox on the problem's own scale: coefficients, relative gap, steps, and whether it stopped by the gap."""
     from ..kernels.prox import structured_prox
-    from .lattice import ChainProx, LatticeProx
+    from .lattice_prox import LatticeProx
 
     problem = structured.problem
     v, info = problem.pack(point), np.zeros(4)
     chain = LatticeProx.make(structured)
-    if isinstance(chain, ChainProx):
+    if chain is not None and chain.exact:
         w = chain(v, float(problem.n), slope, None, info)
         chain.structure(slope)
         return problem.unpack(w)[0], 0.0, 1, True

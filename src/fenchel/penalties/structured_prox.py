@@ -8,11 +8,12 @@ import numpy as np
 import scipy.sparse as sp
 
 from ..maps import row_width, spectral_norm
-from ..penalties import Penalty, Separable, compiled_prox
-from ..problem import Problem
+from .base import Penalty, compiled_prox
+from .block_sum import BlockSum
+from .separable import Separable
 
 
-def compiled_map(problem: Problem):
+def compiled_map(problem: BlockSum):
     """B' on w with its intercept slots, as CSR with the types that the kernels take."""
 
     def make():
@@ -36,7 +37,7 @@ class CompiledPenalty:
         An upper bound on the largest eigenvalue of B B'.
     """
 
-    def __init__(self, problem: Problem, keep=None):
+    def __init__(self, problem: BlockSum, keep=None):
         self.problem = problem
         keep = range(len(problem.blocks)) if keep is None else keep
         bounds = problem.bounds
@@ -99,9 +100,11 @@ class StructuredProx(CompiledPenalty):
         What the kernel takes; see ``kernels/prox.py``.
     """
 
-    def __init__(self, problem: Problem):
+    def __init__(self, problem: BlockSum):
         self.quadratic, self.folded = feature_quadratic(problem)
-        keep = [k for k, block in enumerate(problem.blocks) if not _is_free(block.function) or _has_pairs(block)]
+        keep = [
+            k for k, block in enumerate(problem.blocks) if not block.function.vanishes(block.d) or _has_pairs(block)
+        ]
         super().__init__(problem, keep)
         self.ridge = self.ridge - self.folded
         counts = np.diff(problem.bounds)
@@ -199,9 +202,9 @@ def _of_blocks(which, counts):
 
 def check_callbacks(*functions):
     """Raise what a function written in Python has raised inside a kernel."""
-    for function in functions:
-        if hasattr(function, "check"):
-            function.check()
+    from ..kernels.compiled import raise_errors
+
+    raise_errors(*functions)
 
 
 def _compiled_value(function: Penalty):
@@ -209,8 +212,8 @@ def _compiled_value(function: Penalty):
     from ..kernels import compiled, values
     from ..kernels.calls import PROX_CTYPE
 
-    if hasattr(values, str(function.kernel)):
-        return compiled.compile_prox(getattr(values, function.kernel))
+    if function.kernel is not None and function.value_kernel is not None:
+        return compiled.compile_prox(getattr(values, function.value_kernel))
 
     def value(d, u, out, params, index):
         out[0] = function.value(np.ctypeslib.as_array(u, shape=(d,)).copy())
@@ -226,13 +229,6 @@ def _renames(matrix):
 def _has_pairs(block):
     """Whether some row of the block's map joins several features."""
     return bool(np.any(np.diff(block.matrix.indptr) > 1))
-
-
-def _is_free(function):
-    """Whether the function is zero everywhere: a block that only carries a quadratic."""
-    return isinstance(function, Separable) and not (
-        function.weights.any() or np.isfinite(function.lower).any() or np.isfinite(function.upper).any()
-    )
 
 
 def _shrinks(function):

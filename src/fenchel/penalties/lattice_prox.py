@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..penalties import GroupL2, Separable
-from .structured import StructuredProx
+from .groups import GroupL2
+from .separable import Separable
+from .structured_prox import StructuredProx
 
 _DIRECTIONS = 4  # that edges may have
 
@@ -19,6 +20,8 @@ def has_directions(problem) -> bool:
 
 class LatticeProx:
     """The prox of norms of differences along a chain or grid, with an l1 norm beside them; see :meth:`make`."""
+
+    exact = False  # whether it takes no iterations
 
     @classmethod
     def make(cls, prox: StructuredProx) -> LatticeProx | None:
@@ -124,6 +127,8 @@ class LatticeProx:
 
 class ChainProx(LatticeProx):
     """The same on chains, without iterations; see ``kernels/chain.py``."""
+
+    exact = True
 
     @classmethod
     def of(cls, lattice: LatticeProx) -> ChainProx | None:
