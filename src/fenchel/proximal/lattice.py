@@ -2,19 +2,27 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 import numpy as np
 
+from .._validate import Array, Ints
 from ..penalties import GroupL2, Separable
 from .structured import StructuredProx
+
+if TYPE_CHECKING:
+    from ..penalties.base import Penalty
+    from ..penalties.compile import Block
+    from ..problem.problem import Problem
 
 _DIRECTIONS = 4  # that edges may have
 
 
-def has_directions(problem) -> bool:
+def has_directions(problem: Problem) -> bool:
     """Whether the edges of a problem have few directions; a look that costs little."""
     start = problem.map.indptr[:-1][np.diff(problem.map.indptr) == 2]
     reach = np.abs(problem.map.indices[start + 1] - problem.map.indices[start])
-    return np.count_nonzero(np.bincount(reach)) <= _DIRECTIONS
+    return bool(np.count_nonzero(np.bincount(reach)) <= _DIRECTIONS)
 
 
 class LatticeProx:
@@ -35,7 +43,7 @@ class LatticeProx:
             return None
         return ChainProx.of(made) or made
 
-    def __init__(self, prox: StructuredProx, edges):
+    def __init__(self, prox: StructuredProx, edges: Ints) -> None:
         self.prox, self.edges = prox, edges
         problem, matrix = prox.problem, prox.problem.map_slots
         entries = matrix.indptr[edges] + np.arange(2)[:, None]
@@ -50,7 +58,7 @@ class LatticeProx:
         own = matrix.indptr[self.lone]
         self.lone_features, self.lone_values = matrix.indices[own], matrix.data[own]
 
-    def _fits(self):
+    def _fits(self) -> bool:
         """Whether no two edges have one place, and balls hold one edge each or all from a feature; then the kernel's
         arrays are made."""
         prox, count = self.prox, self.edges.size
@@ -71,10 +79,19 @@ class LatticeProx:
         ball[(0, self.origin) if self.together else self.places] = radius[self.edges]
         lone = np.zeros(self.shape[1])
         lone[self.lone_features] = np.abs(self.lone_values) * radius[self.lone]
-        self.solver = (self.shift.astype(np.int64), low, high, ball, self.together, bound, lone, prox.quadratic)
+        self.solver: tuple[Any, ...] = (
+            self.shift.astype(np.int64),
+            low,
+            high,
+            ball,
+            self.together,
+            bound,
+            lone,
+            prox.quadratic,
+        )
         return True
 
-    def __call__(self, v, eta, slope, rule, info):
+    def __call__(self, v: Array, eta: float, slope: Array, rule: tuple[float, float, int] | None, info: Array) -> Array:
         """The prox at v; `slope` on the edges is where it begins, and what it leaves. `rule` and info as the kernel has
         them."""
         w = np.empty_like(v)
@@ -82,7 +99,7 @@ class LatticeProx:
         self.last = v, eta, w, far
         return w
 
-    def structure(self, slope):
+    def structure(self, slope: Array) -> Array:
         """u = B'w of the last prox, with exact zeros, and its slope beside the edges."""
         v, eta, w, far = self.last
         u = np.zeros_like(slope)
@@ -93,7 +110,9 @@ class LatticeProx:
             slope[self.lone] = left[self.lone_features] / (eta * self.lone_values)
         return u
 
-    def _solve(self, v, eta, w, slope, rule, info):
+    def _solve(
+        self, v: Array, eta: float, w: Array, slope: Array, rule: tuple[float, float, int] | None, info: Array
+    ) -> Any:
         """w receives the prox; B'w on the edges with exact zeros, and the slopes there."""
         from ..kernels.lattice import lattice_prox
 
@@ -124,7 +143,9 @@ class ChainProx(LatticeProx):
         made.solver = (first, last, np.abs(high[0]) * ball[0], lone, mu)
         return made
 
-    def _solve(self, v, eta, w, slope, rule, info):
+    def _solve(
+        self, v: Array, eta: float, w: Array, slope: Array, rule: tuple[float, float, int] | None, info: Array
+    ) -> tuple[Array, Array]:
         from ..kernels.chain import chain_prox
 
         pull = np.empty_like(w)
@@ -134,15 +155,16 @@ class ChainProx(LatticeProx):
         return value * (w[self.origin + 1] - w[self.origin]), pull[self.origin] / value
 
 
-def _is_norm(function):
+def _is_norm(function: Penalty) -> bool:
     if isinstance(function, Separable):
         return bool(np.all(np.isinf(function.lower) & np.isinf(function.upper)) and np.all(function.weights > 0))
     return type(function) is GroupL2 and bool(np.all(function.weights > 0))
 
 
-def _weights(block):
+def _weights(block: Block) -> Array:
     """The weight of every row."""
     function = block.function
     if isinstance(function, Separable):
-        return function.weights
+        out: Array = function.weights
+        return out
     return np.repeat(function.weights, np.diff(function.bounds)) if type(function) is GroupL2 else np.zeros(block.d)

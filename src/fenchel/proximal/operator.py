@@ -9,10 +9,13 @@ from __future__ import annotations
 
 import dataclasses
 import warnings
+from typing import Literal, overload
 
 import numpy as np
+import numpy.typing as npt
 import scipy.sparse as sp
 
+from .._validate import AnyArray, Array
 from ..losses import Squared
 from ..penalties import Penalty
 from ..problem import Problem
@@ -34,11 +37,29 @@ class ProxInfo:
     gap: float
     iterations: int
     converged: bool
-    dual: np.ndarray = dataclasses.field(repr=False)
+    dual: Array = dataclasses.field(repr=False)
 
 
-def prox(v, penalty: Penalty, step: float = 1.0, *, tol: float = 1e-10, max_iter: int = 10_000,
-         warm_start=None, return_info: bool = False):  # fmt: skip
+@overload
+def prox(
+    v: npt.ArrayLike, penalty: Penalty, step: float = 1.0, *, tol: float = 1e-10, max_iter: int = 10_000,
+    warm_start: npt.ArrayLike | None = None, return_info: Literal[False] = False,
+) -> Array: ...  # fmt: skip
+@overload
+def prox(
+    v: npt.ArrayLike, penalty: Penalty, step: float = 1.0, *, tol: float = 1e-10, max_iter: int = 10_000,
+    warm_start: npt.ArrayLike | None = None, return_info: Literal[True],
+) -> tuple[Array, ProxInfo]: ...  # fmt: skip
+def prox(
+    v: npt.ArrayLike,
+    penalty: Penalty,
+    step: float = 1.0,
+    *,
+    tol: float = 1e-10,
+    max_iter: int = 10_000,
+    warm_start: npt.ArrayLike | None = None,
+    return_info: bool = False,
+) -> Array | tuple[Array, ProxInfo]:
     r"""The proximal operator of any fenchel penalty, whatever maps it holds.
 
     Parameters
@@ -80,7 +101,7 @@ def prox(v, penalty: Penalty, step: float = 1.0, *, tol: float = 1e-10, max_iter
     >>> prox(noisy, fl.L1() @ fl.Difference(6), 0.3).round(6)
     array([0.1, 0.1, 0.1, 0.9, 0.9, 0.9])
     """
-    v, point = _as_point(v)
+    given, point = _as_point(v)
     if not isinstance(penalty, Penalty):
         raise ValueError(f"penalty is {penalty!r}; it must be a fenchel penalty, e.g. fenchel.L1()")
     if not (np.isfinite(step) and step >= 0):
@@ -103,11 +124,13 @@ def prox(v, penalty: Penalty, step: float = 1.0, *, tol: float = 1e-10, max_iter
             ConvergenceWarning,
             stacklevel=2,
         )
-    w = w.reshape(v.shape)
+    w = w.reshape(given.shape)
     return (w, ProxInfo(gap, steps, converged, slope)) if return_info else w
 
 
-def _run(structured, point, slope, tol, max_iter):
+def _run(
+    structured: StructuredProx, point: Array, slope: Array, tol: float, max_iter: int
+) -> tuple[Array, float, int, bool]:
     """The prox on the problem's own scale: coefficients, relative gap, steps, and whether it stopped by the gap."""
     from ..kernels.prox import structured_prox
     from .lattice import ChainProx, LatticeProx
@@ -136,7 +159,9 @@ def _run(structured, point, slope, tol, max_iter):
     return coef, gap, steps, closed
 
 
-def _snap(structured, w, u, gap, objective, tol):
+def _snap(
+    structured: StructuredProx, w: Array, u: Array, gap: float, objective: float, tol: float
+) -> tuple[Array, float]:
     """Coefficients with exact zeros and ties, if the gap allows, and the relative gap."""
     problem = structured.problem
     # rows of B' that the prox left alone say nothing about zeros
@@ -151,7 +176,7 @@ def _snap(structured, w, u, gap, objective, tol):
     return plain, gap / floor
 
 
-def _as_point(v):
+def _as_point(v: npt.ArrayLike) -> tuple[AnyArray, Array]:
     v = np.asarray(v)
     if v.dtype == object or not (np.issubdtype(v.dtype, np.number) or v.dtype == bool) or v.size == 0:
         raise ValueError(f"v has dtype {v.dtype} and shape {v.shape}; it must hold numbers")
@@ -165,7 +190,7 @@ def _as_point(v):
     return v, point
 
 
-def _as_slope(warm_start, d):
+def _as_slope(warm_start: npt.ArrayLike | None, d: int) -> Array:
     if warm_start is None:
         return np.zeros(d)
     slope = np.array(warm_start, dtype=float)

@@ -2,14 +2,25 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 import numpy as np
+
+from .._validate import Array, Flags
+
+if TYPE_CHECKING:
+    from ..losses.base import Loss
+    from ..maps.base import Map
+    from ..penalties.base import Penalty
 
 _SIZES = 10.0 ** np.arange(-3, 4)
 _STEPS = (1e-3, 0.1, 1.0, 20.0, 1e3)
 _DENSE = 4_000_000  # entries of a map up to which it is compared with its dense singular values
 
 
-def _require(ok, subject, law, vectors=None, **numbers):
+def _require(
+    ok: Flags | bool, subject: Loss | Map | Penalty, law: str, vectors: dict[str, Array] | None = None, **numbers: Any
+) -> None:
     """Raise an AssertionError for the first place where `ok` is not true; `vectors` are shown whole."""
     ok = np.asarray(ok, dtype=bool)
     if ok.all():

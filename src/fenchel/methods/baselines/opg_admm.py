@@ -10,6 +10,9 @@ step after linearisation.
 
 from __future__ import annotations
 
+from typing import Any
+
+from ..._validate import Ints
 from ..common import DESCENT, OnlineADMM
 
 
@@ -30,7 +33,7 @@ class OPGADMM(OnlineADMM):
     name = "opg-admm"
     SCHEDULES = DESCENT
 
-    def visit(self, state, order):
+    def visit(self, state: Any, order: Ints) -> None:
         from ...kernels.baselines import opg_admm_epoch
 
         opg_admm_epoch(*self.arguments(state, order))

@@ -32,5 +32,5 @@ class RDA(OnlineProximal):
 
     name = "rda"
     SCHEDULES: ClassVar = {"sqrt": ("dual-sqrt", 4.0), "linear": ("dual-linear", 3.0)}
-    State = RDAState
+    state_type = RDAState
     dual_averaging = True
