@@ -16,7 +16,7 @@ from scipy.optimize import minimize
 import fenchel as fl
 from fenchel.kernels import baselines
 from fenchel.methods import METHODS, blocks, make_method
-from fenchel.methods.common import compiled_gradient, smoothness
+from fenchel.methods.common import smoothness
 
 P = cases.P
 EVEN = [[0, 1, 2, 3], [4, 5, 6, 7], [8, 9, 10, 11], [0, 4, 8], [1, 5, 9], [2, 6, 10], [3, 7, 11]]  # BB' = 2 I
@@ -467,7 +467,7 @@ def test_compiled_gradients(name):
     def pointer(array):
         return fl.losses.base._pointer(array)
 
-    compiled_gradient(loss).ctypes(score.size, *map(pointer, (out, score, score, target, weight, params)))
+    loss.compiled_gradient().ctypes(score.size, *map(pointer, (out, score, score, target, weight, params)))
     np.testing.assert_allclose(out, weight * loss.gradient(score, target), rtol=1e-13)
 
 

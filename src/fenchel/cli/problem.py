@@ -11,7 +11,6 @@ from ..io import Data, read_data
 from ..losses import LOSSES
 from ..models import Model, Scaling
 from ..models import preparation as helpers
-from ..penalties import Box, NonNegative
 from ..problem import NoCertificate, Problem
 from .common import hint
 from .penalty import full_name, make_penalty
@@ -153,7 +152,7 @@ def choose_alpha(problem, alpha, ratio, name):
 def only_bounds(problem) -> bool:
     """Whether the penalty consists of bounds, which have no strength."""
     leaves = [leaf for _, leaf, _ in problem.penalty.terms(problem.vectors * problem.p)]
-    return all(isinstance(leaf, (Box, NonNegative)) for leaf in leaves)
+    return not any(leaf.has_strength for leaf in leaves)
 
 
 def largest_alpha(problem, name) -> float:

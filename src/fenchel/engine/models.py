@@ -19,7 +19,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from ..penalties import Block, Separable
+from ..penalties import Block
 from ..prices import Prices
 from ..problem import Problem
 from .curvatures.step_length import PREPARE, StepLength
@@ -113,10 +113,7 @@ def _joined(problem: Problem) -> int:
 
 def _bounds_several(block: Block) -> bool:
     """Whether a block sets bounds to more than single features."""
-    function = block.function
-    if not isinstance(function, Separable) or not (np.isfinite(function.lower) | np.isfinite(function.upper)).any():
-        return False
-    return bool(np.any(np.diff(block.matrix.indptr) > 1))
+    return block.function.limits(block.d) is not None and bool(np.any(np.diff(block.matrix.indptr) > 1))
 
 
 def _has_flat_parts(problem: Problem) -> bool:

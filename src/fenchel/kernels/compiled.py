@@ -53,8 +53,7 @@ def compile_prox(function):
 @contextlib.contextmanager
 def interrupts_held(functions):
     """Keep Ctrl-C back while a kernel calls back into Python, where ctypes would swallow it; raise it afterwards."""
-    calls_python = any(isinstance(function, Callback) for function in functions)
-    if not calls_python or threading.current_thread() is not threading.main_thread():
+    if not any(map(calls_python, functions)) or threading.current_thread() is not threading.main_thread():
         yield
         return
     caught = []
@@ -87,6 +86,18 @@ class Callback:
         if self.error is not None:
             error, self.error = self.error, None
             raise error
+
+
+def calls_python(function) -> bool:
+    """Whether a C function is a callback into Python, which is slow and may raise."""
+    return isinstance(function, Callback)
+
+
+def raise_errors(*functions) -> None:
+    """Raise what functions written in Python have raised inside a kernel."""
+    for function in functions:
+        if calls_python(function):
+            function.check()
 
 
 def python_step(function):

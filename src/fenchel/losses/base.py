@@ -40,6 +40,10 @@ class Loss:
     scalar_step = None
     smoothness: float | None = None  # L: the gradient is L-Lipschitz; None where it is not
     quadratic = False  # whether the curvature is 1 everywhere
+    closed_step = True  # whether the dual step has a closed form; where it has none a visit to a row takes longer
+    fast_sums = False  # whether `sums` is compiled, or takes no more than a few operations
+    gradient_kernel: str | None = None  # the name of a compiled gradient in ``kernels/gradients.py``
+    likelihood = False  # whether the loss is minus the logarithm of a probability, which `probability` gives
     attained = True  # whether some score has the least value
     least: float | None = (
         None  # inf f, where it is the same for every target; defined beside `conjugate`, or not at all
@@ -70,6 +74,14 @@ class Loss:
     def gradient(self, score, target):
         """A (sub)gradient in u, elementwise."""
         raise TypeError(f"{type(self).__name__} must define gradient(score, target)")
+
+    def mean(self, score):
+        """What a score predicts: the expected target, where that is not the score itself."""
+        return score
+
+    def probability(self, score):
+        """The probability of the label +1, elementwise; only where there is a `likelihood`."""
+        raise TypeError(f"{type(self).__name__} is not minus the logarithm of a probability")
 
     def curvature(self, score, target):
         """The second derivative in u, elementwise; by differences where a loss does not define it. Newton's steps take
@@ -115,6 +127,18 @@ class Loss:
         if self.scalar_step is not None:
             return compiled.numba_step(inspect.getattr_static(self, "scalar_step"))
         return compiled.python_step(self._weighted_step)
+
+    def compiled_gradient(self):
+        """The gradient as a C function of the same form, or a callback into Python."""
+        from ..kernels import compiled, gradients
+
+        if self.kernel is not None and self.gradient_kernel is not None:
+            return compiled.compile_step(getattr(gradients, self.gradient_kernel))
+
+        def gradient(score, curvature, target, weight):
+            return np.where(weight > 0, weight * self.gradient(score, target), 0.0)
+
+        return compiled.python_step(gradient)
 
     def _weighted_step(self, point, curvature, target, weight):
         out = np.zeros_like(point)

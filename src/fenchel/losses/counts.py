@@ -17,11 +17,15 @@ class Poisson(Loss):
     :math:`z + C(e^z - t - u) = 0` in :math:`z = \log a` by Newton.
     """
 
-    kernel = "poisson"
+    kernel = gradient_kernel = "poisson"
+    closed_step = False
     kinked = False
 
     def small_form(self):
         return "poisson", 0.0
+
+    def mean(self, score):
+        return np.exp(score)
 
     def value(self, score, target):
         score = np.asarray(score, dtype=float)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+from scipy.special import expit
 
 from .base import _TINY, Loss, _number
 
@@ -13,7 +14,7 @@ class _Margin(Loss):
     least = 0.0
 
     classification = True
-    kernel = "margin"
+    kernel = gradient_kernel = "margin"
     _smoothing, _bound = 0.0, 1.0
 
     @property
@@ -121,13 +122,19 @@ class Logistic(Loss):
     """
 
     classification = True
-    kernel = "logistic"
+    kernel = gradient_kernel = "logistic"
+    closed_step = False
+    fast_sums = True
+    likelihood = True
     smoothness = 0.25
     attained = False
     least = 0.0
 
     def small_form(self):
         return "logistic", 0.0
+
+    def probability(self, score):
+        return expit(score)
 
     def value(self, score, target):
         margin = np.asarray(score) * target

@@ -10,7 +10,7 @@ from .base import _TINY, Loss, _number
 class _Tube(Loss):
     """f*(x) = t x + s/2 x^2 + e |x| on [low, high]."""
 
-    kernel = "tube"
+    kernel = gradient_kernel = "tube"
     least = 0.0
     _smoothing, _width, _low, _high = 0.0, 0.0, -np.inf, np.inf
 
@@ -43,6 +43,7 @@ class Squared(_Tube):
     _smoothing = 1.0
     smoothness = 1.0
     quadratic = True
+    fast_sums = True
 
     def small_form(self):
         return "squared", 0.0

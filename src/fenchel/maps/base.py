@@ -27,6 +27,19 @@ class Map:
     """A linear map with `d` outputs and `p` inputs; `p` is None for maps that take any size."""
 
     p: int | None = None
+    along_line = False  # whether the features lie on a line, in their order
+
+    def selected(self) -> np.ndarray | None:
+        """The features that it picks, each at most once; None where it does anything else."""
+        return None
+
+    def neighbours(self) -> tuple[np.ndarray, np.ndarray | None] | None:
+        """The pairs of features (m, 2) that it joins by differences, and their weights; None where it does not."""
+        return None
+
+    def grid_shape(self) -> tuple[int, ...] | None:
+        """The shape of the grid whose cells are the features; None where there is none."""
+        return None
 
     def matrix(self, p: int) -> sp.csr_array:
         """B' for p features."""

@@ -34,6 +34,9 @@ class Incidence(Map):
             raise ValueError(f"edges[{loops[0]}] joins feature {self.edges[loops[0], 0]} to itself")
         self.weights = None if weights is None else finite_vector("weights", weights, len(self.edges))
 
+    def neighbours(self):
+        return self.edges, self.weights
+
     def _matrix(self, p):
         m = len(self.edges)
         size = np.ones(m) if self.weights is None else np.abs(self.weights)
@@ -48,9 +51,15 @@ class Incidence(Map):
 class Difference(Map):
     """The `order`-th differences of w along a line of p features."""
 
+    along_line = True
+
     def __init__(self, p: int, order: int = 1):
         self.p = _count("p", p)
         self.order = _count("order", order)
+
+    def neighbours(self):
+        first = np.arange(self.p - 1)
+        return (np.column_stack([first, first + 1]), None) if self.order == 1 else None
 
     def _matrix(self, p):
         out = sp.eye_array(p, format="csr")
@@ -82,6 +91,9 @@ class Gradient(Map):
     def __init__(self, shape):
         self.shape = tuple(_count("shape", s) for s in np.atleast_1d(shape).tolist())
         self.p = int(np.prod(self.shape))
+
+    def grid_shape(self):
+        return self.shape
 
     @functools.cached_property
     def _pairs(self):

@@ -19,6 +19,9 @@ class Selection(Map):
         if np.any(counts > 1):
             raise ValueError(f"index names feature {values[counts > 1][0]} twice; use Copies for overlap")
 
+    def selected(self):
+        return self.index
+
     def _matrix(self, p):
         m = len(self.index)
         return sp.csr_array((np.ones(m), self.index.copy(), np.arange(m + 1)), shape=(m, p))

@@ -15,8 +15,6 @@ import numpy as np
 
 from .._validate import Array, Ints
 from ..engine.roles import Iterate
-from ..losses import Loss
-from ..penalties import Separable
 from ..problem import Problem
 from ..proximal import CompiledPenalty, StructuredProx, check_callbacks, feature_quadratic
 from .blocks import block_norms, epoch_parts
@@ -138,19 +136,6 @@ class DualState(State):
 # -- what the kernels take ----------------------------------------------------------------------------
 
 
-def compiled_gradient(loss: Loss) -> Any:
-    """The gradient of a loss as a C function, or a callback into Python."""
-    from ..kernels import compiled, gradients
-
-    if hasattr(gradients, str(loss.kernel)):
-        return compiled.compile_step(getattr(gradients, str(loss.kernel)))
-
-    def gradient(score: Array, curvature: Array, target: Array, weight: Array) -> Array:
-        return np.where(weight > 0, weight * loss.gradient(score, target), 0.0)
-
-    return compiled.python_step(gradient)
-
-
 def live_slots(problem: Problem) -> Array:
     """1 for every entry of w that may move; 0 for intercepts that are switched off."""
     live = np.ones(problem.size)
@@ -195,8 +180,7 @@ def prox_rule(problem: Problem, tol: float, most: int) -> tuple[float, float, in
 def constraint_reason(problem: Problem) -> str | None:
     """Why a method whose w meets constraints in the limit only does not fit."""
     for block in problem.blocks:
-        bounded = block.function
-        if isinstance(bounded, Separable) and (np.isfinite(bounded.lower).any() or np.isfinite(bounded.upper).any()):
+        if block.function.limits(block.d) is not None:
             return (
                 "its iterates meet constraints in the limit only, so that the objective would be infinite all along; "
                 "use sdca-admm"
@@ -274,7 +258,7 @@ class Method:
             problem.data.arrays, problem.layout, problem.target, problem.weight, self.bounds,
             float(problem.fit_intercept),
         )  # fmt: skip
-        self._loss_functions = problem.loss.compiled(), compiled_gradient(problem.loss)
+        self._loss_functions = problem.loss.compiled(), problem.loss.compiled_gradient()
         self._loss_params = problem.loss.params
         self.loss = (*(f.address for f in self._loss_functions), self._loss_params.ctypes.data)
         self.prepare(problem)

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
-from scipy.special import expit
 from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.metrics import accuracy_score, r2_score
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import validate_data
 
-from ..losses import Poisson
 from . import preparation as helpers
 from .fitting import CrossValidated, OneAlpha, with_callbacks
 
@@ -60,13 +58,7 @@ class _Classifies(ClassifierMixin):
     @available_if(helpers.has_likelihood)
     def predict_proba(self, X, task=None):
         """Probabilities (n, classes), for the logistic loss; of several classes each against the rest, normalised."""
-        scores = self._scores(X, task)
-        if scores.ndim == 1:
-            return np.column_stack([expit(-scores), expit(scores)])
-        shares = expit(scores)
-        total = shares.sum(axis=1, keepdims=True)
-        # far from all classes every share may underflow
-        return np.where(total > 0, shares / np.where(total > 0, total, 1.0), 1.0 / shares.shape[1])
+        return helpers.class_probabilities(helpers.as_loss(self.loss, True), self._scores(X, task))
 
     def score(self, X, y, sample_weight=None, task=None):
         """The share of rows that are labelled rightly."""
@@ -105,7 +97,7 @@ class _Regresses(RegressorMixin):
     def predict(self, X, task=None):
         """The target of every row: (n,) or (n, outputs); for the Poisson loss the expected count."""
         scores = self._scores(X, task)
-        return np.exp(scores) if self.loss == "poisson" or isinstance(self.loss, Poisson) else scores
+        return helpers.as_loss(self.loss, False).mean(scores)
 
     def score(self, X, y, sample_weight=None, task=None):
         """The coefficient of determination, R^2."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import functools
 import sys
 import warnings
@@ -10,28 +9,46 @@ import warnings
 import numpy as np
 from sklearn.utils import check_random_state
 
-from ..losses import LOSSES, Logistic, Loss
-from ..maps import Difference, Gradient, Incidence, Selection
-from ..penalties import L1, Mapped, Penalty, Scaled, Sum, compile_penalty
+from ..losses import LOSSES, Loss
+from ..penalties import L1, Penalty
 from ..solver.result import Status
 
 
 def as_loss(loss, classification: bool) -> Loss:
     """The loss by name or itself; a ValueError where it is of the other kind."""
-    if isinstance(loss, str) and loss in LOSSES:
-        loss = LOSSES[loss]()
-    fitting = [name for name, kind in LOSSES.items() if kind.classification == classification]
-    if not isinstance(loss, Loss) or loss.classification != classification:
+    found = named_loss(loss)
+    if found is None or found.classification != classification:
+        loss = loss if found is None else found
+        fitting = [name for name, kind in LOSSES.items() if kind.classification == classification]
         task = "classification" if classification else "regression"
         raise ValueError(f"loss is {loss!r}; it must be a loss for {task}: {', '.join(fitting)}, or one of your own")
-    return loss
+    return found
 
 
 def has_likelihood(model) -> bool:
     """Whether the loss is minus the logarithm of a probability; otherwise an AttributeError that says so."""
-    if not (model.loss == "logistic" or isinstance(model.loss, Logistic)):
-        raise AttributeError(f"predict_proba needs the loss 'logistic'; this one is {model.loss!r}")
+    loss = named_loss(model.loss)
+    if loss is None or not loss.likelihood:
+        fitting = " or ".join(repr(name) for name, kind in LOSSES.items() if kind.likelihood)
+        raise AttributeError(f"predict_proba needs the loss {fitting}; this one is {model.loss!r}")
     return True
+
+
+def named_loss(loss) -> Loss | None:
+    """The loss by name or itself; None where it is neither."""
+    if isinstance(loss, Loss):
+        return loss
+    return LOSSES[loss]() if isinstance(loss, str) and loss in LOSSES else None
+
+
+def class_probabilities(loss: Loss, scores: np.ndarray) -> np.ndarray:
+    """The probability of every class (n, classes); of several classes each against the rest, normalised."""
+    if scores.ndim == 1:
+        return np.column_stack([loss.probability(-scores), loss.probability(scores)])
+    shares = loss.probability(scores)
+    total = shares.sum(axis=1, keepdims=True)
+    # far from all classes every share may underflow
+    return np.where(total > 0, shares / np.where(total > 0, total, 1.0), 1.0 / shares.shape[1])
 
 
 def encode_classes(y, weight):
@@ -105,68 +122,25 @@ def _seed_of(number):
 
 
 def for_outputs(penalty, outputs: int, p: int) -> Penalty:
-    """The penalty on all outputs * p coefficients.
-
-    A part of a sum that declares itself joint (by an attribute `joint`, or a parameter `n_outputs`) gets the
-    coefficients of all outputs; so does one that fits outputs * p coefficients but not p. Any other part is applied to
-    each output for itself.
-    """
+    """The penalty on all outputs * p coefficients; see :meth:`fenchel.Penalty.for_outputs`."""
     penalty = L1() if penalty is None else penalty
     if not isinstance(penalty, Penalty):
         raise ValueError(f"penalty is {penalty!r}; it must be a fenchel penalty, e.g. fenchel.L1()")
-    if isinstance(penalty, Sum):
-        return Sum(*(for_outputs(part, outputs, p) for part in penalty.parts))
-    if isinstance(penalty, Scaled):
-        return penalty.scale * for_outputs(penalty.part, outputs, p)
-    params = penalty.get_params(deep=False)
-    if "n_outputs" in params:
-        if params["n_outputs"] is None:
-            penalty = copy.copy(penalty).set_params(n_outputs=outputs)
-        return penalty
-    if outputs == 1 or getattr(penalty, "joint", False):
-        return penalty
-    try:
-        compile_penalty(penalty, p, 1.0)
-    except ValueError:
-        if _fits(penalty, outputs * p):
-            return penalty
-        raise
-    from ..penalties import PerOutput
-
-    return PerOutput(penalty, outputs)
-
-
-def _fits(penalty, size):
-    try:
-        compile_penalty(penalty, size, 1.0)
-    except ValueError:
-        return False
-    return True
+    return penalty.for_outputs(outputs, p)
 
 
 def with_names(penalty, names):
     """The penalty with these names wherever it holds names of features but not the list of all."""
-    from ..penalties import Unpenalised
-
-    if not isinstance(penalty, Penalty):
-        return penalty
-    changes = {}
-    for name, part in penalty.get_params(deep=False).items():
-        own = with_names(part, names) if isinstance(part, Penalty) else part
-        if own is not part:
-            changes[name] = own
-    if isinstance(penalty, Unpenalised) and penalty.names is None and any(isinstance(f, str) for f in penalty.features):
-        changes["names"] = list(names)
-    return copy.copy(penalty).set_params(**changes) if changes else penalty
+    return penalty.with_feature_names(names) if isinstance(penalty, Penalty) else penalty
 
 
 def check_names(penalty, names):
     """Refuse structure that knows the features by other names than the data does."""
     if not isinstance(penalty, Penalty):
         return
-    for part, places in _parts(penalty, None, len(names)):
+    for part, places in penalty.written_parts(None, len(names)):
         own = names if places is None else names[places]
-        for structure in (getattr(part, name, None) for name in ("groups", "tree", "graph")):
+        for structure in part.named_structures():
             known = getattr(structure, "features", None)
             if known is None or len(known) != len(own):
                 continue
@@ -179,70 +153,31 @@ def check_names(penalty, names):
 
 
 def find_groups(penalty, p):
-    """The groups of the p features that a penalty is made of; None where there are none.
+    """The groups of the p features that a penalty is made of; None where there are none."""
+    from ..structure import Groups
 
-    The features themselves for a penalty that takes each in or out for all outputs.
-    """
-    from ..penalties import MultiTaskLasso
-    from ..structure import Groups, as_groups
-
-    for part, places in _parts(penalty, None, p):
-        for name in ("groups", "tree"):
-            groups = getattr(part, name, None)
-            if groups is not None:
-                groups = as_groups(groups)
-                return groups if places is None else Groups([places[g] for g in groups], groups.names, p)
-        if isinstance(part, MultiTaskLasso):
-            return Groups(np.arange(p)[:, None], [str(j) for j in range(p)], p)
+    if penalty is None:
+        return None
+    for part, places in penalty.written_parts(None, p):
+        groups = part.feature_groups(p if places is None else len(places))
+        if groups is not None:
+            return groups if places is None else Groups([places[g] for g in groups], groups.names, p)
     return None
 
 
 def find_graph(penalty, p):
     """What joins neighbouring features in a penalty, as `structure.segments` takes it; None where nothing does."""
-    from ..penalties import Monotone, Oscar, Slope
-    from ..structure import Graph, Grid
+    from ..structure import Graph
 
-    for part, places in _parts(penalty, None, p):
-        if isinstance(part, (Slope, Oscar)):
-            return "sizes"
-        found, map_ = None, getattr(part, "map", None)
-        size = p if places is None else len(places)
-        if getattr(part, "graph", None) is not None:
-            found = part.graph if isinstance(part.graph, Graph) else Graph(part.graph, size)
-        elif getattr(part, "grid", None) is not None:
-            found = part.grid if isinstance(part.grid, Grid) else Grid(part.grid)
-        elif isinstance(map_, Incidence):
-            found = Graph(map_.edges, map_.p, map_.weights)
-        elif isinstance(map_, Gradient):
-            found = Grid(map_.shape)
-        elif isinstance(part, Monotone) or getattr(map_ if isinstance(map_, Difference) else part, "order", None) == 1:
-            found = Graph(Grid(size).edges, size)  # a line
+    if penalty is None:
+        return None
+    for part, places in penalty.written_parts(None, p):
+        found = part.feature_graph(p if places is None else len(places))
+        if found == "sizes":
+            return found
         if found is not None:
             return found if places is None else Graph(places[found.edges], p, getattr(found, "weights", None))
     return None
-
-
-def _parts(penalty, places, p):
-    """The parts of a sum, each with the features that it acts on (None: all, in their order).
-
-    A penalty that is repeated for every output stands for itself.
-    """
-    from ..penalties import Unpenalised
-
-    if isinstance(penalty, Sum):
-        for part in penalty.parts:
-            yield from _parts(part, places, p)
-    elif isinstance(penalty, Scaled):
-        yield from _parts(penalty.part, places, p)
-    elif isinstance(penalty, Unpenalised):
-        rest = penalty.rest(p if places is None else len(places))
-        yield from _parts(penalty.penalty, rest if places is None else places[rest], p)
-    elif isinstance(penalty, Mapped) and isinstance(penalty.map, Selection):
-        yield from _parts(penalty.part, penalty.map.index if places is None else places[penalty.map.index], p)
-    elif hasattr(penalty, "n_outputs") and isinstance(getattr(penalty, "penalty", None), Penalty):
-        yield from _parts(penalty.penalty, places, p)
-    else:
-        yield penalty, places
 
 
 _ADVICE = {

@@ -13,12 +13,12 @@ import os
 
 import numpy as np
 import scipy.sparse as sp
-from scipy.special import expit
 
 from .. import __version__
-from ..losses import LOSSES, Logistic, Loss, Poisson
+from ..losses import LOSSES, Loss
 from ..solver.result import Result, write_whole
 from .columns import Scaling
+from .preparation import class_probabilities
 
 _FORMAT = "fenchel model 1"
 _NUMBERS = ("primal", "dual", "gap", "relative_gap", "seconds")
@@ -114,18 +114,19 @@ class Model:
         if self.classes is not None:
             best = decision.argmax(axis=1) if decision.ndim == 2 else (decision > 0).astype(int)
             return np.array(self.classes)[best]
-        return np.exp(decision) if self.loss == _loss_name(Poisson()) else decision
+        return self._loss.mean(decision)
 
     def probabilities(self, decision) -> np.ndarray:
         """The probability of every class (n, classes); of several classes each against the rest, normalised."""
-        if self.loss != _loss_name(Logistic()):
-            raise ValueError(f"probabilities need the loss 'logistic'; this model's is {self.loss!r}")
-        decision = np.asarray(decision)
-        if decision.ndim == 1:
-            return np.column_stack([expit(-decision), expit(decision)])
-        shares = expit(decision)
-        total = shares.sum(axis=1, keepdims=True)
-        return np.where(total > 0, shares / np.where(total > 0, total, 1.0), 1.0 / shares.shape[1])
+        if not self._loss.likelihood:
+            fitting = " or ".join(repr(name) for name, kind in LOSSES.items() if kind.likelihood)
+            raise ValueError(f"probabilities need the loss {fitting}; this model's is {self.loss!r}")
+        return class_probabilities(self._loss, np.asarray(decision))
+
+    @property
+    def _loss(self) -> Loss:
+        """The loss, made again; one of the user's own that has no name here predicts scores."""
+        return LOSSES[self.loss](**self.loss_params) if self.loss in LOSSES else Loss()
 
     def score(self, predicted, y) -> tuple[str, float]:
         """("accuracy", share) or ("R^2", value, the mean over several targets) of predictions for these targets."""

@@ -8,16 +8,22 @@ A penalty of your own defines `value`, `prox`, `conjugate` and `gauge`, in plain
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import dataclasses
 import functools
 import inspect
 import itertools
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy.sparse as sp
 
 from ..maps import Identity, MadeMap, Map, Matrix
+
+if TYPE_CHECKING:
+    from ..structure import Graph, Grid, Groups
 
 _TINY = 1e-12  # rounding slack of a dual constraint, relative to its radius
 _DIFFERENCE = 1e-6  # of the largest coordinate, for a derivative that nobody told
@@ -54,8 +60,13 @@ class Penalty:
     """
 
     kernel: str | None = None
+    value_kernel: str | None = None  # the name of a compiled value in ``kernels/values.py``, with the same arrays
     numba_prox = None
     nonnegative = False
+    is_leaf = True  # whether it is one function, and no sum, multiple or map of others
+    has_strength = True  # whether a multiple of it differs from it; limits alone have none
+    restrictable = False  # whether `restricted` is there
+    joint = False  # whether it wants the coefficients of all outputs at once, whatever fits
 
     # -- the function itself, on its own coordinates u ------------------------------------------------
 
@@ -155,6 +166,125 @@ class Penalty:
         """The function as a sum over single coordinates and groups of them; None where it is no such sum."""
         return None
 
+    # -- what others ask of it; a penalty that does not know says so, and they do without --------------
+
+    def limits(self, d: int) -> tuple[np.ndarray, np.ndarray] | None:
+        """The lower and the upper limit of every coordinate; None where none of them is finite."""
+        form = self.unit_form(d)
+        return None if form is None or not form.bounded else (form.lower, form.upper)
+
+    def entry_weights(self, d: int) -> np.ndarray | None:
+        """omega, where the function is the sum of omega_j |u_j| within its limits; None where it is something else."""
+        form = self.unit_form(d)
+        return None if form is None or form.labels is not None else form.weights
+
+    def vanishes(self, d: int) -> bool:
+        """Whether it is surely zero everywhere, so that a block holds nothing but a quadratic."""
+        weights = self.entry_weights(d)
+        return weights is not None and not weights.any() and self.limits(d) is None
+
+    def radius(self, d: int) -> np.ndarray:
+        """The typical size of the entries of the subdifferential at 0: positive, and the same on each unit."""
+        return np.ones(d)
+
+    def at_zero(self) -> Penalty | None:
+        """The function as it looks from 0: limits elsewhere play no part; None where 0 is out of them."""
+        return self
+
+    def pulled_at_zero(self, d: int) -> np.ndarray:
+        """For every coordinate whether some y but 0 lies in the subdifferential at 0; a square has none there."""
+        return np.full(d, self.zero_gauge(np.ones(d)) < np.inf)
+
+    @property
+    def homogeneous(self) -> bool:
+        """Whether psi(t u) = t psi(u), so that the domain of psi* is the subdifferential at 0."""
+        return type(self).zero_gauge is Penalty.zero_gauge
+
+    def restricted(self, keep: np.ndarray) -> Penalty:
+        """The function of some of the coordinates, the others zero; only where it is `restrictable`."""
+        raise TypeError(f"{type(self).__name__} is not a sum over units that may be dropped")
+
+    def conjugate_curvature(self, u: np.ndarray, scale: float, ridge: float) -> np.ndarray | None:
+        """The second derivative (d, d) of the conjugate of ``scale psi + ridge/2 |.|^2`` at its slope in u.
+
+        Units that are zero count as strictly inside their dual ball. None where it is not known.
+        """
+        return None
+
+    # -- its structure as the user wrote it: parameters named groups, tree, graph, grid, shape, order --
+
+    def written_parts(self, places: np.ndarray | None, p: int) -> Iterator[tuple[Penalty, np.ndarray | None]]:
+        """The penalties that it is made of as the user wrote it, each with the features that it acts on.
+
+        `places` are the features that this one acts on, of p in all; None means all, in their order. A penalty that is
+        repeated for every output stands for itself.
+        """
+        yield self, places
+
+    def feature_groups(self, size: int) -> Groups | None:
+        """The groups of the `size` features that it acts on; None where it has none."""
+        from ..structure import as_groups
+
+        params = self._own_params()
+        found = next((params[name] for name in ("groups", "tree") if params.get(name) is not None), None)
+        return None if found is None else as_groups(found)
+
+    def feature_graph(self, size: int) -> Graph | Grid | str | None:
+        """What joins features: a graph, a grid, "sizes" where features of one size stick together; None for nothing."""
+        from ..structure import Graph, Grid
+
+        params = self._own_params()
+        graph, grid = params.get("graph"), params.get("grid")
+        if graph is not None:
+            return graph if isinstance(graph, Graph) else Graph(graph, size)
+        if grid is not None:
+            return grid if isinstance(grid, Grid) else Grid(grid)
+        return Graph(Grid(size).edges, size) if params.get("order") == 1 else None  # a line
+
+    def feature_shape(self, size: int) -> Grid | tuple[int, ...] | int | None:
+        """The line, image or volume that the features lie on, or the shape of their matrix; None for none."""
+        params = self._own_params()
+        found = next((params[name] for name in ("grid", "shape") if params.get(name) is not None), None)
+        return size if found is None and params.get("order") is not None else found
+
+    def named_structures(self) -> list[Any]:
+        """The groups, trees and graphs among its parameters, which may know features by names."""
+        params = self._own_params()
+        return [params[name] for name in ("groups", "tree", "graph") if params.get(name) is not None]
+
+    def with_feature_names(self, names: list[str]) -> Penalty:
+        """This penalty with these names wherever it holds names of features but not the list of all."""
+        changes = {}
+        for name, part in self.get_params(deep=False).items():
+            own = part.with_feature_names(names) if isinstance(part, Penalty) else part
+            if own is not part:
+                changes[name] = own
+        return copy.copy(self).set_params(**changes) if changes else self
+
+    def for_outputs(self, outputs: int, p: int) -> Penalty:
+        """The penalty on all outputs * p coefficients, output after output.
+
+        One that declares itself joint (by the attribute `joint`, or a parameter `n_outputs`) gets the coefficients of
+        all outputs; so does one that fits outputs * p coefficients but not p. Any other is applied to each output for
+        itself.
+        """
+        from .compile import compile_penalty
+        from .outputs import PerOutput
+
+        params = self.get_params(deep=False)
+        if "n_outputs" in params:
+            return copy.copy(self).set_params(n_outputs=outputs) if params["n_outputs"] is None else self
+        if outputs == 1 or self.joint:
+            return self
+        try:
+            compile_penalty(self, p, 1.0)
+        except ValueError:
+            with contextlib.suppress(ValueError):
+                compile_penalty(self, outputs * p, 1.0)
+                return self
+            raise
+        return PerOutput(self, outputs)
+
     # -- parameters, as scikit-learn wants them ------------------------------------------------------
 
     def get_params(self, deep: bool = True) -> dict:
@@ -247,6 +377,10 @@ def _arguments(kind):
 
 
 class Sum(Penalty):
+    """The sum of penalties."""
+
+    is_leaf = False
+
     def __init__(self, *parts):
         self.parts = tuple(one for part in parts for one in (part.parts if isinstance(part, Sum) else [part]))
 
@@ -259,11 +393,22 @@ class Sum(Penalty):
     def terms(self, p=None):
         return [term for part in self.parts for term in part.terms(p)]
 
+    def written_parts(self, places, p):
+        for part in self.parts:
+            yield from part.written_parts(places, p)
+
+    def for_outputs(self, outputs, p):
+        return Sum(*(part.for_outputs(outputs, p) for part in self.parts))
+
     def __repr__(self):
         return " + ".join(map(repr, self.parts))
 
 
 class Scaled(Penalty):
+    """A multiple of a penalty."""
+
+    is_leaf = False
+
     def __init__(self, scale, part):
         scale = float(scale)
         if not (np.isfinite(scale) and scale >= 0):
@@ -273,11 +418,21 @@ class Scaled(Penalty):
     def terms(self, p=None):
         return [(self.scale * scale, leaf, map_) for scale, leaf, map_ in self.part.terms(p)]
 
+    def written_parts(self, places, p):
+        return self.part.written_parts(places, p)
+
+    def for_outputs(self, outputs, p):
+        return self.scale * self.part.for_outputs(outputs, p)
+
     def __repr__(self):
         return f"{self.scale:g} * ({self.part!r})"
 
 
 class Mapped(Penalty):
+    """A penalty behind a map."""
+
+    is_leaf = False
+
     def __init__(self, part, map):
         self.part, self.map = part, map
 
@@ -286,6 +441,23 @@ class Mapped(Penalty):
             return [(scale, leaf, inner @ self.map) for scale, leaf, inner in self.part.terms(None)]
         map_ = MadeMap(self.map.matrix(p))
         return [(scale, leaf, inner @ map_) for scale, leaf, inner in self.part.terms(map_.made.shape[0])]
+
+    def written_parts(self, places, p):
+        chosen = self.map.selected()
+        if chosen is None:
+            return super().written_parts(places, p)
+        return self.part.written_parts(chosen if places is None else places[chosen], p)
+
+    def feature_graph(self, size):
+        from ..structure import Graph, Grid
+
+        shape, joined = self.map.grid_shape(), self.map.neighbours()
+        if shape is not None:
+            return Grid(shape)
+        return None if joined is None else Graph(joined[0], self.map.p or size, joined[1])
+
+    def feature_shape(self, size):
+        return size if self.map.along_line else self.map.grid_shape()
 
     def __repr__(self):
         return f"({self.part!r}) @ {self.map!r}"

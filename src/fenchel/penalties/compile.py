@@ -179,7 +179,7 @@ def _prune(block):
             return block
         if not alive.any():
             return None
-        return Block(function.keep(alive), 1.0, 0.0, sp.csr_array(block.matrix[alive]))
+        return Block(function.restricted(alive), 1.0, 0.0, sp.csr_array(block.matrix[alive]))
     if block.scale == 0:
         return None
     if isinstance(function, _Groups) and np.any(function.weights == 0):

@@ -27,6 +27,9 @@ class Monotone(Shorthand):
     def __init__(self, increasing=True):
         self.increasing = increasing
 
+    def feature_graph(self, size):
+        return Graph(Grid(size).edges, size)  # a line
+
     def build(self, p):
         here = np.arange(_known(p, "Monotone") - 1)
         steps = np.column_stack([here + 1, here] if self.increasing else [here, here + 1])

@@ -96,6 +96,33 @@ class _Groups(Penalty):
     def size(self):
         return int(self.bounds[-1]) if self._local else None
 
+    @property
+    def is_leaf(self):
+        """Overlapping groups are a function behind copies of the features."""
+        return self._local or np.unique(self.copies).size == len(self.copies)
+
+    @property
+    def restrictable(self):
+        return self._local
+
+    def restricted(self, keep):
+        groups, sizes = np.unique(self.units(self.bounds[-1])[keep], return_counts=True)
+        out = copy.copy(self)
+        out.bounds = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+        out.weights, out._default_weights = np.asarray(self.weights)[groups], False
+        out.copies = np.arange(out.bounds[-1])
+        return out
+
+    def limits(self, d):
+        return None
+
+    def entry_weights(self, d):
+        return None
+
+    def radius(self, d):
+        sizes = np.diff(self.bounds)
+        return np.repeat(self.weights / np.sqrt(sizes), sizes)
+
     def value(self, u):
         return float(self.weights @ self._norms(self._split(u)))
 
@@ -176,7 +203,7 @@ class GroupL2(_Groups):
     Overlap is split by copies of the features, so that the prox stays closed.
     """
 
-    kernel = "group_l2"
+    kernel = value_kernel = "group_l2"
 
     def _norms(self, u):
         return np.sqrt(np.add.reduceat(u * u, self.bounds[:-1]))
@@ -188,6 +215,17 @@ class GroupL2(_Groups):
             return None
         return UnitForm(np.zeros(d), *unbounded(d), labels=self.units(d), norms=np.asarray(self.weights, dtype=float),
                         bounded=False)  # fmt: skip
+
+    def conjugate_curvature(self, u, scale, ridge):
+        out = np.zeros((len(u), len(u)))
+        for weight, i, j in zip(self.weights, self.bounds[:-1], self.bounds[1:], strict=True):
+            size = np.linalg.norm(u[i:j])
+            if size > 0 or weight == 0:
+                # across u the norm bends by weight/|u|, along it not at all
+                along = np.outer(u[i:j], u[i:j]) / size**2 if size > 0 else np.zeros((j - i, j - i))
+                bend = scale * weight / size if weight > 0 else 0.0
+                out[i:j, i:j] = along / ridge + (np.eye(j - i) - along) / (ridge + bend)
+        return out
 
     def local(self, u):
         if not self._local:
@@ -219,7 +257,7 @@ class GroupLinf(_Groups):
     :math:`\|y_g\|_1 \le \omega_g`.
     """
 
-    kernel = "group_linf"
+    kernel = value_kernel = "group_linf"
 
     def _norms(self, u):
         return np.maximum.reduceat(np.abs(u), self.bounds[:-1])

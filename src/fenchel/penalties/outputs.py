@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import copy
+
 import numpy as np
 
 from .._validate import _count, finite_vector, index_array
 from ..maps import Selection
-from ..structure import as_groups
+from ..structure import Groups, as_groups
 from ..structure.names import _names, _places
 from .base import Sum
 from .groups import GroupL2
@@ -47,6 +49,11 @@ class MultiTaskLasso(Shorthand):
     def __init__(self, n_outputs=None, groups=None, weights=None):
         self.n_outputs, self.groups, self.weights = _outputs(n_outputs), groups, weights
 
+    def feature_groups(self, size):
+        """The groups, or the features themselves, each of which is in or out for all outputs."""
+        each = Groups(np.arange(size)[:, None], [str(j) for j in range(size)], size)
+        return each if self.groups is None else super().feature_groups(size)
+
     def build(self, p):
         features = _features_of(p, self.n_outputs, "MultiTaskLasso")
         if self.groups is None and not isinstance(self.weights, dict):
@@ -70,6 +77,9 @@ class PerOutput(Shorthand):
 
     def __init__(self, penalty, n_outputs=None):
         self.penalty, self.n_outputs = _as_penalty(penalty), _outputs(n_outputs)
+
+    def written_parts(self, places, p):
+        return self.penalty.written_parts(places, p)
 
     def build(self, p):
         features = _features_of(p, self.n_outputs, "PerOutput")
@@ -97,6 +107,16 @@ class Unpenalised(Shorthand):
 
     def __init__(self, penalty, features, names=None):
         self.penalty, self.features, self.names = _as_penalty(penalty), features, names
+
+    def written_parts(self, places, p):
+        rest = self.rest(p if places is None else len(places))
+        return self.penalty.written_parts(rest if places is None else places[rest], p)
+
+    def with_feature_names(self, names):
+        out = super().with_feature_names(names)
+        if self.names is None and any(isinstance(feature, str) for feature in self.features):
+            out = copy.copy(out).set_params(names=list(names))
+        return out
 
     def rest(self, p) -> np.ndarray:
         """The features that the penalty acts on."""

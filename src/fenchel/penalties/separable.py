@@ -13,8 +13,9 @@ from .base import _TINY, Penalty, UnitForm, run_prox, unbounded
 class Separable(Penalty):
     """sum_j weight_j |u_j| on lower_j <= u_j <= upper_j: what l1, bounds and their sums become."""
 
-    kernel = "separable"
+    kernel = value_kernel = "separable"
     nonnegative = True
+    restrictable = True
 
     def __init__(self, weights, lower, upper):
         self.weights, self.lower, self.upper = weights, lower, upper
@@ -117,8 +118,25 @@ class Separable(Penalty):
         at_zero = self.at_zero()
         return np.inf if at_zero is None else at_zero.gauge(y)
 
+    @property
+    def homogeneous(self):
+        """Where every limit is zero or none."""
+        return bool(
+            np.all((self.lower == 0) | np.isinf(self.lower)) and np.all((self.upper == 0) | np.isinf(self.upper))
+        )
+
+    def radius(self, d):
+        return np.where(self.weights > 0, self.weights, self.weights.mean() or 1.0)
+
+    def pulled_at_zero(self, d):
+        return (self.weights > 0) | np.isfinite(self.lower) | np.isfinite(self.upper)
+
+    def conjugate_curvature(self, u, scale, ridge):
+        kinked = (self.weights > 0) & (u == 0)
+        inside = (u > self.lower) & (u < self.upper)
+        return np.diag(np.where(inside & ~kinked, 1 / ridge, 0.0))
+
     def at_zero(self):
-        """The function as it looks from 0: bounds elsewhere play no part; None where 0 is out of bounds."""
         if np.any(self.lower > 0) or np.any(self.upper < 0):
             return None
         lower, upper = unbounded(len(self.weights))
@@ -133,8 +151,8 @@ class Separable(Penalty):
     def unit_form(self, d):
         return UnitForm(self.weights, self.lower, self.upper, bounded=not self._unbounded)
 
-    def keep(self, some):
-        return Separable(self.weights[some], self.lower[some], self.upper[some])
+    def restricted(self, keep):
+        return Separable(self.weights[keep], self.lower[keep], self.upper[keep])
 
     def __add__(self, other):
         if not isinstance(other, Separable):
@@ -207,6 +225,8 @@ class L1(_SeparableLeaf):
 class NonNegative(_SeparableLeaf):
     r"""The constraint :math:`u \ge 0`. Prox: the positive part. Conjugate: 0 on :math:`y \le 0`."""
 
+    has_strength = False
+
     def separable(self, d, scale=1.0):
         return Separable(np.zeros(d), np.zeros(d), np.full(d, np.inf))
 
@@ -218,6 +238,8 @@ class Box(_SeparableLeaf):
     -----
     Prox: the clip. Conjugate: :math:`\sum_j \max(\ell_j y_j, h_j y_j)`.
     """
+
+    has_strength = False
 
     def __init__(self, lower, upper):
         for name, bound, never in (("lower", lower, np.inf), ("upper", upper, -np.inf)):

@@ -26,7 +26,7 @@ class Shorthand(Penalty):
 
     def prox(self, u, step):
         """argmin over z of step psi(z) + |z - u|^2 / 2; found by iteration where it has no closed form."""
-        from ..proximal import prox
+        from .whole_prox import prox
 
         return prox(u, self, step)
 

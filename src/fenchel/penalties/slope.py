@@ -88,6 +88,9 @@ class Slope(Shorthand):
             raise ValueError(f"q is {q!r}; it must be a number between 0 and 1")
         self.weights, self.q = weights, q
 
+    def feature_graph(self, size):
+        return "sizes"
+
     def build(self, p):
         if self.weights is not None:
             return SortedL1(
@@ -118,6 +121,9 @@ class Oscar(Shorthand):
         if a == 0 and b == 0:
             raise ValueError("a and b are both 0; one of them must be positive")
         self.a, self.b = a, b
+
+    def feature_graph(self, size):
+        return "sizes"
 
     def build(self, p):
         return SortedL1(self.a + self.b * np.arange(_known(p, "Oscar") - 1, -1, -1.0))

@@ -96,23 +96,12 @@ def graph_of(model: Model) -> Any:
 
 def grid_of(model: Model) -> Any:
     """A grid or a matrix's shape in the terms of an estimator's penalty."""
-    from ..models.preparation import _parts
-
-    if not hasattr(model, "penalty") or isinstance(model.penalty, str):
+    if not hasattr(model, "penalty") or model.penalty is None or isinstance(model.penalty, str):
         return None
     p = coef_of(model).shape[1]
-    for part, places in _parts(model.penalty, None, p):
-        if places is not None:  # only some of the features
-            continue
-        map_ = getattr(part, "map", None)
-        for shape in (getattr(part, "grid", None), getattr(part, "shape", None), getattr(map_, "shape", None)):
-            if shape is not None:
-                out: Any = shape
-                return out
-        if getattr(part, "order", None) is not None or hasattr(map_, "order"):
-            out = p
-            return out
-    return None
+    # what acts on some of the features only lies on no grid of all of them
+    shapes = (part.feature_shape(p) for part, places in model.penalty.written_parts(None, p) if places is None)
+    return next((shape for shape in shapes if shape is not None), None)
 
 
 def names_of(model: Model, names: Names | None, p: int, structure: Graph | None = None) -> list[str]:

@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from ..maps import Gram
     from ..problem import Problem
 
-_ITERATED = ("logistic", "poisson")  # losses whose dual step has no closed form
 _NEWTON_ROUNDS = 150  # of ADMM, that the model of a proximal Newton step takes
 _GRAM_ROUNDS = 200  # of conjugate gradients, that a solve with B B' takes
 _PROX_ROUNDS = 20  # in a step of accelerated gradients
@@ -124,7 +123,7 @@ PRICES = Prices(**MEASURED)
 def visit_nanoseconds(problem: Problem) -> float:
     """A row, seen by one output."""
     width = problem.data.stored / problem.n
-    loss = PRICES.loss_iterated if problem.loss.kernel in _ITERATED else PRICES.loss_closed
+    loss = PRICES.loss_closed if problem.loss.closed_step else PRICES.loss_iterated
     if problem.data.sparse:
         return loss + PRICES.visit_sparse_entry * width + PRICES.visit_sparse_row
     entry = PRICES.visit_single_entry if problem.data.dtype == np.float32 else PRICES.visit_double_entry

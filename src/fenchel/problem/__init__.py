@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from ..penalties.snapping import tied_features
 from .bounds import Bounds, Certificate, NoCertificate
 from .fingerprint import Fingerprint
 from .problem import Problem
-from .snapping import tied_features
 
 __all__ = ["Bounds", "Certificate", "Fingerprint", "NoCertificate", "Problem", "tied_features"]

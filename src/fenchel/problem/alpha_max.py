@@ -20,8 +20,6 @@ import numpy as np
 import scipy.sparse as sp
 
 from ..maps import Gram
-from ..penalties import Penalty, Separable
-from ..penalties.groups import _Groups
 from .bounds import NoCertificate
 from .problem import Problem
 
@@ -134,19 +132,14 @@ def _seen_from_zero(unit):
     """
     blocks, rows = [], []
     for block, first, last in unit._parts():
-        function, alive = block.function, None
-        if isinstance(function, Separable):
-            function = function.at_zero()
-            if function is None:
-                return None, None
-            alive = (function.weights > 0) | np.isfinite(function.lower) | np.isfinite(function.upper)
-        elif function.zero_gauge(np.ones(block.d)) == math.inf:  # flat at 0, as a square is
+        function, kept = block.function.at_zero(), np.arange(first, last)
+        if function is None:
+            return None, None
+        alive = function.pulled_at_zero(block.d)
+        if not alive.any():  # flat at 0, as a square is
             continue
-        kept = np.arange(first, last)
-        if alive is not None and not alive.all():
-            if not alive.any():
-                continue
-            function, kept = function.keep(alive), kept[alive]
+        if not alive.all():
+            function, kept = function.restricted(np.flatnonzero(alive)), kept[alive]
             block = dataclasses.replace(block, matrix=block.matrix[alive])
         blocks.append(dataclasses.replace(block, function=function, ridge=0.0))
         rows.append(kept)
@@ -162,14 +155,13 @@ class _Bounds:
     def __init__(self, problem, y):
         self.problem = problem
         self.parts = list(problem._parts())
-        self.unit = np.concatenate([_typical(block) for block in problem.blocks] or [np.ones(0)])
+        self.unit = np.concatenate([b.scale * b.function.radius(b.d) for b in problem.blocks] or [np.ones(0)])
         self.y = y / self.unit
         self.upper, self.lower, self.best = self._gauge(y), 0.0, y
 
     def tighten(self, enough):
         problem = self.problem
-        kinds = (Penalty.zero_gauge, Separable.zero_gauge)
-        homogeneous = all(type(block.function).zero_gauge in kinds for block in problem.blocks)
+        homogeneous = all(block.function.homogeneous for block in problem.blocks)
         rank = problem.map.shape[1] - _null_count(problem)
         if problem.d == rank or not self.upper or not homogeneous:
             return
@@ -238,17 +230,6 @@ class _Bounds:
         return out / self.unit
 
 
-def _typical(block):
-    """The size of an entry of y in the subdifferential at 0, the same on each unit of the function."""
-    function = block.function
-    if isinstance(function, Separable):
-        weights = function.weights
-        return np.where(weights > 0, weights, weights.mean() or 1.0)
-    size = np.full(block.d, block.scale)
-    if isinstance(function, _Groups):
-        size *= np.repeat(function.weights / np.sqrt(np.diff(function.bounds)), np.diff(function.bounds))
-    return size
-
-
 def _takes(block):
-    return block.function.weights > 0 if isinstance(block.function, Separable) else np.ones(block.d, dtype=bool)
+    weights = block.function.entry_weights(block.d)
+    return np.ones(block.d, dtype=bool) if weights is None else weights > 0

@@ -6,8 +6,9 @@ import functools
 
 import numpy as np
 
+from ..penalties.block_sum import _NONE, _once_per_map
 from .bounds import Certificate, NoCertificate
-from .objective import _NONE, Objective, _once_per_map
+from .objective import Objective
 
 _ROUNDING = 1e-11  # relative to the terms of a sum
 _BALANCED = 1e-14  # of the terms of a sum over all rows: what counts as a sum of zero

@@ -9,39 +9,18 @@ output (or task) its p features and then its intercept. See ``docs/mathematics.m
 
 from __future__ import annotations
 
-import functools
-import itertools
-from collections.abc import Callable, Iterator
-from typing import Any
-
 import numpy as np
 import scipy.sparse as sp
 
 from ..data import Rows, as_weights
 from ..losses import LOSSES, Loss
-from ..maps import Gram, is_shared_identity
-from ..penalties import Block, Penalty, Separable, scale_blocks, unit_blocks
+from ..penalties import Penalty
+from ..penalties.block_sum import BlockSum, _vector
 
 _CHUNK = 1 << 16  # visits looked at together
-_NONE = np.zeros(0, dtype=np.int64)
 
 
-def _once_per_map(method):
-    """A property that is found once for all problems on the same data and map, whatever their alpha."""
-
-    name = method.__name__
-
-    def get(self):
-        known = self._of_map
-        if name not in known:
-            known[name] = method(self)
-        return known[name]
-
-    get.__doc__ = method.__doc__
-    return property(get)
-
-
-class Objective:
+class Objective(BlockSum):
     """The objective and its dual in all their terms; see :class:`fenchel.Problem`."""
 
     def __init__(self, X, y, *, loss, penalty: Penalty | None = None, alpha: float = 1.0, sample_weight=None,
@@ -77,99 +56,11 @@ class Objective:
         self.fit_intercept = bool(fit_intercept)
         # (outputs, stride, offset, slot): see kernels/rows.py
         self.layout = (outputs, self.p + 1, offset, self.p)
-        self.size = self.vectors * (self.p + 1)
-        self._unit_blocks = unit_blocks(penalty, self.vectors * self.p)
-        self._set_blocks(scale_blocks(self._unit_blocks, self.alpha))
-
-    def _set_blocks(self, blocks: list[Block]):
-        self.blocks, features = blocks, self.vectors * self.p
-        self._of_map: dict[str, object] = {}  # what follows from data and map alone; see `_once_per_map`
-        self.map = _stacked([b.matrix for b in self.blocks], features)  # B' on the features alone
-        ends = [0, *itertools.accumulate(b.d for b in self.blocks)]
-        self.bounds, self._spans = np.array(ends, dtype=np.int64), list(itertools.pairwise(ends))
-
-    @functools.cached_property
-    def feature_slots(self) -> np.ndarray:
-        """The places of the coefficients in w."""
-        return np.arange(self.size).reshape(self.vectors, self.p + 1)[:, :-1].flatten()
-
-    @functools.cached_property
-    def intercept_slots(self) -> np.ndarray:
-        """The places of the intercepts in w."""
-        return np.arange(self.p, self.size, self.p + 1)
-
-    @_once_per_map
-    def map_slots(self) -> sp.csr_array:
-        """B' on w with its intercept slots."""
-        return sp.csr_array(
-            (self.map.data.copy(), self.feature_slots[self.map.indices], self.map.indptr.copy()),
-            shape=(self.map.shape[0], self.size),
-        )
-
-    @_once_per_map
-    def adjoint(self) -> sp.csr_array:
-        """B, with its intercept slots."""
-        return self.map_slots.T.tocsr()
-
-    @_once_per_map
-    def entry_slots(self):
-        """The slot of w that every entry of B' meets."""
-        return self.feature_slots[self.map.indices]
-
-    def penalised(self, w) -> np.ndarray:
-        """B'w, what the penalty looks at."""
-        w = _vector("w", w, self.size)
-        if self._is_w:
-            return w[: self.p].copy()
-        # a matrix is made only where it does more than to pick numbers
-        return self.map.data * w[self.entry_slots] if self._picks else self.map_slots @ w
-
-    def spread(self, y) -> np.ndarray:
-        """B y, on all slots of w."""
-        y = _vector("y", y, self.d)
-        return np.bincount(self.entry_slots, self.map.data * y, self.size) if self._picks else self.adjoint @ y
-
-    @functools.cached_property
-    def blocks(self) -> list[Block]:
-        """The penalty, compiled: see ``penalties/compile.py``."""
-        return scale_blocks(self._unit_blocks, self.alpha)
-
-    def shared(self, what: str, make: Callable[[], Any]) -> Any:
-        """What somebody derives from the data and the map alone, made once for all problems that share them."""
-        if what not in self._of_map:
-            self._of_map[what] = make()
-        return self._of_map[what]
-
-    def remembered(self, what: str, make: Callable[[], Any]) -> Any:
-        """What somebody derives from this very problem, made once."""
-        store = self.__dict__.setdefault("_remembered", {})
-        if what not in store:
-            store[what] = make()
-        return store[what]
-
-    @property
-    def d(self) -> int:
-        return self.map.shape[0]
+        self._compile(penalty, self.alpha, self.p, self.vectors, self.single)
 
     @property
     def visits(self) -> int:
         return self.target.size
-
-    def pack(self, coef, intercept=0.0) -> np.ndarray:
-        """One flat w from coefficients (p,) or (vectors, p) and intercepts."""
-        w = np.zeros(self.size)
-        coef = np.asarray(coef, dtype=float)
-        if coef.size != self.vectors * self.p:
-            raise ValueError(f"coef has shape {coef.shape}; expected {self.vectors} vector(s) of {self.p}")
-        w[self.feature_slots] = coef.ravel()
-        w[self.intercept_slots] = np.asarray(intercept, dtype=float)
-        return w
-
-    def unpack(self, w: np.ndarray) -> tuple[np.ndarray, float | np.ndarray]:
-        """Coefficients and intercept, as (p,) and a number for one output."""
-        if self.single:
-            return w[: self.p].copy(), float(w[self.p])
-        return w[self.feature_slots].reshape(self.vectors, self.p), w[self.intercept_slots]
 
     def scores(self, w) -> np.ndarray:
         """z_i'w for every visit."""
@@ -252,40 +143,6 @@ class Objective:
             total += float(np.sum(values))
         return total / self.n
 
-    def penalty_value(self, u) -> float:
-        """alpha psi at u = B'w."""
-        return float(sum(b.value(u[first:last]) for b, first, last in self._parts()))
-
-    @_once_per_map
-    def units(self):
-        """The unit that every coordinate of B'w belongs to, counted through all blocks, and how many there are."""
-        labels, count = [], 0
-        for block in self.blocks:
-            own = _numbered(np.asarray(block.function.units(block.d), dtype=np.int64))
-            labels.append(count + own)
-            count += int(own.max(initial=-1)) + 1
-        return np.concatenate(labels or [_NONE]), count
-
-    def feature_units(self) -> np.ndarray:
-        """The units in which the penalty measures every feature, relative to the others: in other units the numbers
-        v = units * w, and the columns divided by them, would be the same.
-
-        The largest entry of B' (times the weight of an l1 norm) that a feature meets; 1 where it meets none.
-        """
-        size = np.abs(self.map.data)
-        for block, first, last in self._parts():
-            some = slice(self.map.indptr[first], self.map.indptr[last])
-            if isinstance(block.function, Separable) and block.function.weights.any():
-                size[some] *= np.repeat(block.function.weights, np.diff(self.map.indptr[first : last + 1]))
-            positive = size[some][size[some] > 0]
-            size[some] /= np.exp(np.mean(np.log(positive))) if positive.size else 1.0  # every block counts alike
-        units = np.zeros(self.map.shape[1])
-        np.maximum.at(units, self.map.indices, size)
-        return np.where(units > 0, units, 1.0)
-
-    def _parts(self) -> Iterator[tuple[Block, int, int]]:
-        return ((block, *span) for block, span in zip(self.blocks, self._spans, strict=True))
-
     def primal(self, coef, intercept=0.0) -> float:
         """The objective at these coefficients."""
         return self.primal_at(self.pack(coef, intercept))
@@ -310,13 +167,6 @@ class Objective:
                 total += float(np.sum(self.loss.conjugate(dual, target)))
         return total / self.n
 
-    def penalty_conjugate(self, y) -> float:
-        """psi*(y), for y already divided by n."""
-        return float(sum(b.conjugate(y[first:last]) for b, first, last in self._parts()))
-
-    def gauge(self, y) -> float:
-        return max((b.gauge(y[first:last]) for b, first, last in self._parts()), default=0.0)
-
     def dual(self, x, y) -> float:
         """The dual objective; a bound on the optimum only where Z x + B y = 0."""
         return -self.mean_conjugate(x) - self.penalty_conjugate(y / self.n)
@@ -330,20 +180,6 @@ class Objective:
             vector[self.intercept_slots] = 0.0
         return vector
 
-    @_once_per_map
-    def gram(self) -> Gram:
-        return Gram(self.map)
-
-    @_once_per_map
-    def entries(self):
-        """The row and the size of every entry of B'."""
-        return np.repeat(np.arange(self.d), np.diff(self.map.indptr)), np.abs(self.map.data)
-
-    @_once_per_map
-    def map_squares(self):
-        """The squares of the entries of `map_slots`."""
-        return self.map_slots.power(2)
-
     def _domain(self) -> tuple[np.ndarray, np.ndarray]:
         """Ends of the domain of (s f)* for every visit."""
         low, high = self.loss.domain(self.target)
@@ -353,64 +189,10 @@ class Objective:
                 low, high = np.where(weight > 0, weight * low, 0.0), np.where(weight > 0, weight * high, 0.0)
         return low, high
 
-    @property
-    def _is_w(self) -> bool:
-        """Whether the penalty looks at the coefficients of one output as they are."""
-        return self.vectors == 1 and is_shared_identity(self.map)
-
-    @property
-    def is_plain(self) -> bool:
-        """Whether the penalty is one function of the coefficients of one output as they are."""
-        return len(self.blocks) == 1 and self._is_w
-
-    @_once_per_map
-    def _picks(self):
-        """Whether every row of B' is a multiple of one feature."""
-        return self._is_w or bool((self.map.indptr[1:] - self.map.indptr[:-1] == 1).all())
-
-    @_once_per_map
-    def renames(self):
-        """Whether B' only reorders and scales the features."""
-        columns, matrix = self.map.shape[1], self.map
-        if self._is_w:
-            return True
-        if not (self._picks and self.d == columns and np.square(matrix.data).all()):
-            return False
-        return bool((np.bincount(matrix.indices, minlength=columns) == 1).all())
-
-    def gauge_without_ridge(self, y):
-        return max((b.gauge_without_ridge(y[i:j]) for b, i, j in self._parts()), default=0.0)
-
     def slopes_at(self, scores) -> np.ndarray:
         """s_i f'(u_i): the dual variables that belong to these scores."""
         slope = self.loss.gradient(scores, self.target)
         return np.asarray(self._weights() * slope, dtype=float)
-
-
-def _numbered(labels):
-    """Labels numbered from 0 in their order, without gaps."""
-    steps = np.diff(labels)
-    if labels.size and labels[0] == 0 and steps.min(initial=0) >= 0 and steps.max(initial=0) <= 1:
-        return labels
-    return np.unique(labels, return_inverse=True)[1]
-
-
-def _stacked(matrices, columns):
-    """Matrices one under the other, each row in order and without duplicates."""
-    if not matrices:
-        return sp.csr_array((0, columns))
-    if len(matrices) == 1 and _is_stacked(matrices[0]):
-        return matrices[0]
-    data, indices = (np.concatenate([getattr(matrix, name) for matrix in matrices]) for name in ("data", "indices"))
-    ends = np.cumsum(np.concatenate([[0], *(np.diff(matrix.indptr) for matrix in matrices)]), dtype=indices.dtype)
-    stacked = sp.csr_array((data, indices, ends), shape=(ends.size - 1, columns))
-    stacked.sum_duplicates()
-    return stacked
-
-
-def _is_stacked(matrix):
-    """Whether a matrix is such a stack by itself."""
-    return type(matrix) is sp.csr_array and matrix.indices.dtype == np.int32 and bool(matrix.has_canonical_format)
 
 
 def _as_loss(loss) -> Loss:
@@ -421,14 +203,6 @@ def _as_loss(loss) -> Loss:
     if not isinstance(loss, Loss):
         raise ValueError(f"loss is {loss!r}; it must be a fenchel loss or one of {', '.join(LOSSES)}")
     return loss
-
-
-def _vector(name, values, length):
-    """A float vector of that length: a kernel would read past the end of a shorter one."""
-    values = np.ascontiguousarray(values, dtype=float)
-    if values.shape != (length,):
-        raise ValueError(f"{name} has shape {values.shape}; expected ({length},)")
-    return values
 
 
 def _as_alpha(alpha) -> float:

@@ -8,10 +8,11 @@ import numpy as np
 
 from ..data import as_weights
 from ..penalties import Block, scale_blocks
+from ..penalties.block_sum import _once_per_map
+from ..penalties.snapping import Snapping
 from .certificate import Certifying
 from .fingerprint import Fingerprint
-from .objective import _as_alpha, _once_per_map
-from .snapping import Snapping
+from .objective import _as_alpha
 
 _PLAIN = 1e-100  # products of numbers that are not smaller are never too small for a number
 

@@ -1,10 +1,10 @@
-"""The proximal operator of a whole penalty, behind its maps."""
+"""The proximal operator of a whole penalty, behind its maps: the public place of what ``penalties/`` holds."""
 
 from __future__ import annotations
 
-from .lattice import ChainProx, LatticeProx, has_directions
-from .operator import ProxInfo, prox
-from .structured import CompiledPenalty, StructuredProx, check_callbacks, feature_quadratic
+from ..penalties.lattice_prox import ChainProx, LatticeProx, has_directions
+from ..penalties.structured_prox import CompiledPenalty, StructuredProx, check_callbacks, feature_quadratic
+from ..penalties.whole_prox import ProxInfo, prox
 
 __all__ = [
     "ChainProx",

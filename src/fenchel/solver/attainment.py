@@ -8,7 +8,6 @@ import numpy as np
 import scipy.optimize
 import scipy.sparse as sp
 
-from ..penalties import Separable
 from ..problem import Problem
 
 SEPARABLE = "the data are separable by directions that carry no penalty: the infimum is not attained"
@@ -33,11 +32,11 @@ def unattained(problem: Problem) -> str:
     rows = rows / np.where(size > 0, size, 1.0)  # the units of columns do not matter to a direction
     low, high = np.zeros(problem.d), np.zeros(problem.d)
     for block, first, last in problem._parts():
-        function = block.function
-        if isinstance(function, Separable) and block.ridge == 0:
-            free = function.weights == 0
-            low[first:last] = np.where(free & np.isinf(function.lower), -np.inf, 0.0)
-            high[first:last] = np.where(free & np.isinf(function.upper), np.inf, 0.0)
+        weights = block.function.entry_weights(block.d)
+        if weights is not None and block.ridge == 0:
+            lower, upper = block.function.limits(block.d) or (np.full(block.d, -np.inf), np.full(block.d, np.inf))
+            low[first:last] = np.where((weights == 0) & np.isinf(lower), -np.inf, 0.0)
+            high[first:last] = np.where((weights == 0) & np.isinf(upper), np.inf, 0.0)
     B = problem.map_slots @ sp.diags_array(1.0 / np.where(size > 0, size, 1.0))
     limits = [scipy.optimize.LinearConstraint(sp.csr_array(rows), 0.0, 1.0)]
     if problem.d:

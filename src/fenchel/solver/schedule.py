@@ -14,7 +14,7 @@ import numpy as np
 
 from ..engine.attempts import AcceleratedGradients, Faces, Multiplied, NothingPenalised, ProximalNewton
 from ..engine.roles import Goal, Iterate, Proposal
-from ..penalties import Separable
+from ..penalties import Block
 from ..prices import epoch_nanoseconds, newton_nanoseconds
 from ..problem import Certificate, Problem
 from .progress import Progress
@@ -115,7 +115,7 @@ class Schedule:
         parts = [
             start.u[first:last]
             for block, first, last in self.problem._parts()
-            if not (isinstance(block.function, Separable) and not block.function.weights.any() and block.ridge > 0)
+            if not (block.ridge > 0 and _pulls_nowhere(block))
         ]
         return bool(parts) and not any(part.any() for part in parts)
 
@@ -189,3 +189,9 @@ class Schedule:
             point = other
         point.passes = passes
         return point
+
+
+def _pulls_nowhere(block: Block) -> bool:
+    """Whether a block has no slope at zero: it is a quadratic, perhaps within limits."""
+    weights = block.function.entry_weights(block.d)
+    return weights is not None and not weights.any()

@@ -397,10 +397,10 @@ def _check_weights(f: _Elementwise, duals: Array, targets: Array) -> None:
 def _call_step(loss: Loss, point: Array, curvature: Array, target: Array, weight: Array) -> Array:
     """The C function that the solver calls, on arrays."""
     from ..kernels.calls import STEP_CTYPE
+    from ..kernels.compiled import raise_errors
     from ..losses.base import _pointer
 
     function, params, out = loss.compiled(), loss.params, np.zeros_like(point)
     STEP_CTYPE(function.address)(point.size, *(_pointer(a) for a in (out, point, curvature, target, weight, params)))
-    if hasattr(function, "check"):
-        function.check()
+    raise_errors(function)
     return out

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from .._validate import Array
-from ..penalties import Block, Mapped, Penalty, Scaled, Sum, compile_penalty, compiled_prox
+from ..penalties import Block, Penalty, compile_penalty, compiled_prox
 from .base import _STEPS, _require
 
 
@@ -29,7 +29,7 @@ def check_penalty(penalty: Penalty, d: int, rng: int | np.random.Generator = 0) 
     """
     rng = np.random.default_rng(rng)
     blocks = compile_penalty(penalty, d, 1.0)
-    if not isinstance(penalty, (Sum, Scaled, Mapped)) and not _overlaps(penalty):
+    if penalty.is_leaf:
         own = [block for block in blocks if block.function is penalty]
         if not own:
             _check_function(_Leaf(penalty, d), rng)
@@ -40,11 +40,6 @@ def check_penalty(penalty: Penalty, d: int, rng: int | np.random.Generator = 0) 
             _require(_near(total, value, 1e-12), penalty, "the blocks add up to the value", value=value, blocks=total)
     for block in blocks:
         _check_function(_BlockFunction(block), rng)
-
-
-def _overlaps(penalty: Penalty) -> bool:
-    copies = getattr(penalty, "copies", np.zeros(0))
-    return np.unique(copies).size < len(copies)
 
 
 class _Leaf:
@@ -81,13 +76,13 @@ class _Prox:
         import ctypes
 
         from ..kernels.calls import PROX_CTYPE
+        from ..kernels.compiled import raise_errors
         from ..losses.base import _pointer
 
         u, step = np.array(u, dtype=float), np.array(step, dtype=float)
         index = self._index.ctypes.data_as(ctypes.POINTER(ctypes.c_int64))
         PROX_CTYPE(self._compiled.address)(u.size, _pointer(u), _pointer(step), _pointer(self._params), index)
-        if hasattr(self._compiled, "check"):
-            self._compiled.check()
+        raise_errors(self._compiled)
         return u
 
 

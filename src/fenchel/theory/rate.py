@@ -35,12 +35,10 @@ import scipy.sparse.linalg as sla
 
 from .._validate import Array, Ints, MatrixLike
 from ..maps import spectral_norm
-from ..penalties import GroupL2, Separable
 from ..problem import Problem
 
 if TYPE_CHECKING:
     from ..methods.sdca_admm.method import SDCAADMM
-    from ..penalties.base import Penalty
 
 _DENSE = 1500  # largest matrix whose eigenvalues are found by dense linear algebra
 _CHUNK = 1 << 21  # entries of the data looked at together
@@ -237,7 +235,7 @@ def constants(problem: Problem, *, rho: float = 0.1, block_size: int = 50, gamma
     v_psi, local, mu_joint = math.inf, False, None
     if kernel and h == 0:
         v_psi = 0.0
-    elif kernel and all(_is_quadratic(b.function) for b in problem.blocks):
+    elif kernel and all(b.function.vanishes(b.d) for b in problem.blocks):
         v_psi = 1 / max(b.ridge for b in problem.blocks)
     elif kernel:
         local = True
@@ -427,31 +425,11 @@ def _dual_curvature(problem: Problem, solution: Any) -> Array:
     u = np.where(np.abs(u) <= 1e-9 * np.abs(u).max(initial=0.0), 0.0, u)
     out = np.zeros((problem.d, problem.d))
     for block, first, last in zip(problem.blocks, problem.bounds[:-1], problem.bounds[1:], strict=True):
-        function, part = block.function, u[first:last]
-        if isinstance(function, Separable):
-            kinked = (function.weights > 0) & (part == 0)
-            inside = (part > function.lower) & (part < function.upper)
-            np.fill_diagonal(out[first:last, first:last], np.where(inside & ~kinked, 1 / block.ridge, 0.0))
-        elif isinstance(function, GroupL2):
-            for weight, i, j in zip(function.weights, function.bounds[:-1], function.bounds[1:], strict=True):
-                size = np.linalg.norm(part[i:j])
-                if size > 0 or weight == 0:
-                    # across u the norm bends by weight/|u|, along it not at all
-                    along = np.outer(part[i:j], part[i:j]) / size**2 if size > 0 else np.zeros((j - i, j - i))
-                    bend = block.scale * weight / size if weight > 0 else 0.0
-                    across = np.eye(j - i) - along
-                    out[first + i : first + j, first + i : first + j] = along / block.ridge + across / (
-                        block.ridge + bend
-                    )
-        else:
-            raise _Unknown(f"not known for {type(function).__name__}")
+        own = block.function.conjugate_curvature(u[first:last], block.scale, block.ridge)
+        if own is None:
+            raise _Unknown(f"not known for {type(block.function).__name__}")
+        out[first:last, first:last] = own
     return out
-
-
-def _is_quadratic(function: Penalty) -> bool:
-    return isinstance(function, Separable) and not (
-        np.any(function.weights) or np.any(np.isfinite(function.lower)) or np.any(np.isfinite(function.upper))
-    )
 
 
 def _kernel_modulus(problem: Problem, curvature: Array) -> float:

@@ -69,7 +69,7 @@ class StepLength:
         entry = prices.csr_pass if data.sparse else prices.gemv
         if data.nbytes <= CACHED and not data.sparse:
             entry *= NEARBY
-        row = prices.loss if problem.loss.quadratic or problem.loss.kernel == "logistic" else SLOW * prices.loss
+        row = prices.loss if problem.loss.fast_sums else SLOW * prices.loss
         return 2 * entry * data.stored + 2 * row * problem.n + CALLS * prices.call
 
     @property

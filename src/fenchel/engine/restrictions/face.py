@@ -10,7 +10,6 @@ Symbols: z coefficients on the face, w = N z; others as in parts.py.
 
 from __future__ import annotations
 
-import copy
 import functools
 from typing import Any
 
@@ -18,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from ...penalties import Block, GroupL2, GroupLinf, Separable
+from ...penalties import Block, Separable
 from ...problem import Problem, tied_features
 from ..parts import Vector
 
@@ -29,10 +28,8 @@ Flags = npt.NDArray[np.bool_]
 def unfit(problem: Problem) -> str | None:
     """Why the penalty cannot be restricted unit by unit; None where it can."""
     for block in problem.blocks:
-        function = block.function
-        local = isinstance(function, GroupL2 | GroupLinf) and function._local
-        if not (isinstance(function, Separable) or local):
-            return f"{type(function).__name__} is not a sum over units that may be dropped"
+        if not block.function.restrictable:
+            return f"{type(block.function).__name__} is not a sum over units that may be dropped"
     return None
 
 
@@ -132,21 +129,13 @@ class FaceProblem:
 
 def _restricted(block: Block, matrix: Any, rows: Whole) -> tuple[Block, Whole, Whole, Vector]:
     """A block on some of its rows; and how y is carried over: from row, to row, by which weight."""
-    function: Any = block.function
-    if not isinstance(function, Separable):
-        label = np.asarray(function.units(block.d))[rows]
-        groups, sizes = np.unique(label, return_counts=True)
-        own: Any = copy.copy(function)
-        own.bounds = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
-        own.weights, own._default_weights = np.asarray(function.weights)[groups], False
-        own.copies = np.arange(rows.size)
-        return Block(own, block.scale, block.ridge, matrix), rows, np.arange(rows.size), np.ones(rows.size)
+    function = block.function
+    weights = function.entry_weights(block.d)
+    if weights is None or block.ridge > 0 or function.limits(block.d) is not None:
+        kept = Block(function.restricted(rows), block.scale, block.ridge, matrix)
+        return kept, rows, np.arange(rows.size), np.ones(rows.size)
     first = matrix.indptr[:-1]
     scale = matrix.data[first]
-    if block.ridge > 0 or not function._unbounded:
-        keep: Any = function.keep
-        kept = Block(keep(rows), block.scale, block.ridge, matrix)
-        return kept, rows, np.arange(rows.size), np.ones(rows.size)
     # rows that are multiples of one another count as one, whose first entry is 1
     counts = np.diff(matrix.indptr)
     second = np.minimum(first + 1, matrix.indices.size - 1)
@@ -156,7 +145,7 @@ def _restricted(block: Block, matrix: Any, rows: Whole) -> tuple[Block, Whole, W
     keys = np.column_stack([matrix.indices[first], other, ratio, alone])
     _, chosen, target = np.unique(keys, axis=0, return_index=True, return_inverse=True)
     target = target.ravel()
-    weights = np.bincount(target, np.abs(scale) * function.weights[rows], chosen.size)
+    weights = np.bincount(target, np.abs(scale) * weights[rows], chosen.size)
     merged = sp.csr_array(sp.diags_array(1.0 / scale[chosen]) @ matrix[chosen])
     ends = np.full(chosen.size, np.inf)
     separable: Any = Separable

@@ -219,9 +219,11 @@ class SDCAADMM:
         self.bounds = np.append(np.arange(0, n, size), n).astype(np.int64)
         self.blocks = len(self.bounds) - 1
         self.gamma_n = problem.n * self.gamma if self.gamma is not None else 0.25 if self.preset == "theory" else 1.0
+        from ...kernels.compiled import calls_python
+
         self.loss_step = problem.loss.compiled()
         self.averages = self.adapts and problem.loss.smoothness is None
-        sequential = self.within == "sequential" and not hasattr(self.loss_step, "check")
+        sequential = self.within == "sequential" and not calls_python(self.loss_step)
         # where the loss has kinks all rows may stand still while w goes round
         self.rests = sequential and self.rest and problem.loss.smoothness is not None
         self.sequential = sequential
@@ -293,8 +295,10 @@ class SDCAADMM:
             self.c = np.full(problem.d, max(eta_b, 1e-300))
         self.ridge = np.repeat([b.ridge for b in problem.blocks], np.diff(problem.bounds)).astype(float)
         self.scale = np.repeat([b.scale for b in problem.blocks], np.diff(problem.bounds)).astype(float)
+        from ...kernels.compiled import calls_python
+
         self.proxes = [compiled_prox(b.function) for b in problem.blocks]
-        self.callbacks = [function for function in (self.loss_step, *self.proxes) if hasattr(function, "check")]
+        self.callbacks = [function for function in (self.loss_step, *self.proxes) if calls_python(function)]
         self._arrays = [(b.function.params, b.function.index) for b in problem.blocks]
         self.psi = (
             problem.bounds,

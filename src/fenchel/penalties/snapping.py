@@ -8,12 +8,11 @@ import numpy as np
 import scipy.sparse as sp
 import scipy.sparse.linalg as sla
 
-from ..penalties import Separable
-from .objective import _NONE, Objective, _once_per_map
+from .block_sum import _NONE, BlockSum, _once_per_map
 
 
-class Snapping(Objective):
-    """An objective that makes the structure of an answer exact: zeros, ties, ranks, limits."""
+class Snapping(BlockSum):
+    """A sum of blocks that makes the structure of an answer exact: zeros, ties, ranks, limits."""
 
     def snaps(self, w: np.ndarray, u: np.ndarray) -> Iterator[np.ndarray]:
         """Answers close to w in which the structure of u = prox(...) is exact, the plainest first."""
@@ -108,11 +107,11 @@ class Snapping(Objective):
     def within(self, w) -> np.ndarray:
         """w with single features brought inside the bounds that the penalty sets them; it is changed in place."""
         for block, first in zip(self.blocks, self.bounds, strict=False):
-            function = block.function
-            if isinstance(function, Separable) and (np.isfinite(function.lower) | np.isfinite(function.upper)).any():
+            limits = block.function.limits(block.d)
+            if limits is not None:
                 rows = self.map_slots[first : first + block.d]
                 if np.all(np.diff(rows.indptr) == 1):
-                    w[rows.indices] = np.clip(rows.data * w[rows.indices], function.lower, function.upper) / rows.data
+                    w[rows.indices] = np.clip(rows.data * w[rows.indices], *limits) / rows.data
         return w
 
 

@@ -11,11 +11,12 @@ import scipy.sparse as sp
 
 from .._validate import AnyArray, Array, Flags, Ints, SparseMatrix
 from ..maps import row_width, spectral_norm
-from ..penalties import Penalty, Separable, compiled_prox
-from ..problem import Problem
+from .base import Penalty, compiled_prox
+from .block_sum import BlockSum
+from .separable import Separable
 
 if TYPE_CHECKING:
-    from ..penalties.compile import Block
+    from .compile import Block
 
 
 class CompiledPenalty:
@@ -31,7 +32,7 @@ class CompiledPenalty:
         An upper bound on the largest eigenvalue of B B'.
     """
 
-    def __init__(self, problem: Problem, keep: Sequence[int] | None = None) -> None:
+    def __init__(self, problem: BlockSum, keep: Sequence[int] | None = None) -> None:
         self.problem = problem
         keep = range(len(problem.blocks)) if keep is None else keep
         bounds = problem.bounds
@@ -95,9 +96,11 @@ class StructuredProx(CompiledPenalty):
         What the kernel takes; see ``kernels/prox.py``.
     """
 
-    def __init__(self, problem: Problem) -> None:
+    def __init__(self, problem: BlockSum) -> None:
         self.quadratic, self.folded = feature_quadratic(problem)
-        keep = [k for k, block in enumerate(problem.blocks) if not _is_free(block.function) or _has_pairs(block)]
+        keep = [
+            k for k, block in enumerate(problem.blocks) if not block.function.vanishes(block.d) or _has_pairs(block)
+        ]
         super().__init__(problem, keep)
         self.ridge = self.ridge - self.folded
         counts = np.diff(problem.bounds)
@@ -183,9 +186,9 @@ class StructuredProx(CompiledPenalty):
 
 def check_callbacks(*functions: Any) -> None:
     """Raise what a function written in Python has raised inside a kernel."""
-    for function in functions:
-        if hasattr(function, "check"):
-            function.check()
+    from ..kernels.compiled import raise_errors
+
+    raise_errors(*functions)
 
 
 def _compiled_value(function: Penalty) -> Any:
@@ -193,8 +196,8 @@ def _compiled_value(function: Penalty) -> Any:
     from ..kernels import compiled, values
     from ..kernels.calls import PROX_CTYPE
 
-    if hasattr(values, str(function.kernel)):
-        return compiled.compile_prox(getattr(values, str(function.kernel)))
+    if function.kernel is not None and function.value_kernel is not None:
+        return compiled.compile_prox(getattr(values, function.value_kernel))
 
     def value(d: int, u: Any, out: Any, params: Any, index: Any) -> None:
         out[0] = function.value(np.ctypeslib.as_array(u, shape=(d,)).copy())
@@ -210,13 +213,6 @@ def _renames(matrix: SparseMatrix) -> bool:
 def _has_pairs(block: Block) -> bool:
     """Whether some row of the block's map joins several features."""
     return bool(np.any(np.diff(block.matrix.indptr) > 1))
-
-
-def _is_free(function: Penalty) -> bool:
-    """Whether the function is zero everywhere: a block that only carries a quadratic."""
-    return isinstance(function, Separable) and not (
-        function.weights.any() or np.isfinite(function.lower).any() or np.isfinite(function.upper).any()
-    )
 
 
 def _shrinks(function: Penalty) -> bool:
@@ -249,7 +245,7 @@ def _constant(values: Array, labels: Ints) -> bool:
     return bool(np.all(high[labels] <= low[labels] * (1 + 1e-12)))
 
 
-def feature_quadratic(problem: Problem) -> tuple[Array, Array]:
+def feature_quadratic(problem: BlockSum) -> tuple[Array, Array]:
     """The quadratics of single features: their sum per entry of w, and which ridge per row of B' was taken."""
     quadratic, folded = np.zeros(problem.size), np.zeros(problem.d)
     for block, first in zip(problem.blocks, problem.bounds, strict=False):

@@ -7,18 +7,19 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .._validate import Array, Ints
-from ..penalties import GroupL2, Separable
-from .structured import StructuredProx
+from .block_sum import BlockSum
+from .groups import GroupL2
+from .separable import Separable
+from .structured_prox import StructuredProx
 
 if TYPE_CHECKING:
-    from ..penalties.base import Penalty
-    from ..penalties.compile import Block
-    from ..problem.problem import Problem
+    from .base import Penalty
+    from .compile import Block
 
 _DIRECTIONS = 4  # that edges may have
 
 
-def has_directions(problem: Problem) -> bool:
+def has_directions(problem: BlockSum) -> bool:
     """Whether the edges of a problem have few directions; a look that costs little."""
     start = problem.map.indptr[:-1][np.diff(problem.map.indptr) == 2]
     reach = np.abs(problem.map.indices[start + 1] - problem.map.indices[start])

@@ -13,13 +13,11 @@ from typing import Literal, overload
 
 import numpy as np
 import numpy.typing as npt
-import scipy.sparse as sp
 
 from .._validate import AnyArray, Array
-from ..losses import Squared
-from ..penalties import Penalty
-from ..problem import Problem
-from .structured import StructuredProx
+from .base import Penalty
+from .snapping import Snapping
+from .structured_prox import StructuredProx
 
 
 @dataclasses.dataclass(frozen=True)
@@ -38,6 +36,19 @@ class ProxInfo:
     iterations: int
     converged: bool
     dual: Array = dataclasses.field(repr=False)
+
+
+class _Denoising(Snapping):
+    """The problem whose answer is a prox: half the mean of |w - v|^2 plus step / p times the penalty."""
+
+    def __init__(self, point: Array, penalty: Penalty, step: float) -> None:
+        self.point, self.n = point, point.size
+        self._compile(penalty, step / self.n, self.n, 1, True)
+
+    def primal(self, coef: Array) -> float:
+        """The objective at these coefficients."""
+        away = coef - self.point
+        return float(np.sum(0.5 * (away * away))) / self.n + self.penalty_value(self.penalised(self.pack(coef)))
 
 
 @overload
@@ -110,9 +121,7 @@ def prox(
         raise ValueError(f"tol is {tol!r}; it must be a finite number, not negative")
     if int(max_iter) != max_iter or max_iter < 1:
         raise ValueError(f"max_iter is {max_iter!r}; it must be a whole number, at least 1")
-    p = point.size
-    # the prox is p times the minimiser of a mean squared error: its objective, snapping and checks serve here too
-    problem = Problem(sp.eye_array(p, format="csr"), point, loss=Squared(), penalty=penalty, alpha=step / p)
+    problem = _Denoising(point, penalty, float(step))
     structured = StructuredProx(problem)
     slope = _as_slope(warm_start, problem.d)
     w, gap, steps, converged = _run(structured, point, slope, tol, int(max_iter))
@@ -133,7 +142,7 @@ def _run(
 ) -> tuple[Array, float, int, bool]:
     """The prox on the problem's own scale: coefficients, relative gap, steps, and whether it stopped by the gap."""
     from ..kernels.prox import structured_prox
-    from .lattice import ChainProx, LatticeProx
+    from .lattice_prox import ChainProx, LatticeProx
 
     problem = structured.problem
     v, info = problem.pack(point), np.zeros(4)
