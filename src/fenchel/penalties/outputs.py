@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .._validate import _count, finite_vector, index_array
+from .._validate import Array, Frame, Ints, _count, finite_vector, index_array
 from ..maps import Selection
 from ..structure import Groups, as_groups
 from ..structure.names import _names, _places
@@ -14,8 +16,11 @@ from .base import Sum
 from .groups import GroupL2
 from .shorthand import Shorthand, _as_penalty, _group_weights, _known
 
+if TYPE_CHECKING:
+    from .base import Penalty
 
-def _features_of(p, n_outputs, name):
+
+def _features_of(p: int, n_outputs: int, name: str) -> int:
     """The number of features of each output."""
     if n_outputs is None:
         raise ValueError(f"{name} does not know the number of outputs; give n_outputs")
@@ -25,7 +30,7 @@ def _features_of(p, n_outputs, name):
     return features
 
 
-def _outputs(n_outputs):
+def _outputs(n_outputs: int | None) -> int | None:
     return None if n_outputs is None else _count("n_outputs", n_outputs)
 
 
@@ -46,15 +51,17 @@ class MultiTaskLasso(Shorthand):
     Prox: the shrinkage of each feature's coefficients together. Conjugate: 0 on :math:`\|Y_{:j}\| \le \omega_j`.
     """
 
-    def __init__(self, n_outputs=None, groups=None, weights=None):
+    def __init__(
+        self, n_outputs: int | None = None, groups: list[list[int]] | None = None, weights: Any = None
+    ) -> None:
         self.n_outputs, self.groups, self.weights = _outputs(n_outputs), groups, weights
 
-    def feature_groups(self, size):
+    def feature_groups(self, size: int) -> Any:
         """The groups, or the features themselves, each of which is in or out for all outputs."""
         each = Groups(np.arange(size)[:, None], [str(j) for j in range(size)], size)
         return each if self.groups is None else super().feature_groups(size)
 
-    def build(self, p):
+    def build(self, p: int) -> Penalty:
         features = _features_of(p, self.n_outputs, "MultiTaskLasso")
         if self.groups is None and not isinstance(self.weights, dict):
             members = np.arange(p).reshape(self.n_outputs, features).T
@@ -75,13 +82,13 @@ class PerOutput(Shorthand):
     n_outputs : int
     """
 
-    def __init__(self, penalty, n_outputs=None):
+    def __init__(self, penalty: Penalty, n_outputs: int | None = None) -> None:
         self.penalty, self.n_outputs = _as_penalty(penalty), _outputs(n_outputs)
 
-    def written_parts(self, places, p):
+    def written_parts(self, places: Ints | None, p: int) -> Iterator[tuple[Penalty, Ints | None]]:
         return self.penalty.written_parts(places, p)
 
-    def build(self, p):
+    def build(self, p: int) -> Penalty:
         features = _features_of(p, self.n_outputs, "PerOutput")
         starts = range(0, p, features)
         return Sum(*(self.penalty @ Selection(np.arange(first, first + features), p) for first in starts))
@@ -105,20 +112,20 @@ class Unpenalised(Shorthand):
     Unpenalised(penalty=LowRank(shape=(8, 8)), features=[64, 65])
     """
 
-    def __init__(self, penalty, features, names=None):
+    def __init__(self, penalty: Penalty, features: list[int | str], names: Frame | None = None) -> None:
         self.penalty, self.features, self.names = _as_penalty(penalty), features, names
 
-    def written_parts(self, places, p):
+    def written_parts(self, places: Ints | None, p: int) -> Iterator[tuple[Penalty, Ints | None]]:
         rest = self.rest(p if places is None else len(places))
         return self.penalty.written_parts(rest if places is None else places[rest], p)
 
-    def with_feature_names(self, names):
+    def with_feature_names(self, names: Any) -> Any:
         out = super().with_feature_names(names)
         if self.names is None and any(isinstance(feature, str) for feature in self.features):
             out = copy.copy(out).set_params(names=list(names))
         return out
 
-    def rest(self, p) -> np.ndarray:
+    def rest(self, p: int) -> Array:
         """The features that the penalty acts on."""
         features, p = list(self.features), _known(p, "Unpenalised")
         if any(isinstance(feature, str) for feature in features):
@@ -135,5 +142,5 @@ class Unpenalised(Shorthand):
             raise ValueError("features holds every feature; nothing is left for the penalty")
         return rest
 
-    def build(self, p):
+    def build(self, p: int) -> Penalty:
         return self.penalty @ Selection(self.rest(p), p)

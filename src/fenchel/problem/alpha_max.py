@@ -15,13 +15,18 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from typing import TYPE_CHECKING
 
 import numpy as np
 import scipy.sparse as sp
 
+from .._validate import Array, Flags, Ints
 from ..maps import Gram
 from .bounds import NoCertificate
 from .problem import Problem
+
+if TYPE_CHECKING:
+    from ..penalties.compile import Block
 
 _TIGHT = 0.003  # relative distance of the two bounds at which to stop
 _MOST, _MOST_SLOW = 600, 20  # projections; where each needs conjugate gradients
@@ -35,9 +40,9 @@ class ZeroAnswer:
     """The answer whose penalised part is zero: B'w = 0. It is one from `alpha` on, and (w, x, y) prove it there."""
 
     alpha: float
-    w: np.ndarray
-    x: np.ndarray
-    y: np.ndarray
+    w: Array
+    x: Array
+    y: Array
 
 
 def zero_answer(problem: Problem, *, refine: bool = True, enough: float = math.inf) -> ZeroAnswer:
@@ -67,11 +72,11 @@ def zero_answer(problem: Problem, *, refine: bool = True, enough: float = math.i
     return answer
 
 
-def _null_count(problem):
+def _null_count(problem: Problem) -> int:
     return problem.gram.unseen.size + problem.gram.blind.shape[1]
 
 
-def _unpenalised_answer(problem):
+def _unpenalised_answer(problem: Problem) -> tuple[Array, Array, Array]:
     """The best w that the penalty does not see, its scores and its x: the answer of a problem with few columns."""
     directions, along = problem._free
     if along.shape[1] == 0:
@@ -93,7 +98,7 @@ def _unpenalised_answer(problem):
     return directions @ coef, small.scores(small.pack(coef)), problem._balance(x, problem.gradient_sum(x))[0]
 
 
-def _many_kinks(problem, scores):
+def _many_kinks(problem: Problem, scores: Array) -> bool:
     """Whether more rows sit at a kink of the loss than there are free directions: x is then one of many."""
     if not problem.loss.kinked:
         return False
@@ -102,7 +107,7 @@ def _many_kinks(problem, scores):
     return np.count_nonzero(jump * problem._weights() > 1e-3) > problem._free[1].shape[1]
 
 
-def _try_smaller(problem, answer, value):
+def _try_smaller(problem: Problem, answer: ZeroAnswer, value: float) -> None:
     """Lower the alpha of an answer of this value as far as the solver proves that it still is one.
 
     Where the loss has kinks the dual answer is not unique, and another than the one at hand may allow a smaller alpha.
@@ -125,7 +130,7 @@ def _try_smaller(problem, answer, value):
             break
 
 
-def _seen_from_zero(unit):
+def _seen_from_zero(unit: Problem) -> tuple[Problem, Ints]:
     """The problem with its blocks as they look from 0, without quadratics and bounds elsewhere, and the rows it keeps.
 
     None where 0 is out of bounds.
@@ -152,14 +157,14 @@ class _Bounds:
     Coordinates are measured in units of their size in the subdifferential, so that those of a small weight count.
     """
 
-    def __init__(self, problem, y):
+    def __init__(self, problem: Problem, y: Array) -> None:
         self.problem = problem
         self.parts = list(problem._parts())
         self.unit = np.concatenate([b.scale * b.function.radius(b.d) for b in problem.blocks] or [np.ones(0)])
         self.y = y / self.unit
         self.upper, self.lower, self.best = self._gauge(y), 0.0, y
 
-    def tighten(self, enough):
+    def tighten(self, enough: float) -> None:
         problem = self.problem
         homogeneous = all(block.function.homogeneous for block in problem.blocks)
         rank = problem.map.shape[1] - _null_count(problem)
@@ -173,7 +178,7 @@ class _Bounds:
         self.mends = None if self.takes.all() else Gram(self.map[self.takes])
         self._search(_MOST if problem.gram.direct else _MOST_SLOW, enough)
 
-    def _search(self, most, enough):
+    def _search(self, most: int, enough: float) -> None:
         self._look(self.y)
         point = ahead = self.y
         speed, since = 1.0, 0
@@ -192,16 +197,16 @@ class _Bounds:
             if since > _PATIENCE:
                 break
 
-    def _guess(self):
+    def _guess(self) -> float:
         if not np.isfinite(self.upper):
             return 2 * self.lower if self.lower > 0 else float(np.abs(self.y).max())
         return math.sqrt(self.lower * self.upper) if self.lower > 0 else 0.9 * self.upper
 
-    def _slope(self, point):
+    def _slope(self, point: Array) -> Array:
         """w with B'w the shortest way from a y that is wanted to the point."""
         return self.gram.solve(self.adjoint @ (point - self.y))
 
-    def _look(self, point):
+    def _look(self, point: Array) -> None:
         """Bounds from a point of a multiple of the subdifferential."""
         off = self.adjoint @ (point - self.y)
         across = -(self.map @ self.gram.solve(off))
@@ -220,16 +225,16 @@ class _Bounds:
         if gauge < self.upper:
             self.upper, self.best = gauge, y
 
-    def _gauge(self, y):
+    def _gauge(self, y: Array) -> float:
         return max((block.zero_gauge(y[i:j]) for block, i, j in self.parts), default=0.0)
 
-    def _prox(self, point, t):
+    def _prox(self, point: Array, t: float) -> Array:
         point, out = self.unit * point, np.empty_like(point)
         for block, i, j in self.parts:
             out[i:j] = block.prox(point[i:j], np.full(j - i, t * block.scale))
         return out / self.unit
 
 
-def _takes(block):
+def _takes(block: Block) -> Flags:
     weights = block.function.entry_weights(block.d)
     return np.ones(block.d, dtype=bool) if weights is None else weights > 0

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
+from .._validate import AnyArray, Array, Ints
 from ..penalties.block_sum import _NONE, _once_per_map
 from .bounds import Certificate, NoCertificate
 from .objective import Objective
@@ -20,7 +23,13 @@ class Certifying(Objective):
     """An objective that proves how far an answer is from the optimum."""
 
     def certificate(
-        self, state, *, fresh: bool = True, primal: float | None = None, enough: float = np.inf, hope: float = -np.inf
+        self,
+        state: Any,
+        *,
+        fresh: bool = True,
+        primal: float | None = None,
+        enough: float = np.inf,
+        hope: float = -np.inf,
     ) -> Certificate:
         """A proven interval for the optimum from any (w, x, y).
 
@@ -60,7 +69,9 @@ class Certifying(Objective):
         """The objective at w = 0; infinite where that breaks a constraint."""
         return self._objective_at_zero
 
-    def dual_bound(self, x, y, zx=None, *, enough: float = np.inf, hope: float = -np.inf) -> float:
+    def dual_bound(
+        self, x: Array, y: Array, zx: Array | None = None, *, enough: float = np.inf, hope: float = -np.inf
+    ) -> float:
         """The dual objective at a feasible point made from (x, y): repair, then scale.
 
         Raises NoCertificate where that is not possible.
@@ -81,7 +92,7 @@ class Certifying(Objective):
             raise NoCertificate("the dual point leaves the domain of the penalty's conjugate in every scaling")
         largest = 1.0 if gauge <= 1 else (1 - 1e-15) / gauge
 
-        def dual(scale):
+        def dual(scale: float) -> float:
             return -self.mean_conjugate(x, scale) - self.penalty_conjugate(scale * y / self.n)
 
         at_largest = dual(largest)
@@ -97,13 +108,13 @@ class Certifying(Objective):
                 best = max(best, _parabola(dual, 1.0 / unridged, largest, at_largest))
         return best
 
-    def _sums_of_sizes(self, y):
+    def _sums_of_sizes(self, y: Array) -> AnyArray:
         """What the sums B y are made of."""
         row, size = self.entries
         return np.bincount(self.map.indices, size * np.abs(y)[row], self.map.shape[1])
 
     @_once_per_map
-    def _row_sums(self):
+    def _row_sums(self) -> Array:
         """What the sums Z x are made of, for an x of length 1; the largest of the features that the penalty connects,
         since a solve with B B' spreads rounding over them."""
         scale = np.tile(np.sqrt(self.n * self.data.mean_squares), self.vectors)
@@ -133,7 +144,7 @@ class Certifying(Objective):
     def _conjugate_at_zero(self) -> float:
         return -self.loss.least if self.loss.knows_least else self.mean_conjugate(np.zeros(self.visits))
 
-    def _repair(self, x, y, zx, zeroed=_NONE):
+    def _repair(self, x: Array, y: Array, zx: Array, zeroed: Ints = _NONE) -> tuple[Array, Ints]:
         """y moved to Z x + B y = 0 by least squares, and the coordinates that break a zero bound.
 
         `zeroed` are coordinates that were just brought to zero, up to rounding.
@@ -147,7 +158,7 @@ class Certifying(Objective):
         bad = [first + own for first, own in found if own.size]
         return y, np.union1d(np.concatenate(bad).astype(np.int64), zeroed) if bad else _NONE
 
-    def _balanced_by_penalty(self, x, y, zx):
+    def _balanced_by_penalty(self, x: Array, y: Array, zx: Array) -> Array:
         """The y closest to the given one with Z x + B y = 0."""
         # rounding is judged against what the sums are made of, which may cancel
         scale = self._row_sums * np.linalg.norm(x)
@@ -168,13 +179,13 @@ class Certifying(Objective):
         return self._free_count + signs
 
     @property
-    def _free_count(self):
+    def _free_count(self) -> int:
         """Unpenalised directions."""
         unseen = 0 if self.renames else self.gram.unseen.size + self.gram.blind_count
         return unseen + (self.vectors if self.fit_intercept else 0)
 
     @_once_per_map
-    def _free(self):
+    def _free(self) -> tuple[Array, Array]:
         """Unpenalised directions of w (size, k), and the data along them (visits, k)."""
         count = self._free_count
         if count > _MOST_FREE:
@@ -188,13 +199,13 @@ class Certifying(Objective):
             directions[self.feature_slots, slots.size :] = self.gram.blind.toarray()
         return directions, self._along(directions)
 
-    def _along(self, directions):
+    def _along(self, directions: Array) -> Array:
         if directions.shape[1] == self.layout[0] == 1 and not directions[:-1].any():
             return np.full((self.visits, 1), directions[-1, 0])  # an intercept alone
         columns = [self.scores(direction) for direction in directions.T]
         return np.column_stack(columns) if columns else np.zeros((self.visits, 0))
 
-    def foreseen(self, x, change, true):
+    def foreseen(self, x: Array, change: Array, true: Array) -> Array:
         """x + change, the slopes that a model of the loss foresees, within the domain of the conjugate.
 
         None where they are far outside, compared with what separates them from the true ones. (See
@@ -205,7 +216,7 @@ class Certifying(Objective):
         near = np.linalg.norm(inside - wanted) <= _INSIDE * np.linalg.norm(true - wanted)
         return inside if near else None
 
-    def centred(self, x) -> np.ndarray:
+    def centred(self, x: Array) -> Array:
         """x moved within its domain so that it sums to zero for every output, as an intercept asks for.
 
         Every row moves in proportion to its distance to the ends of its domain (1 at the most); where that does not
@@ -224,7 +235,7 @@ class Certifying(Objective):
             )
         return parts[0] if outputs == 1 else np.column_stack(parts).ravel()
 
-    def _balance(self, x, zx, y=None, zeroed=_NONE):
+    def _balance(self, x: Array, zx: Array, y: Array | None = None, zeroed: Ints = _NONE) -> tuple[Array, Array]:
         """x moved so that unpenalised directions (and y on `zeroed`) carry no gradient.
 
         The move is least squares with every row weighted by its distance to the ends of its domain, so
@@ -270,14 +281,14 @@ class Certifying(Objective):
             return self._shrink(start)
         raise NoCertificate("no dual feasible point close by: unpenalised directions still carry a gradient")
 
-    def _shrink(self, x):
+    def _shrink(self, x: Array) -> tuple[Array, Array]:
         """Both signs of x brought to the same sum, by shrinking the heavier: feasible for an intercept."""
         up, down = x[x > 0].sum(), -x[x < 0].sum()
         x = np.where(x > 0, x * min(1.0, down / up if up else 1.0), x * min(1.0, up / down if down else 1.0))
         return x, self.gradient_sum(x)
 
 
-def _summing_to_zero(x, low, high):
+def _summing_to_zero(x: Array, low: Array, high: Array) -> Array:
     """See :meth:`Problem.centred`."""
     start, scale = x, np.abs(x).sum()
     for _ in range(30):
@@ -296,7 +307,7 @@ def _summing_to_zero(x, low, high):
     return np.where(start > 0, start * min(1.0, down / up), start * min(1.0, up / down))
 
 
-def _parabola(function, low, high, at_high, rounds=2):
+def _parabola(function: Callable[..., Any], low: float, high: float, at_high: float, rounds: int = 2) -> float:
     """A large value of a concave function on an interval: tops of parabolas through three points."""
     points = [(low, function(low)), (0.5 * (low + high), function(0.5 * (low + high))), (high, at_high)]
     for _ in range(rounds):
