@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import functools
 import sys
-from typing import Annotated
+from collections.abc import Callable
+from typing import Annotated, Any
 
 try:
     import rich  # noqa: F401
@@ -29,7 +30,7 @@ def main() -> None:
     make_app()(prog_name="fenchel")
 
 
-def make_app():
+def make_app() -> typer.main.Typer:
     """The typer application."""
     from .demo import demo
     from .fit import fit
@@ -52,7 +53,7 @@ def make_app():
 class OneLineErrors(TyperGroup):
     """Usage errors as one line on stderr, like all others."""
 
-    def main(self, *args, standalone_mode=True, **kwargs):
+    def main(self, *args: Any, standalone_mode: bool = True, **kwargs: Any) -> Any | None:
         if not standalone_mode:
             return super().main(*args, standalone_mode=False, **kwargs)
         try:
@@ -72,11 +73,11 @@ class OneLineErrors(TyperGroup):
         sys.exit(code or 0)
 
 
-def _guarded(command):
+def _guarded(command: Callable[..., Any]) -> Callable[..., Any]:
     """The command, with expected errors as one line on stderr and exit code 2."""
 
     @functools.wraps(command)
-    def run(*args, **kwargs):
+    def run(*args: Any, **kwargs: Any) -> Any | None:
         try:
             return command(*args, **kwargs)
         except BrokenPipeError:
@@ -92,7 +93,7 @@ def _guarded(command):
     return run
 
 
-def _show_version(wanted: bool):
+def _show_version(wanted: bool) -> None:
     if wanted:
         print(f"fenchel {__version__}")
         raise typer.Exit
@@ -102,5 +103,5 @@ def _global(
     version: Annotated[
         bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Print the version.")
     ] = False,
-):
+) -> None:
     pass

@@ -3,9 +3,17 @@
 from __future__ import annotations
 
 import os
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
+from .._validate import Array
 from .common import certificate_rows, check_output, check_picture, finish, live_bar, make_console, print_table
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+if TYPE_CHECKING:
+    from ..solver.result import Result
 
 try:
     import typer
@@ -23,7 +31,7 @@ def demo(
     output: Annotated[str, typer.Option("--output", "-o", help="The picture to write.")] = "fenchel-demo.png",
     seed: Annotated[int, typer.Option(help="Seed of the data and of the solver.")] = 0,
     max_epochs: Annotated[int, typer.Option(help="Passes over the data, at most.")] = 10_000,
-):
+) -> None:
     """Solve the paper's artificial problem and draw the answer.
 
     Only the first column of the true weight matrix is not zero; the penalty knows that rows and columns
@@ -51,7 +59,7 @@ def demo(
     finish(result, tol)
 
 
-def _recovery_rows(matrix, truth):
+def _recovery_rows(matrix: Array, truth: Array) -> list[tuple[str, str]]:
     """Which column of the estimate carries the weight, and how close it is to the true one."""
     import numpy as np
 
@@ -70,7 +78,7 @@ def _recovery_rows(matrix, truth):
     ]
 
 
-def _draw_demo(output, result, tol, matrix, truth):
+def _draw_demo(output: str, result: Result, tol: float, matrix: Array, truth: Array) -> None:
     """Convergence beside the weights and the truth, in one picture, whole or not at all."""
     import io
 
@@ -95,14 +103,14 @@ def _draw_demo(output, result, tol, matrix, truth):
 _BLUE, _RED, GREY = "#2a5caa", "#c0392b", "#66707a"
 
 
-def _draw_gap(axes, result, tol):
+def _draw_gap(axes: Axes, result: Result, tol: float) -> None:
     from ..plotting import convergence
 
     convergence(result, tol=tol, ax=axes)
     axes.set_xlabel("")  # the panel below has it
 
 
-def _draw_bounds(axes, result):
+def _draw_bounds(axes: Axes, result: Result) -> None:
     import numpy as np
     from matplotlib.ticker import LogLocator, NullLocator, StrMethodFormatter
 
@@ -126,7 +134,7 @@ def _draw_bounds(axes, result):
     tidy(axes)
 
 
-def _draw_weights(figure, matrix, truth):
+def _draw_weights(figure: Figure, matrix: Array, truth: Array) -> None:
     import numpy as np
 
     from ..plotting.base import titled
@@ -153,6 +161,6 @@ def _draw_weights(figure, matrix, truth):
     bar.outline.set_visible(False)
 
 
-def _ticks(count):
+def _ticks(count: int) -> list[int]:
     step = max(1, round(count / 4))
     return sorted({1, *range(step, count + 1, step)})

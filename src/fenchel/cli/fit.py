@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 from .common import (
     certificate_rows,
@@ -18,6 +18,10 @@ from .common import (
     print_table,
 )
 from .options import ModelOptions
+
+if TYPE_CHECKING:
+    from ..solver.result import Result
+    from .problem import Setup
 
 try:
     import typer
@@ -40,7 +44,7 @@ def fit(
     output: Annotated[
         str, typer.Option("--output", "-o", help="The model to write.", rich_help_panel="Output")
     ] = "model.json",
-):
+) -> None:
     """Fit a model to a data file, certify it, and write it as JSON.
 
     Features are numbered from 0, the target not counted (in a LIBSVM file feature 1 is number 0). Ctrl-C
@@ -75,7 +79,7 @@ def fit(
     finish(result, options.tol)
 
 
-def check_outputs(options, **paths):
+def check_outputs(options: ModelOptions, **paths: Any) -> None:
     """Everything that can be known to fail before the work does so before it."""
     for option, path in paths.items():
         check_output(path, f"--{option}")
@@ -88,7 +92,7 @@ def check_outputs(options, **paths):
         check_matplotlib()
 
 
-def write_report(setup, command, rows, result, **more):
+def write_report(setup: Setup, command: str, rows: list[tuple[str, str]], result: Result, **more: Any) -> None:
     """The page of --report, whole or not at all."""
     from ..report import make
     from ..solver.result import write_whole

@@ -5,7 +5,8 @@ from __future__ import annotations
 import dataclasses
 import functools
 import inspect
-from typing import Annotated, get_type_hints
+from collections.abc import Callable
+from typing import Annotated, Any, get_type_hints
 
 try:
     import typer
@@ -206,12 +207,12 @@ class ModelOptions:
         bool, Option("--quiet", "-q", help="Print warnings and errors only.", rich_help_panel="Output")
     ] = False
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         for name in ("target", "class_weight", "drop", "unpenalised"):  # an option that is not given may be [] or None
             setattr(self, name, list(getattr(self, name) or []))
 
 
-def expanded(command):
+def expanded(command: Callable[..., Any]) -> Callable[..., Any]:
     """The command with the fields of ModelOptions as parameters in the place of its parameter `options`."""
     hints = get_type_hints(command, include_extras=True)
     parameters = []
@@ -229,7 +230,7 @@ def expanded(command):
     names = {field.name for field in dataclasses.fields(ModelOptions)}
 
     @functools.wraps(command)
-    def run(**given):
+    def run(**given: Any) -> Any | None:
         own = {name: value for name, value in given.items() if name not in names}
         return command(options=ModelOptions(**{name: given[name] for name in names if name in given}), **own)
 

@@ -4,9 +4,15 @@ from __future__ import annotations
 
 import functools
 import inspect
+from typing import TYPE_CHECKING, Any
 
 from ..penalties import CATALOGUE, L1, Box, NonNegative, Ridge, Unpenalised
 from .common import hint
+
+if TYPE_CHECKING:
+    from ..penalties.base import Penalty
+    from .options import ModelOptions
+    from .structure import Structure
 
 # entries that other options stand for: several targets, and --unpenalised
 _BY_OPTION = ("per-output", "unpenalised")
@@ -41,7 +47,7 @@ def full_name(name: str) -> str:
     return name
 
 
-def _parameters(name) -> list[str]:
+def _parameters(name: str) -> list[str]:
     return [] if name in _PLAIN else list(inspect.signature(PENALTIES[name]).parameters)
 
 
@@ -56,7 +62,7 @@ def options_of(name: str) -> set[str]:
     return found
 
 
-def make_penalty(options, structure, outputs: int, p: int):
+def make_penalty(options: ModelOptions, structure: Structure, outputs: int, p: int) -> Penalty:
     """The penalty on all outputs * p coefficients, with --l1, --ridge and bounds added; None for none."""
     from ..models.preparation import for_outputs
 
@@ -85,7 +91,7 @@ def make_penalty(options, structure, outputs: int, p: int):
     return Unpenalised(whole, [int(j + k * p) for k in range(outputs) for j in structure.free])
 
 
-def _refuse_unread(name, options):
+def _refuse_unread(name: str, options: ModelOptions) -> None:
     """An option that the penalty does not read is an error, not ignored."""
     read = options_of(name)
     for option in _CHECKED:
@@ -97,7 +103,7 @@ def _refuse_unread(name, options):
             )
 
 
-def _main_part(name, options, structure):
+def _main_part(name: str, options: ModelOptions, structure: Structure) -> Penalty:
     if name in _PLAIN:
         return None if _PLAIN[name] is None else _PLAIN[name]()
     arguments = {}
@@ -108,7 +114,7 @@ def _main_part(name, options, structure):
     return PENALTIES[name](**arguments)
 
 
-def _argument(name, parameter, options, structure):
+def _argument(name: str, parameter: str, options: ModelOptions, structure: Structure) -> Any:
     """The value of a penalty's parameter; None where nothing is said."""
     given = any(getattr(options, option) for option in _OPTIONS["groups"])
     if parameter == "groups":

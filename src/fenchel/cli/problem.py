@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
+from typing import TYPE_CHECKING
 
 import numpy as np
+import numpy.typing as npt
 import scipy.sparse as sp
 
+from .._validate import Array, MatrixLike, Names
 from ..io import Data, read_data
 from ..losses import LOSSES
 from ..models import Model, Scaling
@@ -15,6 +18,11 @@ from ..problem import NoCertificate, Problem
 from .common import hint
 from .penalty import full_name, make_penalty
 from .structure import Structure
+
+if TYPE_CHECKING:
+    from ..losses.base import Loss
+    from ..solver.result import Result
+    from .options import ModelOptions
 
 
 @dataclasses.dataclass
@@ -30,7 +38,7 @@ class Setup:
     tasks: list | None
     scaling: Scaling | None
 
-    def model(self, result, problem) -> Model:
+    def model(self, result: Result, problem: Problem) -> Model:
         """What is written to a file; coefficients for the data as it stands."""
         data = self.data
         return Model.from_result(
@@ -56,7 +64,7 @@ class Setup:
     def outputs(self) -> int:
         return self.problem.vectors
 
-    def rows(self, problem, largest=None):
+    def rows(self, problem: Problem, largest: float | None = None) -> list[tuple[str, str]]:
         """What was fitted to what, as lines of a table."""
         sparse = " (sparse)" if problem.data.sparse else ""
         rows = [("data", f"{self.file}: {problem.n:,} rows, {problem.p:,} features{sparse}")]
@@ -83,7 +91,7 @@ class Setup:
             rows.append(("alpha", f"{problem.alpha:.6g} ({problem.alpha / largest:.3g} of alpha_max)"))
         return rows
 
-    def answer_rows(self, result):
+    def answer_rows(self, result: Result) -> list[tuple[str, str]]:
         """What the answer looks like, as lines of a table."""
         from ..structure import segments
 
@@ -106,7 +114,7 @@ class Setup:
         return rows
 
 
-def prepare(file, options) -> Setup:
+def prepare(file: str, options: ModelOptions) -> Setup:
     """Read the data and make the problem, with alpha = 1."""
     data = read_data(
         file, target=options.target or None, weights=options.weights, drop=options.drop, header=options.header,
@@ -134,7 +142,7 @@ def prepare(file, options) -> Setup:
     return Setup(file, options, data, problem, structure, classes, tasks, scaling)
 
 
-def choose_alpha(problem, alpha, ratio, name):
+def choose_alpha(problem: Problem, alpha: float | None, ratio: float | None, name: str) -> tuple[float, float | None]:
     """alpha as given, or as a share of alpha_max; and alpha_max where it was computed."""
     if alpha is not None and ratio is not None:
         raise ValueError("give --alpha or --alpha-ratio, not both")
@@ -149,13 +157,13 @@ def choose_alpha(problem, alpha, ratio, name):
     return ratio * largest, largest
 
 
-def only_bounds(problem) -> bool:
+def only_bounds(problem: Problem) -> bool:
     """Whether the penalty consists of bounds, which have no strength."""
     leaves = [leaf for _, leaf, _ in problem.penalty.terms(problem.vectors * problem.p)]
     return not any(leaf.has_strength for leaf in leaves)
 
 
-def largest_alpha(problem, name) -> float:
+def largest_alpha(problem: Problem, name: str) -> float:
     """alpha_max, or a ValueError that asks for alpha instead."""
     try:
         largest = problem.alpha_max()
@@ -169,7 +177,9 @@ def largest_alpha(problem, name) -> float:
 # -- losses, labels, weights ------------------------------------------------------------------------
 
 
-def _make_loss(options, y, file):
+def _make_loss(
+    options: ModelOptions, y: npt.ArrayLike, file: str
+) -> tuple[Loss, Array, list[int] | list[str] | None] | None:
     """The loss, the targets it takes, and the labels of a classification."""
     labels = len(np.unique(y)) if y.ndim == 1 else np.inf
     numbers = np.issubdtype(y.dtype, np.number) or y.dtype == bool
@@ -198,7 +208,7 @@ def _make_loss(options, y, file):
     return loss, target, classes.tolist()
 
 
-def _check_labels(y, labels, numbers, name, file):
+def _check_labels(y: npt.ArrayLike, labels: int, numbers: bool, name: str, file: str) -> None:
     first = ", ".join(repr(label) for label in np.unique(y)[:3].tolist()) + (", …" if labels > 3 else "")
     regression = "; for a regression say --loss squared" if numbers else ""
     if labels == 1:
@@ -209,7 +219,7 @@ def _check_labels(y, labels, numbers, name, file):
         raise ValueError(f"{file}: the target holds {labels} different values ({first}), not labels{regression}")
 
 
-def _class_weights(options, classes):
+def _class_weights(options: ModelOptions, classes: list[int | str] | None) -> dict[str, float] | str | None:
     """What `row_weights` takes: None, "balanced", or a dict by label."""
     given = options.class_weight
     if not given:
@@ -232,7 +242,7 @@ def _class_weights(options, classes):
     return dict.fromkeys(classes, 1.0) | weights
 
 
-def _standardised(X, weight, intercept):
+def _standardised(X: MatrixLike, weight: None, intercept: bool) -> tuple[MatrixLike, Scaling]:
     """The columns at deviation 1, and at mean 0 where an intercept takes that up and zeros need not stay zeros."""
     from sklearn.preprocessing import StandardScaler
 
@@ -243,6 +253,6 @@ def _standardised(X, weight, intercept):
     return sp.csr_array(scaled) if sp.issparse(scaled) else np.ascontiguousarray(scaled), scaling
 
 
-def _some(names, most=6):
+def _some(names: Names, most: int = 6) -> str:
     names = [str(name) for name in names]
     return ", ".join(names[:most]) + (f", … ({len(names)} in all)" if len(names) > most else "")

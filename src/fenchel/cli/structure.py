@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import functools
 import os
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from .._validate import Array, MatrixLike, Names
 from ..io import read_edges, read_groups, read_mask, read_tree, read_weights
 from ..io.structure_files import _Finder
 from ..structure import Graph, Grid, Groups, Tree
+
+if TYPE_CHECKING:
+    from .options import ModelOptions
 
 
 class Structure:
@@ -23,7 +28,7 @@ class Structure:
     names : of the penalised features, or None
     """
 
-    def __init__(self, options, X, names):
+    def __init__(self, options: ModelOptions, X: MatrixLike, names: Names | None) -> None:
         self.options, self._X, self._p, self._names = options, X, X.shape[1], names
         find = _Finder(self._p, names)
         self.free = np.unique([find(column, "--unpenalised") for column in options.unpenalised]).astype(np.int64)
@@ -82,7 +87,7 @@ class Structure:
         inside = (edges >= 0).all(axis=1)
         return Graph(edges[inside], self.p, None if weights is None else weights[inside], self.names)
 
-    def _graph_from_data(self, text, method, value):
+    def _graph_from_data(self, text: str, method: str, value: str) -> Graph:
         option = {"correlation": "threshold", "glasso": "alpha"}[method]
         try:
             given = {option: float(value)} if value else {}
@@ -119,12 +124,12 @@ class Structure:
             raise ValueError(f"{self.options.mask} has {count} cells with 1, but {self._count()}")
         return Grid(self.shape, mask)
 
-    def _count(self):
+    def _count(self) -> int | str:
         return f"the data has {self._p}" + (f", {self.free.size} of them unpenalised" if self.free.size else "")
 
     # -- weights in the penalty ---------------------------------------------------------------------
 
-    def feature_weights(self):
+    def feature_weights(self) -> Array:
         file = self.options.feature_weights
         names = [str(j) for j in range(self._p)] if self._names is None else self._names
         found = read_weights(file, names)
@@ -134,14 +139,14 @@ class Structure:
             raise ValueError(f"{file} holds {len(found)} weights, but the data has {self._p} features")
         return found[self.kept]
 
-    def group_weights(self, groups):
+    def group_weights(self, groups: Groups) -> dict[str, float]:
         file = self.options.group_weights
         found = read_weights(file, groups.names)
         if not isinstance(found, dict) and len(found) != len(groups):
             raise ValueError(f"{file} holds {len(found)} weights, but there are {len(groups)} groups")
         return found
 
-    def term_weights(self):
+    def term_weights(self) -> Any:
         found = read_weights(self.options.term_weights)
         if isinstance(found, dict):
             raise ValueError(f"{self.options.term_weights}: expected a number on every line")
@@ -149,6 +154,6 @@ class Structure:
 
     # -- what was used, for tables and pictures -----------------------------------------------------
 
-    def used(self, name):
+    def used(self, name: str) -> Graph | Grid | Groups:
         """A part of the structure, if the penalty asked for it."""
         return self.__dict__.get(name)

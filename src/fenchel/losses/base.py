@@ -59,7 +59,8 @@ class Loss:
     @property
     def knows_least(self) -> bool:
         """Whether `least` may be believed: whoever redefines the conjugate, -inf f at 0, has not inherited it."""
-        return self.least is not None and _definer(type(self), "least") is _definer(type(self), "conjugate")
+        kind: Any = type(self)
+        return self.least is not None and _definer(kind, "least") is _definer(kind, "conjugate")
 
     def small_form(self) -> tuple[str, float] | None:
         """Its name among the losses of the compiled path (``kernels/small_losses.py``), and its parameter there."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -80,7 +81,7 @@ class Gram:
         return out
 
     @functools.cached_property
-    def _blind_parts(self) -> list[tuple[Ints, Array]]:
+    def _blind_parts(self) -> list[tuple[Any, Any]]:
         """Parts of the features with null directions that mix them: their indices, and orthonormal rows."""
         if self.is_diagonal:
             return []
@@ -225,7 +226,7 @@ def _null_of_part(matrix: SparseMatrix) -> Array:
     if polynomials is not None:
         return polynomials
     if size <= 400:
-        triangle = np.zeros((0, size))
+        triangle: Any = np.zeros((0, size))
         for first in range(0, rows.size, 2 * size):
             triangle = np.linalg.qr(np.vstack([triangle, matrix[first : first + 2 * size].toarray()]), mode="r")
         _, values, vectors = np.linalg.svd(triangle)

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import scipy.sparse as sp
 
-from .._validate import Array, Index, Ints, MatrixLike, SparseMatrix
+from .._validate import Array, Flags, Index, Ints, MatrixLike, SparseMatrix
 from ..maps import Identity, MadeMap, Map, Matrix
 
 if TYPE_CHECKING:
@@ -195,7 +195,7 @@ class Penalty:
         """The function as it looks from 0: limits elsewhere play no part; None where 0 is out of them."""
         return self
 
-    def pulled_at_zero(self, d: int) -> Array:
+    def pulled_at_zero(self, d: int) -> Flags:
         """For every coordinate whether some y but 0 lies in the subdifferential at 0; a square has none there."""
         return np.full(d, self.zero_gauge(np.ones(d)) < np.inf)
 
@@ -291,7 +291,7 @@ class Penalty:
 
     # -- parameters, as scikit-learn wants them ------------------------------------------------------
 
-    def get_params(self, deep: bool = True) -> dict:
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
         """The constructor's arguments by name; `deep` adds those of penalties among them, as ``name__inner``."""
         params = self._own_params()
         for name, value in list(params.items()):
@@ -302,7 +302,7 @@ class Penalty:
     def set_params(self, **params: Any) -> Penalty:
         """Construct again with some arguments replaced, and pass ``name__inner`` on; returns self."""
         known = self._own_params()
-        inner: dict[str, dict] = {}
+        inner: dict[str, dict[str, Any]] = {}
         for name in list(params):
             head, _, rest = name.partition("__")
             if head not in known or (rest and not isinstance(params.get(head, known[head]), Penalty)):
@@ -317,11 +317,12 @@ class Penalty:
             self._own_params()[head].set_params(**some)
         return self
 
-    def _own_params(self) -> dict:
-        return {name: getattr(self, name) for name in _arguments(type(self))}
+    def _own_params(self) -> dict[str, Any]:
+        kind: Any = type(self)
+        return {name: getattr(self, name) for name in _arguments(kind)}
 
     def _construct(self, params: dict[str, Any]) -> None:
-        self.__init__(**params)
+        type(self).__init__(self, **params)
 
     def __sklearn_clone__(self) -> Penalty:
         return copy.deepcopy(self)
@@ -341,7 +342,8 @@ class Penalty:
         return Sum(self, other) if isinstance(other, Penalty) else NotImplemented
 
     def __mul__(self, scale: float) -> Penalty:
-        return Scaled(scale, self) if np.isscalar(scale) else NotImplemented
+        number = bool(np.isscalar(scale))
+        return Scaled(scale, self) if number else NotImplemented
 
     __rmul__ = __mul__
 
@@ -386,7 +388,9 @@ class Sum(Penalty):
     is_leaf = False
 
     def __init__(self, *parts: Penalty) -> None:
-        self.parts = tuple(one for part in parts for one in (part.parts if isinstance(part, Sum) else [part]))
+        self.parts: tuple[Penalty, ...] = tuple(
+            one for part in parts for one in (part.parts if isinstance(part, Sum) else [part])
+        )
 
     def _own_params(self) -> dict[str, Any]:
         return {f"part{k}": part for k, part in enumerate(self.parts)}

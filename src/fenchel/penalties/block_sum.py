@@ -105,7 +105,8 @@ class BlockSum:
     @_once_per_map
     def entry_slots(self) -> Ints:
         """The slot of w that every entry of B' meets."""
-        return self.feature_slots[self.map.indices]
+        out: Ints = self.feature_slots[self.map.indices]
+        return out
 
     def penalised(self, w: Array) -> Array:
         """B'w, what the penalty looks at."""
@@ -113,12 +114,14 @@ class BlockSum:
         if self._is_w:
             return w[: self.p].copy()
         # a matrix is made only where it does more than to pick numbers
-        return self.map.data * w[self.entry_slots] if self._picks else self.map_slots @ w
+        out: Array = self.map.data * w[self.entry_slots] if self._picks else self.map_slots @ w
+        return out
 
     def spread(self, y: Array) -> Array:
         """B y, on all slots of w."""
         y = _vector("y", y, self.d)
-        return np.bincount(self.entry_slots, self.map.data * y, self.size) if self._picks else self.adjoint @ y
+        out: Array = np.bincount(self.entry_slots, self.map.data * y, self.size) if self._picks else self.adjoint @ y
+        return out
 
     def shared(self, what: str, make: Callable[[], Any]) -> Any:
         """What somebody derives from the data and the map alone, made once for all problems that share them."""
@@ -135,7 +138,8 @@ class BlockSum:
 
     @property
     def d(self) -> int:
-        return self.map.shape[0]
+        out: int = self.map.shape[0]
+        return out
 
     def pack(self, coef: Array, intercept: Array | float = 0.0) -> Array:
         """One flat w from coefficients (p,) or (vectors, p) and intercepts."""
@@ -158,7 +162,7 @@ class BlockSum:
         return float(sum(b.value(u[first:last]) for b, first, last in self._parts()))
 
     @_once_per_map
-    def units(self) -> Ints:
+    def units(self) -> tuple[Ints, int]:
         """The unit that every coordinate of B'w belongs to, counted through all blocks, and how many there are."""
         labels, count = [], 0
         for block in self.blocks:

@@ -25,12 +25,16 @@ class Block:
     function: Penalty
     scale: float
     ridge: float
-    matrix: sp.csr_array
-    before_copies: tuple = (None, None)  # of groups: the map behind the copies, and the copies
+    matrix: SparseMatrix
+    before_copies: tuple[SparseMatrix, SparseMatrix] = (
+        None,
+        None,
+    )  # of groups: the map behind the copies, and the copies
 
     @property
     def d(self) -> int:
-        return self.matrix.shape[0]
+        out: int = self.matrix.shape[0]
+        return out
 
     def times(self, factor: float) -> Block:
         """This block multiplied; bounds stay where they are."""
@@ -147,7 +151,7 @@ def _reorders(matrix: SparseMatrix) -> bool:
     """Whether the map only reorders the features, perhaps with signs: it keeps Euclidean lengths."""
     rows, columns = matrix.shape
     once = rows == columns == matrix.nnz and np.all(np.diff(matrix.indptr) == 1)
-    return once and np.all(np.abs(matrix.data) == 1) and np.unique(matrix.indices).size == columns
+    return bool(once and np.all(np.abs(matrix.data) == 1) and np.unique(matrix.indices).size == columns)
 
 
 def _merge_ridge(block: Block, scale: float, matrix: SparseMatrix) -> bool:
@@ -165,7 +169,7 @@ def _merge_ridge(block: Block, scale: float, matrix: SparseMatrix) -> bool:
     return False
 
 
-def _prune(block: Block) -> Block:
+def _prune(block: Block) -> Block | None:
     """Drop what has no effect: such coordinates are unpenalised directions for the certificate."""
     if block.d == 0:
         return None

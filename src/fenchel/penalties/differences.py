@@ -35,8 +35,9 @@ class Monotone(Shorthand):
     def feature_graph(self, size: int) -> Any:
         return Graph(Grid(size).edges, size)  # a line
 
-    def build(self, p: int) -> Penalty:
-        here = np.arange(_known(p, "Monotone") - 1)
+    def build(self, p: int | None) -> Penalty:
+        p = _known(p, "Monotone")
+        here = np.arange(p - 1)
         steps = np.column_stack([here + 1, here] if self.increasing else [here, here + 1])
         return NonNegative() @ Incidence(steps, p)
 
@@ -67,8 +68,9 @@ class FusedLasso(Shorthand):
         self.l1_ratio, self.order = _ratio(l1_ratio), _count("order", order)
         self.weights, self.difference_weights = weights, difference_weights
 
-    def build(self, p: int) -> Penalty:
-        count = _known(p, type(self).__name__) - self.order
+    def build(self, p: int | None) -> Penalty:
+        p = _known(p, type(self).__name__)
+        count = p - self.order
         if count < 1:
             raise ValueError(f"order is {self.order}, but there are only {p} features; it must be below")
         weights = self.difference_weights
@@ -95,7 +97,7 @@ class TrendFilter(Shorthand):
     def __init__(self, order: int = 2, weights: Any = None) -> None:
         self.order, self.weights = _count("order", order), weights
 
-    def build(self, p: int) -> Penalty:
+    def build(self, p: int | None) -> Penalty:
         return FusedLasso(0, self.order, difference_weights=self.weights).build(p)
 
 
@@ -121,7 +123,7 @@ class GraphFused(Shorthand):
     def __init__(self, graph: Any, l1_ratio: float = 0.5, weights: Any = None) -> None:
         self.graph, self.l1_ratio, self.weights = graph, _ratio(l1_ratio), weights
 
-    def build(self, p: int) -> Penalty:
+    def build(self, p: int | None) -> Penalty:
         graph = self.graph if isinstance(self.graph, Graph) else Graph(self.graph, _known(p, "GraphFused"))
         graph.checked(p)
         edges, weights = graph.edges, graph.weights
@@ -157,7 +159,7 @@ class TotalVariation(Shorthand):
     ) -> None:
         self.grid, self.isotropic, self.l1_ratio, self.weights = grid, isotropic, _ratio(l1_ratio), weights
 
-    def build(self, p: int) -> Penalty:
+    def build(self, p: int | None) -> Penalty:
         grid = (self.grid if isinstance(self.grid, Grid) else Grid(self.grid)).checked(p)
         if not len(grid.edges):
             raise ValueError(f"{grid!r} has no neighbouring cells")

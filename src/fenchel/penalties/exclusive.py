@@ -30,7 +30,7 @@ class ExclusiveL1(Penalty):
         self._bounds = np.concatenate([[0], np.cumsum(self.sizes)])
 
     @property
-    def kernel(self) -> Any:
+    def kernel(self) -> Any:  # type: ignore[override]  # loaded when it is asked for
         from ..kernels import catalogue
 
         return catalogue.exclusive
@@ -90,7 +90,7 @@ class ExclusiveLasso(_Grouped):
     Conjugate: :math:`\tfrac12 \sum_g \|y_g\|_\infty^2 / \omega_g`.
     """
 
-    def build(self, p: int) -> Penalty:
+    def build(self, p: int | None) -> Penalty:
         groups = self._groups(p)
         weights = np.ones(len(groups)) if self.weights is None else self.weights
         if isinstance(weights, dict):

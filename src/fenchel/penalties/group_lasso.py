@@ -26,7 +26,7 @@ class _Grouped(Shorthand):
         # what is wrong with them is said here rather than in the middle of a fit
         self.groups, self.weights, self._read = groups, weights, (groups, as_groups(groups))
 
-    def _groups(self, p: int) -> Groups:
+    def _groups(self, p: int | None) -> Groups:
         """The groups for p features; they are read once, unless somebody sets others."""
         given, read = self._read
         return read.checked(p) if given is self.groups else as_groups(self.groups, p)
@@ -49,7 +49,7 @@ class GroupLasso(_Grouped):
     :math:`\|y_g\| \le \omega_g`.
     """
 
-    def build(self, p: int) -> Penalty:
+    def build(self, p: int | None) -> Penalty:
         groups = self._groups(p)
         return GroupL2.of_flat(groups.flat, groups.bounds, _group_weights(self.weights, groups))
 
@@ -65,7 +65,7 @@ class GroupMax(_Grouped):
     :math:`\|y_g\|_1 \le \omega_g`.
     """
 
-    def build(self, p: int) -> Penalty:
+    def build(self, p: int | None) -> Penalty:
         groups = self._groups(p)
         return GroupLinf(groups.members, _group_weights(self.weights, groups))
 
@@ -93,7 +93,7 @@ class SparseGroupLasso(_Grouped):
         super().__init__(groups, weights)
         self.l1_ratio, self.feature_weights = _ratio(l1_ratio), feature_weights
 
-    def build(self, p: int) -> Penalty:
+    def build(self, p: int | None) -> Penalty:
         groups = self._groups(p)
         p = _known(p or groups.p, "SparseGroupLasso")
         single = np.ones(p) if self.feature_weights is None else self.feature_weights

@@ -95,16 +95,16 @@ class _Groups(Penalty):
         labels[self.copies] = own
         return labels
 
-    def size(self) -> int:
+    def size(self) -> int | None:
         return int(self.bounds[-1]) if self._local else None
 
     @property
-    def is_leaf(self) -> bool:
+    def is_leaf(self) -> bool:  # type: ignore[override]  # groups may overlap or not
         """Overlapping groups are a function behind copies of the features."""
         return self._local or np.unique(self.copies).size == len(self.copies)
 
     @property
-    def restrictable(self) -> bool:
+    def restrictable(self) -> bool:  # type: ignore[override]  # groups may overlap or not
         return self._local
 
     def restricted(self, keep: Any) -> Penalty:
@@ -210,9 +210,10 @@ class GroupL2(_Groups):
     def _norms(self, u: Array) -> Array:
         return np.sqrt(np.add.reduceat(u * u, self.bounds[:-1]))
 
-    _dual_norms = _norms
+    def _dual_norms(self, y: Array) -> Array:
+        return self._norms(y)
 
-    def unit_form(self, d: int) -> UnitForm:
+    def unit_form(self, d: int) -> UnitForm | None:
         if not self._local:
             return None
         return UnitForm(np.zeros(d), *unbounded(d), labels=self.units(d), norms=np.asarray(self.weights, dtype=float),
@@ -229,7 +230,7 @@ class GroupL2(_Groups):
                 out[i:j, i:j] = along / ridge + (np.eye(j - i) - along) / (ridge + bend)
         return out
 
-    def local(self, u: Array) -> tuple[Array, Array, Array]:
+    def local(self, u: Array) -> tuple[Array, Array, Array] | None:
         if not self._local:
             return None
         sizes = np.diff(self.bounds)
@@ -238,7 +239,7 @@ class GroupL2(_Groups):
         weights, direction = np.repeat(self.weights, sizes), u * inverse
         return weights * direction, weights * inverse, direction
 
-    def prox_slope(self, u: Array, step: float | Array) -> tuple[Array, Array]:
+    def prox_slope(self, u: Array, step: float | Array) -> tuple[Array, Array] | None:
         if not self._local:
             return None
         sizes = np.diff(self.bounds)
@@ -272,7 +273,7 @@ class GroupLinf(_Groups):
         same = group[i] == group[j]
         return i[same], j[same], np.sign(u[i] * u[j])[same]
 
-    def prox_slope(self, u: Array, step: float | Array) -> tuple[Array, Array]:
+    def prox_slope(self, u: Array, step: float | Array) -> tuple[Array, Array] | None:
         if not self._local:
             return None
         # what the prox leaves alone keeps its slope; the largest entries, cut to one size, move together

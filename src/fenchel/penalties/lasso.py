@@ -32,7 +32,7 @@ class Lasso(Shorthand):
     def __init__(self, weights: Any = None) -> None:
         self.weights = weights
 
-    def build(self, p: int) -> Penalty:
+    def build(self, p: int | None) -> Penalty:
         return L1(None if self.weights is None else weight_vector("weights", self.weights, _known(p, "weights")))
 
 
@@ -55,7 +55,7 @@ class ElasticNet(Shorthand):
     def __init__(self, l1_ratio: float = 0.5, weights: Any = None) -> None:
         self.l1_ratio, self.weights = _ratio(l1_ratio), weights
 
-    def build(self, p: int) -> Penalty:
+    def build(self, p: int | None) -> Penalty:
         weights = _feature_weights(self.weights, p)
         if weights is None:
             return self.l1_ratio * L1() + (1 - self.l1_ratio) * Ridge()

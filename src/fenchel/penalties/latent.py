@@ -30,25 +30,26 @@ class LatentL2(_Norm):
         Bounds, in the groups and in the coordinates, of the parts that share no coordinate.
     """
 
-    def __init__(self, members: Any, weights: Any, in_groups: Any, in_features: Any) -> None:
+    def __init__(self, members: list[Ints], weights: Array, in_groups: Ints, in_features: Ints) -> None:
         self.members, self.weights, self.in_groups, self.in_features = members, weights, in_groups, in_features
 
     @property
-    def kernel(self) -> Any:
+    def kernel(self) -> Any:  # type: ignore[override]  # loaded when it is asked for
         from ..kernels import catalogue
 
         return catalogue.latent
 
     @property
     def params(self) -> Array:
-        return self.weights
+        out: Array = self.weights
+        return out
 
     @functools.cached_property
-    def _bounds(self) -> Array:
+    def _bounds(self) -> Index:
         return np.concatenate([[0], np.cumsum([len(group) for group in self.members])]).astype(np.int64)
 
     @functools.cached_property
-    def _flat(self) -> bool:
+    def _flat(self) -> Ints:
         return np.concatenate(self.members)
 
     @functools.cached_property
@@ -112,7 +113,7 @@ class LatentGroupLasso(_Grouped):
     Conjugate: 0 on :math:`\|y_g\| \le \omega_g` (Jacob, Obozinski and Vert, 2009).
     """
 
-    def build(self, p: int) -> Penalty:
+    def build(self, p: int | None) -> Penalty:
         groups = self._groups(p)
         weights = _group_weights(self.weights, groups)
         members = groups.members
@@ -122,10 +123,11 @@ class LatentGroupLasso(_Grouped):
         alive = [k for k, group in enumerate(members) if group.size]
         if not alive:
             return 0.0 * L1()
-        return _latent([members[k] for k in alive], weights[alive], _known(p or groups.p, "LatentGroupLasso"))
+        out: Penalty = _latent([members[k] for k in alive], weights[alive], _known(p or groups.p, "LatentGroupLasso"))
+        return out
 
 
-def _latent(members: Any, weights: Any, p: int) -> Any:
+def _latent(members: list[Ints], weights: Array, p: int) -> Penalty:
     """The latent norm of these groups, features and groups ordered by the parts that share no feature."""
     holders = np.repeat(np.arange(len(members)), [len(group) for group in members])
     table = sp.csr_array((np.ones(holders.size), (holders, np.concatenate(members))), shape=(len(members), p))

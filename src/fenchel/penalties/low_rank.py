@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -36,7 +36,8 @@ class TraceNorm(Penalty):
     def prox(self, u: Array, step: float | Array) -> Array:
         left, s, right = np.linalg.svd(np.reshape(u, self.shape), full_matrices=False)
         s = np.maximum(s - np.ravel(step)[0], 0.0)
-        return ((left * s) @ right).ravel()
+        out: Array = ((left * s) @ right).ravel()
+        return out
 
     def conjugate(self, y: Array) -> float:
         return 0.0 if self.gauge(y) <= 1 + _TINY else np.inf
@@ -79,7 +80,8 @@ class TraceNorm(Penalty):
         if rank == len(s):
             return at
         left = left[:, :rank]
-        return (left @ (left.T @ np.reshape(at, self.shape))).ravel()
+        out: Array = (left @ (left.T @ np.reshape(at, self.shape))).ravel()
+        return out
 
     def __repr__(self) -> str:
         return f"TraceNorm({self.shape})"
@@ -101,7 +103,7 @@ class LowRank(Shorthand):
         TraceNorm(shape)
         self.shape = shape
 
-    def build(self, p: int) -> Penalty:
+    def build(self, p: int | None) -> Penalty:
         return TraceNorm(self.shape)
 
 
@@ -127,7 +129,7 @@ class TensorTraceNorm(Shorthand):
             _count("shape", size)
         self.shape, self.weights = shape, weights
 
-    def build(self, p: int) -> Penalty:
+    def build(self, p: int | None) -> Penalty:
         modes = len(self.shape)
         weights = np.ones(modes) if self.weights is None else finite_vector("weights", self.weights, modes, minimum=0)
         number = np.arange(int(np.prod(self.shape))).reshape(self.shape)
@@ -157,5 +159,6 @@ class MultiTaskLowRank(Shorthand):
     def __init__(self, n_outputs: int | None = None) -> None:
         self.n_outputs = _outputs(n_outputs)
 
-    def build(self, p: int) -> Penalty:
-        return TraceNorm((self.n_outputs, _features_of(p, self.n_outputs, "MultiTaskLowRank")))
+    def build(self, p: int | None) -> Penalty:
+        features = _features_of(p, self.n_outputs, "MultiTaskLowRank")
+        return TraceNorm((cast(int, self.n_outputs), features))

@@ -34,7 +34,7 @@ class NestedL2(_Norm):
         self.first, self.last, self.parent, self.weights = first, last, parent, weights
 
     @property
-    def kernel(self) -> Any:
+    def kernel(self) -> Any:  # type: ignore[override]  # loaded when it is asked for
         from ..kernels import catalogue
 
         return catalogue.nested
@@ -117,7 +117,7 @@ class TreeGroups(Shorthand):
         as_groups(tree)
         self.tree, self.weights = tree, weights
 
-    def build(self, p: int) -> Penalty:
+    def build(self, p: int | None) -> Penalty:
         groups = as_groups(self.tree, p)
         p = _known(p or groups.p, "TreeGroups")
         weights = _group_weights(self.weights, groups)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
-from .._validate import Array, Frame, Ints, _count, finite_vector, index_array
+from .._validate import Frame, Ints, _count, finite_vector, index_array
 from ..maps import Selection
 from ..structure import Groups, as_groups
 from ..structure.names import _names, _places
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from .base import Penalty
 
 
-def _features_of(p: int, n_outputs: int, name: str) -> int:
+def _features_of(p: int | None, n_outputs: int | None, name: str) -> int:
     """The number of features of each output."""
     if n_outputs is None:
         raise ValueError(f"{name} does not know the number of outputs; give n_outputs")
@@ -61,16 +61,17 @@ class MultiTaskLasso(Shorthand):
         each = Groups(np.arange(size)[:, None], [str(j) for j in range(size)], size)
         return each if self.groups is None else super().feature_groups(size)
 
-    def build(self, p: int) -> Penalty:
+    def build(self, p: int | None) -> Penalty:
         features = _features_of(p, self.n_outputs, "MultiTaskLasso")
+        outputs = cast(int, self.n_outputs)
         if self.groups is None and not isinstance(self.weights, dict):
-            members = np.arange(p).reshape(self.n_outputs, features).T
+            members = np.arange(outputs * features).reshape(outputs, features).T
             weights = np.ones(features) if self.weights is None else self.weights
             return GroupL2(members, finite_vector("weights", weights, features, minimum=0))
         groups = as_groups(np.arange(features) if self.groups is None else self.groups, features)
-        first = features * np.arange(self.n_outputs)
-        members = [np.add.outer(first, group).ravel() for group in groups]
-        return GroupL2(members, _group_weights(self.weights, groups))
+        first = features * np.arange(outputs)
+        joined = [np.add.outer(first, group).ravel() for group in groups]
+        return GroupL2(joined, _group_weights(self.weights, groups))
 
 
 class PerOutput(Shorthand):
@@ -88,8 +89,9 @@ class PerOutput(Shorthand):
     def written_parts(self, places: Ints | None, p: int) -> Iterator[tuple[Penalty, Ints | None]]:
         return self.penalty.written_parts(places, p)
 
-    def build(self, p: int) -> Penalty:
+    def build(self, p: int | None) -> Penalty:
         features = _features_of(p, self.n_outputs, "PerOutput")
+        p = _known(p, "PerOutput")
         starts = range(0, p, features)
         return Sum(*(self.penalty @ Selection(np.arange(first, first + features), p) for first in starts))
 
@@ -125,9 +127,10 @@ class Unpenalised(Shorthand):
             out = copy.copy(out).set_params(names=list(names))
         return out
 
-    def rest(self, p: int) -> Array:
+    def rest(self, p: int | None) -> Ints:
         """The features that the penalty acts on."""
-        features, p = list(self.features), _known(p, "Unpenalised")
+        features: list[Any] = list(self.features)
+        p = _known(p, "Unpenalised")
         if any(isinstance(feature, str) for feature in features):
             if self.names is None:
                 raise ValueError(f"features holds {features[0]!r}; names need names=, the list of all of them, or a "
@@ -142,5 +145,5 @@ class Unpenalised(Shorthand):
             raise ValueError("features holds every feature; nothing is left for the penalty")
         return rest
 
-    def build(self, p: int) -> Penalty:
-        return self.penalty @ Selection(self.rest(p), p)
+    def build(self, p: int | None) -> Penalty:
+        return self.penalty @ Selection(self.rest(p), _known(p, "Unpenalised"))

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from .._validate import Array, Index, Ints, weight_vector
+from .._validate import Array, Flags, Index, Ints, weight_vector
 from .base import _TINY, Penalty, UnitForm, run_prox, unbounded
 
 
@@ -104,7 +104,7 @@ class Separable(Penalty):
         ratio = np.divide(over, self.weights, out=np.zeros_like(over), where=self.weights > 0)
         return float(ratio.max(initial=0.0))
 
-    def local(self, u: Array) -> tuple[Array, Array, Array]:
+    def local(self, u: Array) -> tuple[Array, Array, Array] | None:
         if not self._unbounded and (
             np.any((u != 0) & ((u <= self.lower) | (u >= self.upper))) or np.any((self.lower > 0) | (self.upper < 0))
         ):
@@ -130,7 +130,7 @@ class Separable(Penalty):
     def radius(self, d: int) -> Array | None:
         return np.where(self.weights > 0, self.weights, self.weights.mean() or 1.0)
 
-    def pulled_at_zero(self, d: int) -> Array:
+    def pulled_at_zero(self, d: int) -> Flags:
         return (self.weights > 0) | np.isfinite(self.lower) | np.isfinite(self.upper)
 
     def conjugate_curvature(self, u: Array, scale: float, ridge: float) -> Array | None:
@@ -138,7 +138,7 @@ class Separable(Penalty):
         inside = (u > self.lower) & (u < self.upper)
         return np.diag(np.where(inside & ~kinked, 1 / ridge, 0.0))
 
-    def at_zero(self) -> Penalty:
+    def at_zero(self) -> Separable | None:
         if np.any(self.lower > 0) or np.any(self.upper < 0):
             return None
         lower, upper = unbounded(len(self.weights))
@@ -242,6 +242,8 @@ class Box(_SeparableLeaf):
     """
 
     has_strength = False
+    lower: Array
+    upper: Array
 
     def __init__(self, lower: npt.ArrayLike, upper: npt.ArrayLike) -> None:
         for name, bound, never in (("lower", lower, np.inf), ("upper", upper, -np.inf)):
@@ -265,7 +267,7 @@ class Box(_SeparableLeaf):
             )
         self._size = None if low.ndim == 0 else low.size
 
-    def size(self) -> int:
+    def size(self) -> int | None:
         return self._size
 
     def separable(self, d: int, scale: float = 1.0) -> Separable:

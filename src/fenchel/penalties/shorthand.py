@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import inspect
 import numbers
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
+import numpy.typing as npt
 
 from .._validate import Array, finite_vector
 from ..structure.names import _places
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 class Shorthand(Penalty):
     """A penalty that `build` writes as an expression of others."""
 
-    def build(self, p: int) -> Penalty:
+    def build(self, p: int | None) -> Penalty:
         raise TypeError(f"{type(self).__name__} must define build(p)")
 
     def value(self, u: Array) -> float:
@@ -32,7 +33,7 @@ class Shorthand(Penalty):
         """argmin over z of step psi(z) + |z - u|^2 / 2; found by iteration where it has no closed form."""
         from .whole_prox import prox
 
-        return prox(u, self, step)
+        return prox(u, self, cast(float, step))  # one number: what it shares has no units
 
     def __repr__(self) -> str:
         values = self.get_params(deep=False)
@@ -56,13 +57,13 @@ def _ratio(l1_ratio: float) -> float:
     return l1_ratio
 
 
-def _known(p: int, name: str) -> int:
+def _known(p: int | None, name: str) -> int:
     if p is None:
         raise ValueError(f"{name} needs the number of features; use terms(p)")
     return p
 
 
-def _feature_weights(weights: None, p: int) -> Any | None:
+def _feature_weights(weights: npt.ArrayLike | None, p: int | None) -> Array | None:
     return None if weights is None else finite_vector("weights", weights, _known(p, "weights"), minimum=0)
 
 

@@ -35,7 +35,7 @@ class SortedL1(_Norm):
         self.weights = weights
 
     @property
-    def kernel(self) -> Any:
+    def kernel(self) -> Any:  # type: ignore[override]  # loaded when it is asked for
         from ..kernels import catalogue
 
         return catalogue.sorted_l1
@@ -96,14 +96,15 @@ class Slope(Shorthand):
     def feature_graph(self, size: int) -> Any:
         return "sizes"
 
-    def build(self, p: int) -> Penalty:
+    def build(self, p: int | None) -> Penalty:
         if self.weights is not None:
             return SortedL1(
                 finite_vector("weights", self.weights, np.size(self.weights) if p is None else p, minimum=0)
             )
         from scipy.special import ndtri
 
-        return SortedL1(-ndtri(self.q * np.arange(1, _known(p, "Slope") + 1) / (2 * p)))
+        p = _known(p, "Slope")
+        return SortedL1(-ndtri(self.q * np.arange(1, p + 1) / (2 * p)))
 
 
 class Oscar(Shorthand):
@@ -130,5 +131,5 @@ class Oscar(Shorthand):
     def feature_graph(self, size: int) -> Any:
         return "sizes"
 
-    def build(self, p: int) -> Penalty:
+    def build(self, p: int | None) -> Penalty:
         return SortedL1(self.a + self.b * np.arange(_known(p, "Oscar") - 1, -1, -1.0))

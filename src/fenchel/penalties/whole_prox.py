@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import warnings
-from typing import Literal, overload
+from typing import Literal, cast, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -144,7 +144,7 @@ def _run(
     from ..kernels.prox import structured_prox
     from .lattice_prox import ChainProx, LatticeProx
 
-    problem = structured.problem
+    problem = cast(_Denoising, structured.problem)
     v, info = problem.pack(point), np.zeros(4)
     chain = LatticeProx.make(structured)
     if isinstance(chain, ChainProx):
@@ -172,7 +172,7 @@ def _snap(
     structured: StructuredProx, w: Array, u: Array, gap: float, objective: float, tol: float
 ) -> tuple[Array, float]:
     """Coefficients with exact zeros and ties, if the gap allows, and the relative gap."""
-    problem = structured.problem
+    problem = cast(_Denoising, structured.problem)
     # rows of B' that the prox left alone say nothing about zeros
     u = np.where(structured._rows, u, 1.0)
     plain, snapped = (problem.unpack(candidate)[0] for candidate in (w, problem.snap(w, u)))

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 import scipy.sparse as sp
@@ -73,7 +73,8 @@ def zero_answer(problem: Problem, *, refine: bool = True, enough: float = math.i
 
 
 def _null_count(problem: Problem) -> int:
-    return problem.gram.unseen.size + problem.gram.blind.shape[1]
+    out: int = problem.gram.unseen.size + problem.gram.blind.shape[1]
+    return out
 
 
 def _unpenalised_answer(problem: Problem) -> tuple[Array, Array, Array]:
@@ -88,7 +89,7 @@ def _unpenalised_answer(problem: Problem) -> tuple[Array, Array, Array]:
     weight = np.repeat(problem.weight, problem.layout[0]) if problem.weight.size else None
     small = Problem(np.ascontiguousarray(along), problem.target, loss=problem.loss, sample_weight=weight)
     point = correct(small, np.zeros(small.size), np.zeros(0), np.zeros(0), tol=1e-14)
-    if point is not None and point.made.relative_gap <= 1e-10:
+    if point is not None and point.made is not None and point.made.relative_gap <= 1e-10:
         coef, x, primal = small.unpack(point.w)[0] + 0.0, point.x, point.primal
     else:
         found = solve(small, tol=1e-10, max_epochs=2000)
@@ -104,7 +105,8 @@ def _many_kinks(problem: Problem, scores: Array) -> bool:
         return False
     width = 1e-6 * (1 + np.abs(scores))
     jump = problem.loss.gradient(scores + width, problem.target) - problem.loss.gradient(scores - width, problem.target)
-    return np.count_nonzero(jump * problem._weights() > 1e-3) > problem._free[1].shape[1]
+    out: bool = np.count_nonzero(jump * problem._weights() > 1e-3) > problem._free[1].shape[1]
+    return out
 
 
 def _try_smaller(problem: Problem, answer: ZeroAnswer, value: float) -> None:
@@ -130,7 +132,7 @@ def _try_smaller(problem: Problem, answer: ZeroAnswer, value: float) -> None:
             break
 
 
-def _seen_from_zero(unit: Problem) -> tuple[Problem, Ints]:
+def _seen_from_zero(unit: Problem) -> tuple[Problem, Ints] | tuple[None, None]:
     """The problem with its blocks as they look from 0, without quadratics and bounds elsewhere, and the rows it keeps.
 
     None where 0 is out of bounds.
@@ -160,7 +162,9 @@ class _Bounds:
     def __init__(self, problem: Problem, y: Array) -> None:
         self.problem = problem
         self.parts = list(problem._parts())
-        self.unit = np.concatenate([b.scale * b.function.radius(b.d) for b in problem.blocks] or [np.ones(0)])
+        self.unit = np.concatenate(
+            [b.scale * cast(Array, b.function.radius(b.d)) for b in problem.blocks] or [np.ones(0)]
+        )
         self.y = y / self.unit
         self.upper, self.lower, self.best = self._gauge(y), 0.0, y
 
@@ -232,7 +236,8 @@ class _Bounds:
         point, out = self.unit * point, np.empty_like(point)
         for block, i, j in self.parts:
             out[i:j] = block.prox(point[i:j], np.full(j - i, t * block.scale))
-        return out / self.unit
+        result: Array = out / self.unit
+        return result
 
 
 def _takes(block: Block) -> Flags:

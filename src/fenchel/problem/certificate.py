@@ -52,7 +52,7 @@ class Certifying(Objective):
             x, zx = self.slopes_at(scores), None
         y = np.zeros(self.d) if y is None else y
         zx = self._mask(self.combine(x) if fresh or zx is None else zx.copy())
-        residual = np.linalg.norm(zx + self.spread(y)) / max(np.linalg.norm(zx), 1e-300)
+        residual = np.linalg.norm(zx + self.spread(y)) / max(float(np.linalg.norm(zx)), 1e-300)
         try:
             dual, reason = self.dual_bound(x, y, zx, enough=enough, hope=hope), ""
         except NoCertificate as why:
@@ -120,7 +120,8 @@ class Certifying(Objective):
         scale = np.tile(np.sqrt(self.n * self.data.mean_squares), self.vectors)
         largest = np.zeros(self.gram.parts.max(initial=0) + 1)
         np.maximum.at(largest, self.gram.parts, scale)
-        return largest[self.gram.parts]
+        out: Array = largest[self.gram.parts]
+        return out
 
     @functools.cached_property
     def _objective_at_zero(self) -> float:
@@ -142,7 +143,11 @@ class Certifying(Objective):
 
     @functools.cached_property
     def _conjugate_at_zero(self) -> float:
-        return -self.loss.least if self.loss.knows_least else self.mean_conjugate(np.zeros(self.visits))
+        return (
+            -self.loss.least
+            if self.loss.knows_least and self.loss.least is not None
+            else self.mean_conjugate(np.zeros(self.visits))
+        )
 
     def _repair(self, x: Array, y: Array, zx: Array, zeroed: Ints = _NONE) -> tuple[Array, Ints]:
         """y moved to Z x + B y = 0 by least squares, and the coordinates that break a zero bound.
@@ -205,7 +210,7 @@ class Certifying(Objective):
         columns = [self.scores(direction) for direction in directions.T]
         return np.column_stack(columns) if columns else np.zeros((self.visits, 0))
 
-    def foreseen(self, x: Array, change: Array, true: Array) -> Array:
+    def foreseen(self, x: Array, change: Array, true: Array) -> Array | None:
         """x + change, the slopes that a model of the loss foresees, within the domain of the conjugate.
 
         None where they are far outside, compared with what separates them from the true ones. (See
@@ -304,7 +309,8 @@ def _summing_to_zero(x: Array, low: Array, high: Array) -> Array:
     up, down = start[start > 0].sum(), -start[start < 0].sum()
     if not (up and down):
         return np.zeros_like(start)
-    return np.where(start > 0, start * min(1.0, down / up), start * min(1.0, up / down))
+    out: Array = np.where(start > 0, start * min(1.0, down / up), start * min(1.0, up / down))
+    return out
 
 
 def _parabola(function: Callable[..., Any], low: float, high: float, at_high: float, rounds: int = 2) -> float:
@@ -319,4 +325,5 @@ def _parabola(function: Callable[..., Any], low: float, high: float, at_high: fl
         if not low < top < high or any(top == t for t, _ in points):
             break
         points.append((top, function(top)))
-    return max(value for _, value in points)
+    out: float = max(value for _, value in points)
+    return out

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import functools
 import hashlib
+from typing import Any
 
 import numpy as np
 
+from .._validate import AnyArray
 from ..penalties import Block
 
 
@@ -17,8 +19,8 @@ class Fingerprint:
     fingerprint and a digest that was saved.
     """
 
-    def __init__(self, head: tuple, arrays: tuple, blocks: list[Block]) -> None:
-        self._parts: tuple | None = (head, arrays, blocks)
+    def __init__(self, head: tuple[Any, ...], arrays: tuple[AnyArray, ...], blocks: list[Block]) -> None:
+        self._parts: tuple[Any, ...] | None = (head, arrays, blocks)
 
     @functools.cached_property
     def digest(self) -> str:
@@ -45,5 +47,5 @@ class Fingerprint:
     def __hash__(self) -> int:
         return hash(self.digest)
 
-    def __reduce__(self) -> tuple:
+    def __reduce__(self) -> tuple[Any, ...]:
         return str, (self.digest,)

@@ -9,13 +9,13 @@ output (or task) its p features and then its intercept. See ``docs/mathematics.m
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from .._validate import Array, Ints, MatrixLike
+from .._validate import AnyArray, Array, Ints, MatrixLike, SparseMatrix
 from ..data import Rows, as_weights
 from ..losses import LOSSES, Loss
 from ..penalties import Penalty
@@ -30,14 +30,14 @@ class Objective(BlockSum):
     def __init__(
         self,
         X: MatrixLike,
-        y: Array,
+        y: npt.ArrayLike,
         *,
-        loss: Loss,
+        loss: Loss | str,
         penalty: Penalty | None = None,
         alpha: float = 1.0,
         sample_weight: npt.ArrayLike | None = None,
         fit_intercept: bool = False,
-        task: Ints | None = None,
+        task: npt.ArrayLike | None = None,
     ) -> None:
         self.loss = _as_loss(loss)
         if penalty is not None and not isinstance(penalty, Penalty):
@@ -46,7 +46,13 @@ class Objective(BlockSum):
         self.alpha = _as_alpha(alpha)
         self.data = Rows(X)
         self.n, self.p = self.data.n, self.data.p
-        target = y.to_numpy() if hasattr(y, "to_numpy") else y.toarray() if sp.issparse(y) else np.asarray(y)
+        target: AnyArray = (
+            y.to_numpy()
+            if hasattr(y, "to_numpy")
+            else cast(SparseMatrix, y).toarray()
+            if sp.issparse(y)
+            else np.asarray(y)
+        )
         if isinstance(y, np.ma.MaskedArray):
             raise ValueError("y is a masked array; drop the rows whose target is masked")
         if target.ndim not in (1, 2):
@@ -58,7 +64,7 @@ class Objective(BlockSum):
         outputs = 1 if target.ndim == 1 else target.shape[1]
         if outputs == 0:
             raise ValueError("y has no columns")
-        offset = np.zeros(0, dtype=np.int64)
+        offset: Ints = np.zeros(0, dtype=np.int64)
         self.vectors = outputs
         if task is not None:
             if outputs > 1:
@@ -137,7 +143,7 @@ class Objective(BlockSum):
         step = max(1, _CHUNK // self.layout[0]) * self.layout[0]
         return (slice(first, first + step) for first in range(0, self.visits, step))
 
-    def _weights(self, part: slice = slice(None)) -> Array | float:
+    def _weights(self, part: slice = slice(None)) -> Any:
         """Row weights on a slice of the visits."""
         if not self.weight.size:
             return 1.0
@@ -213,7 +219,8 @@ def _as_loss(loss: Loss | str) -> Loss:
     if isinstance(loss, str):
         if loss not in LOSSES:
             raise ValueError(f"loss is {loss!r}; known losses: {', '.join(LOSSES)}")
-        return LOSSES[loss]()
+        out: Loss = LOSSES[loss]()
+        return out
     if not isinstance(loss, Loss):
         raise ValueError(f"loss is {loss!r}; it must be a fenchel loss or one of {', '.join(LOSSES)}")
     return loss
@@ -229,7 +236,7 @@ def _as_alpha(alpha: float) -> float:
     return alpha
 
 
-def _as_tasks(task: Ints, n: int) -> Ints:
+def _as_tasks(task: npt.ArrayLike, n: int) -> Ints:
     task = np.asarray(task)
     if task.ndim != 1 or not np.issubdtype(task.dtype, np.integer):
         raise ValueError(f"task has dtype {task.dtype} and shape {task.shape}; it must be a vector of whole numbers")

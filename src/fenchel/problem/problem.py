@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import functools
 
-from .._validate import Array
+import numpy.typing as npt
+
 from ..data import as_weights
 from ..penalties import Block, scale_blocks
 from ..penalties.block_sum import _once_per_map
@@ -59,7 +60,7 @@ class Problem(Certifying, Snapping):
             for block, own in zip(self._unit_blocks, self.blocks, strict=False)
         ) and len(self.blocks) == len(self._unit_blocks)
 
-    def with_weights(self, sample_weight: Array | None) -> Problem:
+    def with_weights(self, sample_weight: npt.ArrayLike | None) -> Problem:
         """The same data and penalty with other weights of the rows; what does not depend on these is shared."""
         other = self._sibling("_conjugate_at_zero", "_loss_at_zero")
         other.weight = as_weights(sample_weight, self.n)

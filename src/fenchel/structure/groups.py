@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from .._validate import AnyArray, Array, Frame, Index, Ints, MatrixLike, Names, repeated
+from .._validate import AnyArray, Frame, Index, Ints, MatrixLike, Names, repeated
 from .encoders import _outputs
 from .names import _fits, _index, _label, _names, _number, _pandas, _places, _several
 
@@ -220,7 +220,7 @@ class Groups:
         return self.members[name]
 
     @property
-    def sizes(self) -> Array:
+    def sizes(self) -> Ints:
         return np.diff(self.bounds)
 
     @property
