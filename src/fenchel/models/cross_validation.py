@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -94,7 +94,7 @@ def cross_validate_path(
     max_epochs: int = 10_000,
     random_state: int | None = 0,
     n_jobs: int | None = None,
-    solver_options: dict | None = None,
+    solver_options: Mapping[str, Any] | None = None,
     **data: Any,
 ) -> CrossValidation:
     """Paths on the training rows of every fold, judged on the rows held out.

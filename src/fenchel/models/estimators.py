@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 _ACCEPTED = {"accept_sparse": ["csr", "csc"], "dtype": [np.float64, np.float32]}
 
 
-class _Classifies(ClassifierMixin):
+class _Classifies(ClassifierMixin):  # type: ignore[misc]  # scikit-learn has no types
     """Labels: in, and out."""
 
     _classification = True
@@ -63,18 +63,21 @@ class _Classifies(ClassifierMixin):
         check_classification_targets(y)
         weight = helpers.row_weights(sample_weight, self.class_weight, y, X)
         self.classes_, target = helpers.encode_classes(y, weight)
-        return self._fit(X, y, target, weight, task)
+        out: Self = self._fit(X, y, target, weight, task)
+        return out
 
     def decision_function(self, X: MatrixLike, task: npt.ArrayLike | None = None) -> Array:
         """Scores: (n,) for two classes, positive for the second; otherwise (n, classes)."""
-        return self._scores(X, task)
+        out: Array = self._scores(X, task)
+        return out
 
     def predict(self, X: MatrixLike, task: npt.ArrayLike | None = None) -> AnyArray:
         """The label of every row."""
         scores = self._scores(X, task)
-        return self.classes_[(scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)]
+        out: AnyArray = self.classes_[(scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)]
+        return out
 
-    @available_if(helpers.has_likelihood)
+    @available_if(helpers.has_likelihood)  # type: ignore[untyped-decorator]  # of scikit-learn, which has no types
     def predict_proba(self, X: MatrixLike, task: npt.ArrayLike | None = None) -> Array:
         """Probabilities (n, classes), for the logistic loss; of several classes each against the rest, normalised."""
         return helpers.class_probabilities(helpers.as_loss(self.loss, True), self._scores(X, task))
@@ -87,10 +90,11 @@ class _Classifies(ClassifierMixin):
         task: npt.ArrayLike | None = None,
     ) -> float:
         """The share of rows that are labelled rightly."""
-        return accuracy_score(y, self.predict(X, task), sample_weight=sample_weight)
+        out: float = accuracy_score(y, self.predict(X, task), sample_weight=sample_weight)
+        return out
 
 
-class _Regresses(RegressorMixin):
+class _Regresses(RegressorMixin):  # type: ignore[misc]  # scikit-learn has no types
     """Numbers: in, and out."""
 
     _classification = False
@@ -123,7 +127,8 @@ class _Regresses(RegressorMixin):
         X, y = validate_data(self, X, y, multi_output=True, y_numeric=True, **_ACCEPTED)
         X = helpers.contiguous(X)
         weight = helpers.row_weights(sample_weight, None, y, X)
-        return self._fit(X, y, y, weight, task)
+        out: Self = self._fit(X, y, y, weight, task)
+        return out
 
     def predict(self, X: MatrixLike, task: npt.ArrayLike | None = None) -> Array:
         """The target of every row: (n,) or (n, outputs); for the Poisson loss the expected count."""
@@ -138,7 +143,8 @@ class _Regresses(RegressorMixin):
         task: npt.ArrayLike | None = None,
     ) -> float:
         """The coefficient of determination, R^2."""
-        return r2_score(y, self.predict(X, task), sample_weight=sample_weight)
+        out: float = r2_score(y, self.predict(X, task), sample_weight=sample_weight)
+        return out
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

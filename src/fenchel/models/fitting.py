@@ -6,7 +6,7 @@ import copy
 import dataclasses
 import inspect
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -34,15 +34,23 @@ if TYPE_CHECKING:
     from ..penalties.base import Penalty
     from ..solver.result import Result, Snapshot
 
-try:
-    from sklearn.callback import CallbackSupportMixin, with_callbacks
-except ImportError:  # before scikit-learn 1.9
+if TYPE_CHECKING:  # scikit-learn's have no types, and would take those of what they decorate
+    _Decorated = TypeVar("_Decorated", bound=Callable[..., Any])
 
-    class CallbackSupportMixin:
-        """Stands in for scikit-learn's; without callbacks."""
+    class CallbackSupportMixin: ...
 
-    def with_callbacks(method: Any) -> Any:
-        return method
+    def with_callbacks(method: _Decorated) -> _Decorated: ...
+
+else:
+    try:
+        from sklearn.callback import CallbackSupportMixin, with_callbacks
+    except ImportError:  # before scikit-learn 1.9
+
+        class CallbackSupportMixin:
+            """Stands in for scikit-learn's; without callbacks."""
+
+        def with_callbacks(method):
+            return method
 
 
 class Hooks:
@@ -51,7 +59,7 @@ class Hooks:
     def __init__(self, model: Any, X: MatrixLike, y: npt.ArrayLike, sample_weight: npt.ArrayLike | None) -> None:
         metadata = None if sample_weight is None else {"sample_weight": sample_weight}
         self.model, self.given = model, {"X": X, "y": y, "metadata": metadata}
-        self.context = None
+        self.context: Any = None
         if hasattr(model, "_init_callback_context"):
             self.context = model._init_callback_context(max_subtasks=None)
             self.context.call_on_fit_task_begin(estimator=model, **self.given)
@@ -60,26 +68,32 @@ class Hooks:
     def wanted(self) -> bool:
         return bool(getattr(self.model, "_skl_callbacks", None))
 
-    def subtask(self, name: str, coef: Array, intercept: float) -> bool:
+    def subtask(self, name: str, coef: Array, intercept: Array | float) -> bool:
         """Tell of one step; true where a callback asks to stop."""
         task = self.context.subcontext(task_name=name)
         task.call_on_fit_task_begin(estimator=self.model, **self.given)
-        return task.call_on_fit_task_end(
+        out: bool = task.call_on_fit_task_end(
             estimator=self.model,
             reconstruction_attributes=lambda: self.model._shaped(coef, intercept),
             **self.given,
         )
+        return out
 
     def finish(self) -> None:
         if self.context is not None:
             self.context.call_on_fit_task_end(estimator=self.model, reconstruction_attributes={}, **self.given)
 
 
-class Structured(CallbackSupportMixin, BaseEstimator):
+class Structured(CallbackSupportMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
     """What the classifier and the regressor share, fitted once or cross-validated."""
 
     _classification: bool
-    _mean = None  # of the columns, while fitting to centred ones
+    coef_: Array
+    intercept_: Any  # a number, or one for every output
+    result_: Result
+    tasks_: AnyArray
+    n_features_in_: int
+    _mean: Array | None = None  # of the columns, while fitting to centred ones
 
     # -- fitting ------------------------------------------------------------------------------------
 
@@ -93,7 +107,7 @@ class Structured(CallbackSupportMixin, BaseEstimator):
     ) -> Self:
         """Make the problem, solve it, keep the answer."""
         loss = helpers.as_loss(self.loss, self._classification)
-        codes = None
+        codes: Ints | None = None
         if hasattr(self, "tasks_"):
             del self.tasks_
         if task is not None:
@@ -107,7 +121,7 @@ class Structured(CallbackSupportMixin, BaseEstimator):
         rows, self._mean = columns.centred(X) if self.fit_intercept else (X, None)
         problem = Problem(
             rows, target, loss=loss, penalty=penalty, alpha=self._alpha(), sample_weight=sample_weight,
-            fit_intercept=self.fit_intercept, task=codes,
+            fit_intercept=bool(self.fit_intercept), task=codes,
         )  # fmt: skip
         hooks = Hooks(self, X, y, sample_weight)
         seed = helpers.as_seed(self.random_state)
@@ -156,7 +170,8 @@ class Structured(CallbackSupportMixin, BaseEstimator):
         if task is not None:
             raise ValueError(f"{type(self).__name__} was fitted without tasks, but task was given")
         scores = safe_sparse_dot(X, self.coef_.T, dense_output=True) + self.intercept_
-        return scores[:, 0] if scores.ndim == 2 and self.coef_.shape[0] == 1 and self._classification else scores
+        out: Array = scores[:, 0] if scores.ndim == 2 and self.coef_.shape[0] == 1 and self._classification else scores
+        return out
 
     # -- structure ----------------------------------------------------------------------------------
 
@@ -228,12 +243,13 @@ class Structured(CallbackSupportMixin, BaseEstimator):
         """The penalty, which speaks of the features by the names that the data has, if it has any."""
         names = getattr(self, "feature_names_in_", None)
         if names is None:
-            return self.penalty
+            out: Penalty | None = self.penalty
+            return out
         penalty = helpers.with_names(self.penalty, names)
         helpers.check_names(penalty, names)
         return penalty
 
-    def _feature_names(self) -> list[str] | None:
+    def _feature_names(self) -> Any:
         """Names of the features: those of the data frame, or those that the penalty's structure knows."""
         p = self.n_features_in_
         if hasattr(self, "feature_names_in_"):
@@ -244,7 +260,7 @@ class Structured(CallbackSupportMixin, BaseEstimator):
                 return names
         return None
 
-    def _output_names(self) -> AnyArray | None:
+    def _output_names(self) -> Any:
         return getattr(self, "tasks_", getattr(self, "classes_", None)) if len(np.atleast_2d(self.coef_)) > 1 else None
 
     def _plain_coef(self) -> Array:
@@ -260,7 +276,8 @@ class OneAlpha(Structured):
     """A fit for one alpha."""
 
     def _alpha(self) -> float:
-        return self.alpha
+        out: float = self.alpha
+        return out
 
     def _solve(self, problem: Problem, y: npt.ArrayLike, seed: int, hooks: Hooks) -> Result:
         def tell(snapshot: Snapshot) -> bool:
@@ -318,7 +335,7 @@ class CrossValidated(Structured):
             self.path_ = Path(self.path_.alphas, results, self.path_.tol)
         return last
 
-    def _score_function(self, given: dict[str, Any]) -> Callable[..., Any]:
+    def _score_function(self, given: dict[str, Any]) -> Callable[..., float] | None:
         """The scorer as a function of coefficients, intercept and held-out rows; None for the mean loss."""
         if self.scoring is None:
             return None
@@ -333,6 +350,7 @@ class CrossValidated(Structured):
             for name, value in self._shaped(coef, intercept).items():
                 setattr(model, name, value)
             weighted = {"sample_weight": weight[rows]} if weight is not None and takes_weight else {}
-            return scorer(model, X[rows], y[rows], **weighted)
+            out: float = scorer(model, X[rows], y[rows], **weighted)
+            return out
 
         return score

@@ -9,8 +9,8 @@ not get there, epochs do. Either way the point is accepted by the problem's cert
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -41,14 +41,16 @@ class Path:
     tol : float
     """
 
-    def __init__(self, alphas: Array, results: list[Result], tol: float) -> None:
+    def __init__(self, alphas: Array, results: Iterable[Result], tol: float) -> None:
         self.alphas = np.asarray(alphas, dtype=float)
         self.results = list(results)
         self.tol = tol
         self.coefs = np.array([result.coef for result in self.results])
         self.intercepts = np.array([result.intercept for result in self.results])
-        for name in ("primal", "dual", "gap", "relative_gap"):
-            setattr(self, f"{name}s", np.array([getattr(result, name) for result in self.results]))
+        self.primals, self.duals, self.gaps, self.relative_gaps = (
+            np.array([getattr(result, name) for result in self.results])
+            for name in ("primal", "dual", "gap", "relative_gap")
+        )
         self.epochs = np.array([result.epochs for result in self.results])
         self.seconds = np.array([result.seconds for result in self.results])
 
@@ -60,7 +62,8 @@ class Path:
     @property
     def nonzeros(self) -> Ints:
         """The number of non-zero coefficients of each point."""
-        return np.count_nonzero(self.coefs.reshape(len(self), -1), axis=1)
+        out: Ints = np.count_nonzero(self.coefs.reshape(len(self), -1), axis=1)
+        return out
 
     def to_frame(self) -> Frame:
         """A data frame with a row per alpha: objective, gap, non-zero coefficients, cost and status."""
@@ -71,6 +74,9 @@ class Path:
             "epochs": self.epochs, "seconds": self.seconds, "status": [str(r.status) for r in self.results],
         }  # fmt: skip
         return pandas.DataFrame(columns, index=pandas.Index(self.alphas, name="alpha"))
+
+    def __iter__(self) -> Iterator[Result]:
+        return iter(self.results)
 
     def __len__(self) -> int:
         return len(self.results)
@@ -97,7 +103,7 @@ def path(
     max_epochs: int = 10_000,
     callback: Callable[..., Any] | None = None,
     random_state: int | None = 0,
-    solver_options: dict | None = None,
+    solver_options: Mapping[str, Any] | None = None,
     verbose: bool = False,
     **data: Any,
 ) -> Path:
@@ -150,7 +156,7 @@ def path(
         alphas, known = _as_alphas(alphas), problem.zero_answer
         if known is not None and alphas[0] > 0 and known.alpha <= alphas[0] * (1 + 1e-12):
             first = known
-    results = []
+    results: list[Result] = []
     try:
         for result in _follow(problem, alphas, tol, max_epochs, random_state, solver_options, first):
             alpha = alphas[len(results)]
@@ -180,7 +186,7 @@ def _follow(
         known = Iterate(first.w, first.x, first.y, problem.gradient_sum(first.x), np.zeros(first.y.size))
     options = solver_options or {}
     limits = {"tol": tol, "max_epochs": max_epochs, "random_state": random_state}
-    for result in follow(problem, alphas, known=known, correct=not options, **limits, **options):
+    for result in follow(problem, cast(Sequence[float], alphas), known=known, correct=not options, **limits, **options):
         if result.status is Status.INTERRUPTED:
             raise KeyboardInterrupt
         yield result
@@ -188,7 +194,7 @@ def _follow(
 
 def _as_problem(problem: Problem | MatrixLike, y: npt.ArrayLike | None, data: Mapping[str, Any]) -> Problem:
     if not isinstance(problem, Problem):
-        return Problem(problem, y, **data)
+        return Problem(problem, cast(npt.ArrayLike, y), **data)
     if y is not None or data:
         extra = "y" if y is not None else sorted(data)[0]
         raise ValueError(f"{extra} was given beside a Problem, which has its own; pass X and y, or a Problem")

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.utils import check_random_state
 
-from .._validate import AnyArray, Array, Ints, MatrixLike, Names
+from .._validate import AnyArray, Array, Floats, Ints, MatrixLike
 from ..losses import LOSSES, Loss
 from ..penalties import L1, Penalty
 from ..solver.result import Status
@@ -59,7 +59,7 @@ def class_probabilities(loss: Loss, scores: Array) -> Array:
     return np.where(total > 0, shares / np.where(total > 0, total, 1.0), 1.0 / shares.shape[1])
 
 
-def encode_classes(y: npt.ArrayLike, weight: Array | None) -> tuple[AnyArray, Array]:
+def encode_classes(y: npt.ArrayLike, weight: Array | None) -> tuple[AnyArray, Floats]:
     """The classes, and targets +1 and -1: a vector for two classes, a column per class for more."""
     classes, code = np.unique(y, return_inverse=True)
     seen = np.unique(code if weight is None else code[weight > 0])
@@ -77,30 +77,30 @@ def encode_classes(y: npt.ArrayLike, weight: Array | None) -> tuple[AnyArray, Ar
 
 
 def row_weights(
-    sample_weight: npt.ArrayLike | None, class_weight: Mapping[Any, float] | str | None, y: AnyArray, X: MatrixLike
+    sample_weight: npt.ArrayLike | None, class_weight: Mapping[Any, float] | str | None, y: npt.ArrayLike, X: MatrixLike
 ) -> Array | None:
     """Sample weights times class weights, or None where there are neither."""
     from sklearn.utils.class_weight import compute_class_weight
     from sklearn.utils.validation import _check_sample_weight
 
+    weight: Array | None = None
     if sample_weight is not None:
-        sample_weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
-        if not sample_weight.any():
+        weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+        if not weight.any():
             raise ValueError("Sample weights must contain at least one non-zero number.")
     if class_weight is None:
-        return sample_weight
+        return weight
     classes, code = np.unique(y, return_inverse=True)
     if isinstance(class_weight, str) and class_weight == "balanced":
-        counts = np.bincount(code, sample_weight)
+        counts = np.bincount(code, weight)
         own = np.divide(counts.sum(), len(classes) * counts, out=np.zeros(len(classes)), where=counts > 0)
     else:
         own = compute_class_weight(class_weight, classes=classes, y=y)
-    return own[code] if sample_weight is None else own[code] * sample_weight
+    out: Array | None = own[code] if weight is None else own[code] * weight
+    return out
 
 
-def encode_tasks(
-    task: npt.ArrayLike | None, n: int, known: AnyArray | None = None
-) -> tuple[AnyArray | None, Ints | None]:
+def encode_tasks(task: npt.ArrayLike | None, n: int, known: AnyArray | None = None) -> tuple[AnyArray, Ints]:
     """The tasks and the number of each row's; with `known` tasks a ValueError names one that is not among them."""
     task = np.asarray(task)
     if task.ndim != 1 or len(task) != n:
@@ -124,13 +124,16 @@ def contiguous(X: MatrixLike) -> MatrixLike:
 def as_seed(random_state: Any) -> int:
     """The first whole number of a random state; a whole number always gives the same one."""
     if isinstance(random_state, int):
-        return _seed_of(random_state)
-    return check_random_state(random_state).randint(2**31 - 1)
+        out: int = _seed_of(random_state)
+        return out
+    result: int = check_random_state(random_state).randint(2**31 - 1)
+    return result
 
 
 @functools.lru_cache(maxsize=64)
 def _seed_of(number: int) -> int:
-    return check_random_state(number).randint(2**31 - 1)
+    out: int = check_random_state(number).randint(2**31 - 1)
+    return out
 
 
 def for_outputs(penalty: Penalty | None, outputs: int, p: int) -> Penalty | None:
@@ -141,12 +144,12 @@ def for_outputs(penalty: Penalty | None, outputs: int, p: int) -> Penalty | None
     return penalty.for_outputs(outputs, p)
 
 
-def with_names(penalty: Penalty | None, names: Names | None) -> Penalty | None:
+def with_names(penalty: Penalty | None, names: Any) -> Penalty | None:
     """The penalty with these names wherever it holds names of features but not the list of all."""
     return penalty.with_feature_names(names) if isinstance(penalty, Penalty) else penalty
 
 
-def check_names(penalty: Penalty | None, names: Names | None) -> None:
+def check_names(penalty: Penalty | None, names: Any) -> None:
     """Refuse structure that knows the features by other names than the data does."""
     if not isinstance(penalty, Penalty):
         return

@@ -18,7 +18,7 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from .. import __version__
-from .._validate import AnyArray, Array, MatrixLike
+from .._validate import AnyArray, Array, Floats, MatrixLike
 from ..losses import LOSSES, Loss
 from ..solver.result import Result, write_whole
 from .columns import Scaling
@@ -26,7 +26,6 @@ from .preparation import class_probabilities
 
 if TYPE_CHECKING:
     from ..problem.problem import Problem
-    from .paths import Path
 
 _FORMAT = "fenchel model 1"
 _NUMBERS = ("primal", "dual", "gap", "relative_gap", "seconds")
@@ -60,16 +59,16 @@ class Model:
     coef: Array
     intercept: float | Array
     loss: str
-    loss_params: dict
+    loss_params: dict[str, Any]
     penalty: str
     alpha: float
     features: list[str] | None = None
-    classes: list | None = None
+    classes: list[Any] | None = None
     target: str | list[str] | None = None
     first_index: int | None = None
-    certificate: dict = dataclasses.field(default_factory=dict)
+    certificate: dict[str, Any] = dataclasses.field(default_factory=dict)
     task: str | None = None
-    tasks: list | None = None
+    tasks: list[Any] | None = None
     scaling: Scaling | None = None
     version: str = __version__
 
@@ -96,7 +95,8 @@ class Model:
 
     @property
     def n_features(self) -> int:
-        return self.coef.shape[-1]
+        out: int = self.coef.shape[-1]
+        return out
 
     def decision(self, X: MatrixLike, task: npt.ArrayLike | None = None) -> Array:
         """The scores X coef + intercept: (n,), or (n, outputs) for several classes or targets."""
@@ -123,8 +123,10 @@ class Model:
         decision = np.asarray(decision)
         if self.classes is not None:
             best = decision.argmax(axis=1) if decision.ndim == 2 else (decision > 0).astype(int)
-            return np.array(self.classes)[best]
-        return self._loss.mean(decision)
+            result: AnyArray = np.array(self.classes)[best]
+            return result
+        out: AnyArray = self._loss.mean(decision)
+        return out
 
     def probabilities(self, decision: Array) -> Array:
         """The probability of every class (n, classes); of several classes each against the rest, normalised."""
@@ -236,7 +238,7 @@ class Model:
         )  # fmt: skip
 
 
-def encode_labels(y: npt.ArrayLike) -> tuple[Array, list[Any]]:
+def encode_labels(y: npt.ArrayLike) -> tuple[Floats, list[Any]]:
     """Targets -1 and +1 for two labels of any kind, and the labels, the smaller first.
 
     A ValueError says how many labels there are if they are not two.

@@ -120,7 +120,8 @@ class BlockSum:
     def spread(self, y: Array) -> Array:
         """B y, on all slots of w."""
         y = _vector("y", y, self.d)
-        out: Array = np.bincount(self.entry_slots, self.map.data * y, self.size) if self._picks else self.adjoint @ y
+        sums: Any = np.bincount(self.entry_slots, self.map.data * y, self.size) if self._picks else self.adjoint @ y
+        out: Array = sums
         return out
 
     def shared(self, what: str, make: Callable[[], Any]) -> Any:

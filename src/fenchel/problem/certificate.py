@@ -251,7 +251,7 @@ class Certifying(Objective):
         directions, along = self._free
         goal = -(directions.T @ zx)
         scale = np.abs(along).T @ np.abs(x)
-        if len(zeroed):
+        if y is not None and len(zeroed):
             if len(zeroed) > _MOST_FREE:
                 raise NoCertificate(
                     f"{len(zeroed)} dual variables have the wrong sign; at most {_MOST_FREE} can be mended"

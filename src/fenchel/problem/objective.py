@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from .._validate import AnyArray, Array, Ints, MatrixLike, SparseMatrix
+from .._validate import AnyArray, Array, Index, MatrixLike, SparseMatrix
 from ..data import Rows, as_weights
 from ..losses import LOSSES, Loss
 from ..penalties import Penalty
@@ -64,7 +64,7 @@ class Objective(BlockSum):
         outputs = 1 if target.ndim == 1 else target.shape[1]
         if outputs == 0:
             raise ValueError("y has no columns")
-        offset: Ints = np.zeros(0, dtype=np.int64)
+        offset: Index = np.zeros(0, dtype=np.int64)
         self.vectors = outputs
         if task is not None:
             if outputs > 1:
@@ -236,7 +236,7 @@ def _as_alpha(alpha: float) -> float:
     return alpha
 
 
-def _as_tasks(task: npt.ArrayLike, n: int) -> Ints:
+def _as_tasks(task: npt.ArrayLike, n: int) -> Index:
     task = np.asarray(task)
     if task.ndim != 1 or not np.issubdtype(task.dtype, np.integer):
         raise ValueError(f"task has dtype {task.dtype} and shape {task.shape}; it must be a vector of whole numbers")

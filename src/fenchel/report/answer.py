@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import numpy.typing as npt
 
 from .. import __version__
 from .._validate import Array, Flags, Names
@@ -44,8 +45,8 @@ def make(
     names: Names,
     labels: list[str] | None = None,
     settings: Sequence[tuple[str, str]] = (),
-    features: Names | None = None,
-    groups: Any,
+    features: npt.ArrayLike | None = None,
+    groups: Any = None,
     tree: Any = None,
     graph: Any = None,
     grid: Any = None,
@@ -78,9 +79,9 @@ def make(
         Whether coefficients are per standard deviation.
     """
     coef = np.atleast_2d(result.coef)
-    features = np.arange(coef.shape[1]) if features is None else np.asarray(features)
-    kept = coef[:, features]
-    known = _Known(coef, kept, [names[j] for j in features], labels, groups, tree, graph, grid)
+    places = np.arange(coef.shape[1]) if features is None else np.asarray(features)
+    kept = coef[:, places]
+    known = _Known(coef, kept, [names[int(j)] for j in places], labels, groups, tree, graph, grid)
     at = "" if alpha is None else f" at alpha = {alpha:.4g}"
     parts = [
         f"<h1>{html.escape(title)}</h1>",
@@ -188,7 +189,7 @@ def _structure(known: _Known) -> Iterator[str]:
 
     kept = known.kept
     if known.groups is not None:
-        shown = int(min(max(np.count_nonzero([kept[:, group].any() for group in known.groups]), 3), 15))
+        shown = min(max(int(np.count_nonzero([kept[:, group].any() for group in known.groups])), 3), 15)
         bars = picture(lambda ax: plotting.group_norms(kept, known.groups, ax=ax), (5.2, 1.2 + 0.25 * shown))
         noun = "nodes" if known.nodes else "groups"
         table = active_groups(kept, known.groups)
@@ -243,7 +244,7 @@ def _support(coef: Array, names: Names, labels: list[str] | None, standardised: 
 def _points(path: Path) -> str:
     """The path as a table, at most 25 of its points."""
     some = np.unique(np.linspace(0, len(path) - 1, 25).round().astype(int))
-    cells = [
+    cells: list[list[float | str]] = [
         [f"{path.alphas[k]:.4g}", f"{path.primals[k]:.8g}", f"{path.relative_gaps[k]:.1e}", int(path.nonzeros[k]),
          int(path.epochs[k]), str(path.results[k].status)] for k in some
     ]  # fmt: skip

@@ -70,7 +70,9 @@ def picture(
     FigureCanvasAgg(figure)
     draw(figure.subplots())
     out = io.BytesIO()
-    plain = {"metadata": {"Date": None, "Creator": None, "Format": None, "Type": None}} if kind == "svg" else {}
+    plain: dict[str, Any] = (
+        {"metadata": {"Date": None, "Creator": None, "Format": None, "Type": None}} if kind == "svg" else {}
+    )
     with matplotlib.rc_context({"svg.hashsalt": "fenchel"}):
         figure.savefig(out, format=kind, bbox_inches="tight", pad_inches=0.06, **plain)
     return out.getvalue()
@@ -84,7 +86,7 @@ def _pairs(rows: Sequence[tuple[str, str]]) -> str:
 def _table(
     caption: str,
     head: Sequence[str],
-    rows: Sequence[Sequence[float | str]],
+    rows: Sequence[Sequence[Any]],
     total: int | None = None,
     largest: int | None = None,
 ) -> str:

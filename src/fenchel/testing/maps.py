@@ -79,7 +79,7 @@ def _check_norm(map_: Map, matrix: SparseMatrix, singular: Array | None, rng: np
         w = matrix.T @ (matrix @ w)
         w /= np.linalg.norm(w)
     below = np.linalg.norm(matrix @ w)
-    _require(norm >= below * (1 - 1e-12), map_, "the norm is an upper bound", norm=norm, reached=below)
+    _require(bool(norm >= below * (1 - 1e-12)), map_, "the norm is an upper bound", norm=norm, reached=below)
 
 
 def _check_null(map_: Map, matrix: SparseMatrix, null: Array | None) -> None:

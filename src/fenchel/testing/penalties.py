@@ -63,7 +63,7 @@ class _BlockFunction:
         self.units = np.asarray(block.function.units(block.d))
         self._block, self._prox = block, _Prox(block.function)
 
-    def prox(self, u: Array, step: float) -> Array:
+    def prox(self, u: Array, step: float | Array) -> Array:
         shrink = 1.0 / (1.0 + np.broadcast_to(step, u.shape) * self._block.ridge)
         return self._prox(u * shrink, step * self._block.scale * shrink)
 

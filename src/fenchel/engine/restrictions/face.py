@@ -145,7 +145,7 @@ def _restricted(block: Block, matrix: Any, rows: Whole) -> tuple[Block, Whole, W
     keys = np.column_stack([matrix.indices[first], other, ratio, alone])
     _, chosen, target = np.unique(keys, axis=0, return_index=True, return_inverse=True)
     target = target.ravel()
-    weights = np.bincount(target, np.abs(scale) * weights[rows], chosen.size)
+    weights = np.bincount(target, np.abs(scale) * weights[rows], chosen.size).astype(float, copy=False)
     merged = sp.csr_array(sp.diags_array(1.0 / scale[chosen]) @ matrix[chosen])
     ends = np.full(chosen.size, np.inf)
     separable: Any = Separable
