@@ -17,7 +17,7 @@ try:
     import typer
     from typer.core import TyperGroup
 except ImportError:  # main() says what to install
-    typer, TyperGroup = None, object
+    typer, TyperGroup = None, object  # type: ignore[assignment, misc]
 
 from .. import __version__
 
@@ -30,7 +30,7 @@ def main() -> None:
     make_app()(prog_name="fenchel")
 
 
-def make_app() -> typer.main.Typer:
+def make_app() -> typer.Typer:
     """The typer application."""
     from .demo import demo
     from .fit import fit
@@ -53,12 +53,13 @@ def make_app() -> typer.main.Typer:
 class OneLineErrors(TyperGroup):
     """Usage errors as one line on stderr, like all others."""
 
-    def main(self, *args: Any, standalone_mode: bool = True, **kwargs: Any) -> Any | None:
+    def main(self, *args: Any, standalone_mode: bool = True, **kwargs: Any) -> Any:
         if not standalone_mode:
-            return super().main(*args, standalone_mode=False, **kwargs)
+            return super().main(*args, **kwargs | {"standalone_mode": False})
         try:
-            code = super().main(*args, standalone_mode=False, **kwargs)
-        except Exception as error:
+            code = super().main(*args, **kwargs | {"standalone_mode": False})
+        except Exception as caught:
+            error: Any = caught
             # the family of usage errors is click's, which typer brings along under a name that has changed
             if not hasattr(error, "format_message"):
                 raise

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 try:
     import typer
 except ImportError:  # cli.main() says what to install
-    typer = None
+    typer = None  # type: ignore[assignment]  # main() says what to install
 
 
 def check_output(path: str | None, option: str = "--output") -> None:
@@ -32,7 +32,7 @@ def check_output(path: str | None, option: str = "--output") -> None:
         raise ValueError(f"{option} is {path!r}, but the folder {folder} cannot be written to")
 
 
-def check_picture(path: None, option: str = "output") -> None:
+def check_picture(path: str | None, option: str = "output") -> None:
     """Fail before the work if the picture cannot be drawn."""
     if path is None:
         return
@@ -48,7 +48,7 @@ def check_picture(path: None, option: str = "output") -> None:
 
 def check_different(**paths: Any) -> None:
     """Two outputs must not be one file."""
-    seen = {}
+    seen: dict[str, str] = {}
     for option, path in paths.items():
         if path is not None and seen.setdefault(os.path.abspath(path), option) != option:
             other = seen[os.path.abspath(path)]

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
-from .._validate import Array
 from .common import certificate_rows, check_output, check_picture, finish, live_bar, make_console, print_table
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+
+    from .._validate import Array
 
 if TYPE_CHECKING:
     from ..solver.result import Result
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 try:
     import typer
 except ImportError:  # cli.main() says what to install
-    typer = None
+    typer = None  # type: ignore[assignment]  # main() says what to install
 
 _TINY = 1e-300
 
@@ -89,8 +90,10 @@ def _draw_demo(output: str, result: Result, tol: float, matrix: Array, truth: Ar
 
     figure = Figure(figsize=(13.6, 5.6), dpi=150, facecolor="white", layout="constrained")
     FigureCanvasAgg(figure)
-    figure.get_layout_engine().set(w_pad=0.1, h_pad=0.1)
-    curves, images = figure.subfigures(1, 2, width_ratios=(1.0, 1.62))
+    room: Any = figure.get_layout_engine()
+    room.set(w_pad=0.1, h_pad=0.1)
+    parts: Any = figure.subfigures(1, 2, width_ratios=(1.0, 1.62))
+    curves, images = parts
     top, bottom = curves.subplots(2, 1, sharex=True, height_ratios=(1.3, 1.0))
     _draw_gap(top, result, tol)
     _draw_bounds(bottom, result)
@@ -141,7 +144,7 @@ def _draw_weights(figure: Figure, matrix: Array, truth: Array) -> None:
 
     panels = figure.subplots(1, 2, sharey=True)
     # a separator's scale is free, so both pictures are brought to the same norm
-    scaled = [w / max(np.linalg.norm(w), _TINY) for w in (matrix, truth)]
+    scaled = [w / max(float(np.linalg.norm(w)), _TINY) for w in (matrix, truth)]
     largest = max(float(np.abs(w).max()) for w in scaled)
     shares = [float((w[:, 0] ** 2).sum()) for w in scaled]
     for axes, weights, title, share in zip(panels, scaled, ("Estimated weights", "True weights"), shares, strict=True):

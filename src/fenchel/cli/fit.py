@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 from .common import (
     certificate_rows,
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 try:
     import typer
 except ImportError:  # cli.main() says what to install
-    typer = None
+    typer = None  # type: ignore[assignment]  # main() says what to install
 
 
 def fit(
@@ -104,7 +104,7 @@ def write_report(setup: Setup, command: str, rows: list[tuple[str, str]], result
         tree=structure.used("tree"), graph=structure.used("graph"), grid=structure.used("grid"),
         standardised=setup.scaling is not None, **more,
     )  # fmt: skip
-    write_whole(setup.options.report, page.encode())
+    write_whole(cast(str, setup.options.report), page.encode())
 
 
 def command_line() -> str:

@@ -12,7 +12,7 @@ try:
     import typer
     from typer import Option
 except ImportError:  # cli.main() says what to install
-    typer = Option = None
+    typer = Option = None  # type: ignore[assignment]  # main() says what to install
 
 
 @dataclasses.dataclass
@@ -234,7 +234,7 @@ def expanded(command: Callable[..., Any]) -> Callable[..., Any]:
         own = {name: value for name, value in given.items() if name not in names}
         return command(options=ModelOptions(**{name: given[name] for name in names if name in given}), **own)
 
-    run.__signature__ = inspect.Signature(parameters)
+    run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]  # inspect and typer look there
     run.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
     del run.__wrapped__  # whoever looks at the signature must find this one
     return run

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Callable
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
-from .._validate import Array, Ints
 from .common import certificate_rows, counting_bar, draw_file, finish, make_console, print_files, print_table, warn
 from .fit import check_outputs, write_report
 from .options import ModelOptions
 
 if TYPE_CHECKING:
+    from .._validate import AnyArray, Array, Ints
     from ..models.cross_validation import CrossValidation
     from ..models.paths import Path
     from ..problem.problem import Problem
@@ -22,7 +21,7 @@ if TYPE_CHECKING:
 try:
     import typer
 except ImportError:  # cli.main() says what to install
-    typer = None
+    typer = None  # type: ignore[assignment]  # main() says what to install
 
 
 def path(
@@ -140,7 +139,7 @@ def cv(
     setup = prepare(file, options)
     values = make_alphas(setup, alphas, n_alphas, eps)
     splits = _splits(setup, folds, shuffle)
-    limits = {"tol": options.tol, "max_epochs": options.max_epochs, "random_state": options.seed}
+    limits: dict[str, Any] = {"tol": options.tol, "max_epochs": options.max_epochs, "random_state": options.seed}
     with counting_bar(folds * len(values), not options.quiet) as show:
         found = _cross_validate(setup.problem, values, splits, jobs, limits, show)
     index = found.select(rule)
@@ -206,7 +205,7 @@ def _splits(setup: Setup, folds: int, shuffle: bool) -> list[tuple[Ints, Ints]]:
     n = setup.problem.n
     if folds > n:
         raise ValueError(f"--folds is {folds}, but {setup.file} has {n} rows")
-    y = setup.data.y
+    y = cast(AnyArray, setup.data.y)  # without targets nothing is read
     if setup.classes is not None:
         labels, counts = np.unique(y, return_counts=True)
         if counts.min() < folds:
@@ -222,7 +221,7 @@ def _cross_validate(
     alphas: Array,
     splits: list[tuple[Ints, Ints]],
     jobs: int,
-    limits: dict[str, float],
+    limits: dict[str, Any],
     show: Callable[..., Any],
 ) -> CrossValidation:
     """As `cross_validate_path`, telling of every fit."""
@@ -249,7 +248,7 @@ def _cross_validate(
 
 def _path_table(setup: Setup, found: Path) -> str:
     head = ["alpha", "objective", "lower_bound", "relative_gap", "nonzeros"]
-    columns = [found.alphas, found.primals, found.duals, found.relative_gaps, found.nonzeros]
+    columns: list[Any] = [found.alphas, found.primals, found.duals, found.relative_gaps, found.nonzeros]
     groups = setup.structure.used("groups")
     if groups is not None:
         kept = found.coefs.reshape(len(found), -1, setup.problem.p)[..., setup.structure.kept]
@@ -269,7 +268,12 @@ def _coefficients(setup: Setup, found: Path, name: str) -> bytes:
     intercepts = np.array([answer.intercept for answer in answers])
     if name.lower().endswith(".npz"):
         buffer = io.BytesIO()
-        arrays = {"alphas": found.alphas, "coef": coefs, "intercept": intercepts, "features": np.array(setup.names)}
+        arrays: dict[str, Any] = {
+            "alphas": found.alphas,
+            "coef": coefs,
+            "intercept": intercepts,
+            "features": np.array(setup.names),
+        }
         if setup.labels is not None:
             arrays["outputs"] = np.array(setup.labels)
         np.savez(buffer, **arrays)
@@ -289,7 +293,7 @@ def _cv_table(found: CrossValidation) -> str:
     return _csv(head, ([float(x) for x in row[:4]] + row[4].tolist() for row in rows))
 
 
-def _csv(head: list[str], rows: list[list[float]]) -> str:
+def _csv(head: Sequence[str], rows: Iterable[Iterable[Any]]) -> str:
     buffer = io.StringIO()
     writer = csv.writer(buffer, lineterminator="\n")
     writer.writerow(head)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from ..penalties import CATALOGUE, L1, Box, NonNegative, Ridge, Unpenalised
@@ -16,8 +17,8 @@ if TYPE_CHECKING:
 
 # entries that other options stand for: several targets, and --unpenalised
 _BY_OPTION = ("per-output", "unpenalised")
-_PLAIN = {"ridge": Ridge, "non-negative": NonNegative, "box": None}
-PENALTIES = {**{name: kind for name, kind in CATALOGUE.items() if name not in _BY_OPTION}, **_PLAIN}
+_PLAIN: dict[str, Callable[[], Penalty] | None] = {"ridge": Ridge, "non-negative": NonNegative, "box": None}
+PENALTIES: dict[str, Any] = {**{name: kind for name, kind in CATALOGUE.items() if name not in _BY_OPTION}, **_PLAIN}
 SHORT = {
     "l1": "lasso", "group": "group-lasso", "group-linf": "group-max", "graph": "graph-fused", "fused": "fused-lasso",
     "trend": "trend-filter", "tv": "total-variation", "trace": "low-rank",
@@ -84,8 +85,8 @@ def make_penalty(options: ModelOptions, structure: Structure, outputs: int, p: i
         )
     elif name == "box":
         raise ValueError("the penalty box needs --lower, --upper or both")
-    parts = [part for part in parts if part is not None]
-    whole = for_outputs(functools.reduce(lambda a, b: a + b, parts), outputs, structure.p)
+    given = [part for part in parts if part is not None]
+    whole = for_outputs(functools.reduce(lambda a, b: a + b, given), outputs, structure.p)
     if not structure.free.size:
         return whole
     return Unpenalised(whole, [int(j + k * p) for k in range(outputs) for j in structure.free])
@@ -103,15 +104,17 @@ def _refuse_unread(name: str, options: ModelOptions) -> None:
             )
 
 
-def _main_part(name: str, options: ModelOptions, structure: Structure) -> Penalty:
+def _main_part(name: str, options: ModelOptions, structure: Structure) -> Penalty | None:
     if name in _PLAIN:
-        return None if _PLAIN[name] is None else _PLAIN[name]()
+        plain = _PLAIN[name]
+        return None if plain is None else plain()
     arguments = {}
     for parameter in _parameters(name):
         value = _argument(name, parameter, options, structure)
         if value is not None:
             arguments[parameter] = value
-    return PENALTIES[name](**arguments)
+    out: Penalty | None = PENALTIES[name](**arguments)
+    return out
 
 
 def _argument(name: str, parameter: str, options: ModelOptions, structure: Structure) -> Any:

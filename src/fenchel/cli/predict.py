@@ -5,18 +5,18 @@ from __future__ import annotations
 import csv
 import io
 import sys
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
-from .._validate import AnyArray, Array
 from .common import check_output
 
 if TYPE_CHECKING:
+    from .._validate import AnyArray, Array
     from ..models.saved_model import Model
 
 try:
     import typer
 except ImportError:  # cli.main() says what to install
-    typer = None
+    typer = None  # type: ignore[assignment]  # main() says what to install
 
 
 def predict(
@@ -71,7 +71,7 @@ def predict(
             print(f"{name} {value:.6g} on {len(predicted):,} rows of {file}", file=sys.stderr)
 
 
-def _predictions(model: Model, predicted: AnyArray | Array, scores: Array | None, shares: Array | None) -> str:
+def _predictions(model: Model, predicted: AnyArray, scores: Array | None, shares: Array | None) -> str:
     columns = dict(_columns("prediction", predicted, model.target))
     if scores is not None:
         columns |= _columns("decision", scores, model.classes or model.target)
@@ -84,7 +84,7 @@ def _predictions(model: Model, predicted: AnyArray | Array, scores: Array | None
     return buffer.getvalue()
 
 
-def _columns(name: str, values: AnyArray | Array, labels: list[str] | str) -> dict[str, AnyArray | Array]:
+def _columns(name: str, values: AnyArray, labels: Any) -> dict[str, AnyArray]:
     """One column of that name, or one per label."""
     if values.ndim == 1:
         return {name: values}

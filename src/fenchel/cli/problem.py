@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
-import numpy.typing as npt
 import scipy.sparse as sp
 
-from .._validate import Array, MatrixLike, Names
+from .._validate import AnyArray, Array, Floats, MatrixLike, Names
 from ..io import Data, read_data
 from ..losses import LOSSES
 from ..models import Model, Scaling
@@ -18,6 +17,9 @@ from ..problem import NoCertificate, Problem
 from .common import hint
 from .penalty import full_name, make_penalty
 from .structure import Structure
+
+if TYPE_CHECKING:
+    from ..penalties.base import Penalty
 
 if TYPE_CHECKING:
     from ..losses.base import Loss
@@ -30,12 +32,12 @@ class Setup:
     """A problem, and what is needed to tell of its answers."""
 
     file: str
-    options: object
+    options: ModelOptions
     data: Data
     problem: Problem
     structure: Structure
-    classes: list | None
-    tasks: list | None
+    classes: list[Any] | None
+    tasks: list[Any] | None
     scaling: Scaling | None
 
     def model(self, result: Result, problem: Problem) -> Model:
@@ -121,15 +123,17 @@ def prepare(file: str, options: ModelOptions) -> Setup:
         task=options.task,
     )  # fmt: skip
     full_name(options.penalty)
-    loss, target, classes = _make_loss(options, data.y, file)
-    tasks = codes = None
+    y = cast(AnyArray, data.y)  # without targets nothing is read
+    loss, target, classes = _make_loss(options, y, file)
+    tasks: list[Any] | None = None
+    codes: AnyArray | None = None
     if data.task is not None:
         if target.ndim > 1:
             raise ValueError("--task goes with one target of numbers or two labels; there are more")
-        tasks, codes = np.unique(data.task, return_inverse=True)
-        tasks = tasks.tolist()
+        found, codes = np.unique(data.task, return_inverse=True)
+        tasks = found.tolist()
     outputs = len(tasks) if tasks is not None else 1 if target.ndim == 1 else target.shape[1]
-    weight = helpers.row_weights(data.weights, _class_weights(options, classes), data.y, data.X)
+    weight = helpers.row_weights(data.weights, _class_weights(options, classes), y, data.X)
     X, scaling = data.X, None
     if options.standardize:
         X, scaling = _standardised(X, weight, options.intercept)
@@ -159,7 +163,7 @@ def choose_alpha(problem: Problem, alpha: float | None, ratio: float | None, nam
 
 def only_bounds(problem: Problem) -> bool:
     """Whether the penalty consists of bounds, which have no strength."""
-    leaves = [leaf for _, leaf, _ in problem.penalty.terms(problem.vectors * problem.p)]
+    leaves = [leaf for _, leaf, _ in cast(Penalty, problem.penalty).terms(problem.vectors * problem.p)]
     return not any(leaf.has_strength for leaf in leaves)
 
 
@@ -177,9 +181,7 @@ def largest_alpha(problem: Problem, name: str) -> float:
 # -- losses, labels, weights ------------------------------------------------------------------------
 
 
-def _make_loss(
-    options: ModelOptions, y: npt.ArrayLike, file: str
-) -> tuple[Loss, Array, list[int] | list[str] | None] | None:
+def _make_loss(options: ModelOptions, y: AnyArray, file: str) -> tuple[Loss, Floats, list[Any] | None]:
     """The loss, the targets it takes, and the labels of a classification."""
     labels = len(np.unique(y)) if y.ndim == 1 else np.inf
     numbers = np.issubdtype(y.dtype, np.number) or y.dtype == bool
@@ -208,7 +210,7 @@ def _make_loss(
     return loss, target, classes.tolist()
 
 
-def _check_labels(y: npt.ArrayLike, labels: int, numbers: bool, name: str, file: str) -> None:
+def _check_labels(y: AnyArray, labels: float, numbers: bool, name: str, file: str) -> None:
     first = ", ".join(repr(label) for label in np.unique(y)[:3].tolist()) + (", …" if labels > 3 else "")
     regression = "; for a regression say --loss squared" if numbers else ""
     if labels == 1:
@@ -219,10 +221,10 @@ def _check_labels(y: npt.ArrayLike, labels: int, numbers: bool, name: str, file:
         raise ValueError(f"{file}: the target holds {labels} different values ({first}), not labels{regression}")
 
 
-def _class_weights(options: ModelOptions, classes: list[int | str] | None) -> dict[str, float] | str | None:
+def _class_weights(options: ModelOptions, classes: list[Any] | None) -> dict[Any, float] | str | None:
     """What `row_weights` takes: None, "balanced", or a dict by label."""
     given = options.class_weight
-    if not given:
+    if not given or classes is None:
         return None
     if given == ["balanced"]:
         return "balanced"
@@ -242,7 +244,7 @@ def _class_weights(options: ModelOptions, classes: list[int | str] | None) -> di
     return dict.fromkeys(classes, 1.0) | weights
 
 
-def _standardised(X: MatrixLike, weight: None, intercept: bool) -> tuple[MatrixLike, Scaling]:
+def _standardised(X: MatrixLike, weight: Array | None, intercept: bool) -> tuple[MatrixLike, Scaling]:
     """The columns at deviation 1, and at mean 0 where an intercept takes that up and zeros need not stay zeros."""
     from sklearn.preprocessing import StandardScaler
 

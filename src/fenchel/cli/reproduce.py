@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 if TYPE_CHECKING:
     from ..experiments.run import Outcome
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 try:
     import typer
 except ImportError:  # cli.main() says what to install
-    typer = None
+    typer = None  # type: ignore[assignment]  # main() says what to install
 
 _EXPERIMENTS = ("artificial", "real")
 
@@ -64,7 +64,7 @@ def reproduce(
     from .. import experiments
 
     _check(experiment, dataset, edges, rows, side)
-    common = {"repetitions": repetitions, "methods": method, "window": window, "quick": quick}
+    common: dict[str, Any] = {"repetitions": repetitions, "methods": method, "window": window, "quick": quick}
     if experiment == "artificial":
         settings = experiments.artificial(rows=rows or (512, 5120), side=side, **common)
     else:
@@ -81,7 +81,7 @@ def reproduce(
     _print(outcome)
 
 
-def _check(experiment: str, dataset: list[str] | None, edges: None, rows: list[int] | None, side: int) -> None:
+def _check(experiment: str, dataset: list[str] | None, edges: str | None, rows: list[int] | None, side: int) -> None:
     """Options that do not go with the experiment are errors, not ignored."""
     if experiment not in _EXPERIMENTS:
         raise ValueError(f"experiment is {experiment!r}; it must be {' or '.join(_EXPERIMENTS)}")

@@ -11,7 +11,9 @@ number.
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -31,11 +33,11 @@ _KINDS = {
 def read_data(
     path: str | Path,
     *,
-    target: int | str | None = None,
+    target: int | str | Sequence[int | str] | None = None,
     weights: str | None = None,
-    drop: list[str] | tuple[()] = (),
+    drop: Sequence[int | str] | None = (),
     header: bool | None = None,
-    task: None = None,
+    task: str | None = None,
 ) -> Data:
     """Read rows and their target.
 
@@ -60,9 +62,9 @@ def read_data(
     """
     path = _existing(path)
     kind = _kind(path)
-    targets = [] if target is None else list(target) if isinstance(target, (list, tuple)) else [target]
+    targets: list[Any] = [] if target is None else list(target) if isinstance(target, (list, tuple)) else [target]
     if kind in ("csv", "parquet"):
-        data = _from_frame(_read_frame(path, kind, header), targets, weights, drop, task)
+        data = _from_frame(_read_frame(path, kind, header), targets, weights, drop or (), task)
     else:
         if drop:
             raise ValueError(f"{path} has no named columns; drop is for CSV and Parquet files")

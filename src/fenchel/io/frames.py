@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import difflib
 import itertools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -154,7 +154,7 @@ def _header_names(path: str | Path, line: int, names: list[str]) -> list[str]:
 
 
 def _from_frame(
-    frame: _Frame, targets: list[int | str], weights: str | None, drop: list[str] | tuple[()], task: str | None
+    frame: _Frame, targets: list[int | str], weights: str | None, drop: Sequence[int | str], task: str | None
 ) -> Data:
     places = [frame.position(target, "target") for target in targets or [-1]]
     twice = next((k for k in places if places.count(k) > 1), None)

@@ -136,7 +136,7 @@ def _seed_of(number: int) -> int:
     return out
 
 
-def for_outputs(penalty: Penalty | None, outputs: int, p: int) -> Penalty | None:
+def for_outputs(penalty: Penalty | None, outputs: int, p: int) -> Penalty:
     """The penalty on all outputs * p coefficients; see :meth:`fenchel.Penalty.for_outputs`."""
     penalty = L1() if penalty is None else penalty
     if not isinstance(penalty, Penalty):

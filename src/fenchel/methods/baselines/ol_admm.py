@@ -14,10 +14,10 @@ from __future__ import annotations
 import dataclasses
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from ..._validate import Ints
 from ..common import DESCENT, OnlineADMM, OnlineState, PerVisit, live_slots, positive, squared_norms
 
 if TYPE_CHECKING:
+    from ..._validate import Ints
     from ...problem.problem import Problem
 
 

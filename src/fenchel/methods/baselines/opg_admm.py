@@ -10,10 +10,12 @@ step after linearisation.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from ..._validate import Ints
 from ..common import DESCENT, OnlineADMM
+
+if TYPE_CHECKING:
+    from ..._validate import Ints
 
 
 class OPGADMM(OnlineADMM):

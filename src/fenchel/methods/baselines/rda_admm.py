@@ -10,10 +10,12 @@ Symbols: as in ``opg_admm.py``; a bar is the mean over the steps 1 .. t, the cur
 from __future__ import annotations
 
 import dataclasses
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
-from ..._validate import Ints
 from ..common import OnlineADMM, OnlineState, PerCoordinate, PerSlot
+
+if TYPE_CHECKING:
+    from ..._validate import Ints
 
 
 @dataclasses.dataclass(kw_only=True)

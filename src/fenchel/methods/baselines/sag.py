@@ -12,7 +12,6 @@ from __future__ import annotations
 import dataclasses
 from typing import TYPE_CHECKING, Any
 
-from ..._validate import Ints
 from ...proximal import StructuredProx
 from ..common import (
     Method,
@@ -29,6 +28,7 @@ from ..common import (
 )
 
 if TYPE_CHECKING:
+    from ..._validate import Ints
     from ...problem.problem import Problem
 
 
