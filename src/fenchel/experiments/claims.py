@@ -9,7 +9,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from .settings import DEFAULT, LABELS, ONLINE, PAPER, Settings
@@ -63,7 +63,7 @@ class Claim:
         return "not measured" if self.shown is None else "shown" if self.shown else "not shown"
 
 
-def make_claims(settings: Settings, traces: Traces, studies: Sequence[dict]) -> list[Claim]:
+def make_claims(settings: Settings, traces: Traces, studies: Sequence[dict[str, Any]]) -> list[Claim]:
     """The claims that an experiment is about."""
     if settings.experiment == "real":
         return [fastest(traces), settles_first(traces)]
@@ -86,7 +86,8 @@ def linear(traces: Traces) -> Claim:
         "SDCA-ADMM is linear on every data set, no online method is on any. Medians over repetitions."
     )
     values: dict[str, Any] = {}
-    yes, no = [], []
+    yes: list[Any] = []
+    no: list[Any] = []
     for dataset in traces.datasets():
         values[dataset] = {}
         for curve in traces.curves(dataset):
@@ -108,7 +109,7 @@ def _straightness(traces: list[Trace]) -> tuple[float, float]:
     return median(traces, lambda t: decades(t)[0]), median(traces, lambda t: decades(t)[1])
 
 
-def batch(traces: Traces, small: str, large: str, studies: Sequence[dict] = ()) -> Claim:
+def batch(traces: Traces, small: str, large: str, studies: Sequence[dict[str, Any]] = ()) -> Claim:
     text = (
         "Batch-ADMM converges linearly too, and is comparable to SDCA-ADMM for a small sample (n = 512); for a large "
         "one (n = 5120) SDCA-ADMM is much faster."
@@ -199,7 +200,7 @@ def settles_first(traces: Traces) -> Claim:
     return _race("d", text, criterion, traces, measures)
 
 
-def _race(key: str, text: str, criterion: str, traces: Traces, measures: dict[str, Callable[..., Any]]) -> Claim:
+def _race(key: str, text: str, criterion: str, traces: Traces, measures: Mapping[str, Callable[..., Any]]) -> Claim:
     """SDCA-ADMM with the paper's settings against the best of the others, in seconds."""
     values: dict[str, Any] = {}
     for dataset in traces.datasets():
@@ -240,7 +241,7 @@ def _others(traces: Traces, dataset: str) -> list[str]:
 # -- (e), (f), (g): studies -------------------------------------------------------------------------
 
 
-def blocks(studies: Sequence[dict], sizes: Sequence[int]) -> Claim:
+def blocks(studies: Sequence[dict[str, Any]], sizes: Sequence[int]) -> Claim:
     text = (
         "Theorem 1: larger blocks speed up convergence if the rows are nearly orthogonal, and do not if they are "
         "strongly correlated."
@@ -268,7 +269,7 @@ def blocks(studies: Sequence[dict], sizes: Sequence[int]) -> Claim:
     return Claim("e", text, criterion, measured, ups[0] >= SPEED_UP * most and ups[-1] <= NO_SPEED_UP, values)
 
 
-def order(studies: Sequence[dict]) -> Claim:
+def order(studies: Sequence[dict[str, Any]]) -> Claim:
     text = "Blocks should be drawn at random: cyclic order carries no guarantee of linear convergence."
     criterion = (
         f"Cyclic order needs at least {ORDER:g} times the epochs of random order on one of the two problems "
@@ -293,7 +294,7 @@ def order(studies: Sequence[dict]) -> Claim:
     return Claim("f", text, criterion, measured, worse and not better, values)
 
 
-def quadratic(studies: Sequence[dict]) -> Claim:
+def quadratic(studies: Sequence[dict[str, Any]]) -> Claim:
     text = "Without the quadratic term in the regulariser SDCA-ADMM converges with almost the same speed."
     criterion = f"Epochs to the goal without it, divided by epochs with it, lie between 1/{SAME:g} and {SAME:g}."
     efforts = _efforts(studies, "quadratic", "epochs")
@@ -311,12 +312,12 @@ def _case(**case: Any) -> tuple[tuple[str, Any], ...]:
 
 
 def _efforts(
-    studies: list[dict[str, Any] | dict[str, Any] | dict[str, Any] | dict[str, Any]],
+    studies: Sequence[dict[str, Any]],
     name: str,
     quantity: str,
-) -> dict[str, Any]:
+) -> dict[Any, Any]:
     """The median over repetitions for every case of a study."""
-    found: dict[str, Any] = {}
+    found: dict[Any, list[Any]] = {}
     for row in studies:
         if row["study"] == name:
             found.setdefault(tuple(row["case"].items()), []).append(row[quantity])

@@ -11,13 +11,13 @@ import warnings
 import zlib
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 import scipy.sparse as sp
 
 from .. import datasets
-from .._validate import Array, MatrixLike, SparseMatrix
+from .._validate import AnyArray, Array, Ints, MatrixLike, SparseMatrix
 from ..io import read_data, read_edges
 from ..losses import Loss, SmoothedHinge
 from ..models import encode_labels
@@ -166,7 +166,7 @@ def _read(kind: str, path: str) -> tuple[Any, ...]:
         return _news()
     content = _read_file(path)
     try:
-        y, _ = encode_labels(content.y)
+        y, _ = encode_labels(cast(AnyArray, content.y))
     except ValueError as error:
         raise ValueError(f"{path}: {error}") from None
     if len(y) < 10:
@@ -192,7 +192,7 @@ def _split(parts: tuple[MatrixLike, Array], data: DataSet, seed: int) -> tuple[M
     return X[first], y[first], X[rest], y[rest]
 
 
-def find_edges(data: DataSet, X: MatrixLike) -> Array:
+def find_edges(data: DataSet, X: MatrixLike) -> Ints:
     """The graph: from its file, or by the graphical lasso on the training rows."""
     if data.edges:
         content = _read_file(data.path)
@@ -209,7 +209,7 @@ def find_edges(data: DataSet, X: MatrixLike) -> Array:
     return edges
 
 
-def _a9a() -> tuple[SparseMatrix, Array, SparseMatrix, Array]:
+def _a9a() -> tuple[Any, ...]:
     try:
         X, y = _checked_libsvm("train", "a9a", TRAIN_ROWS["a9a"])
         X_test, y_test = _checked_libsvm("test", "a9a.t", TEST_ROWS["a9a"])
@@ -218,32 +218,37 @@ def _a9a() -> tuple[SparseMatrix, Array, SparseMatrix, Array]:
     return X, y, X_test, y_test
 
 
+def _folder() -> Path:
+    """Where a file was found that turned out to be no good."""
+    return cast(Path, datasets.data_folder())
+
+
 def _checked_libsvm(split: str, name: str, rows: int) -> Any:
     try:
         X, y = datasets.load_a9a(split)
     except FileNotFoundError:
         raise
     except (ValueError, OverflowError, IndexError):
-        read_data(datasets.data_folder() / name)  # says which line
+        read_data(_folder() / name)  # says which line
         raise
-    path = datasets.data_folder() / name
+    path = _folder() / name
     if X.shape[0] != rows:
         raise ValueError(f"{path} ends at line {X.shape[0]:,}, but {name} has {rows:,}: the file is cut short")
     return sp.csr_array(X), y
 
 
-def _news() -> tuple[SparseMatrix, Array]:
+def _news() -> tuple[Any, ...]:
     try:
         X, y = datasets.load_20news()
     except FileNotFoundError as missing:
         return _download(_fetch_news, missing)
     except (ValueError, OSError, KeyError, TypeError, EOFError, NotImplementedError, zlib.error) as error:
-        path = datasets.data_folder() / "20news_w100.mat"
+        path = _folder() / "20news_w100.mat"
         raise ValueError(
             f"{path} is corrupt or cut short: not the MATLAB file of 100 words and 16,242 documents ({error})"
         ) from error
     if X.shape != (16_242, 100):
-        path = datasets.data_folder() / "20news_w100.mat"
+        path = _folder() / "20news_w100.mat"
         raise ValueError(f"{path} holds {X.shape[0]} documents of {X.shape[1]} words; expected 16242 of 100")
     return X, y
 
@@ -256,7 +261,8 @@ def _download(fetch: Callable[..., Any], missing: Exception) -> tuple[Any, ...]:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # that it tries again
-            return fetch()
+            found: tuple[Any, ...] = fetch()
+            return found
     except Exception as error:  # urllib, http, ssl and scikit-learn each have their own
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise FileNotFoundError(f"{missing} (a download was tried and failed: {reason})") from error

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -49,7 +49,7 @@ def check_matplotlib() -> None:
 
 def draw(settings: Settings, traces: Traces, studies: list[dict[str, Any]]) -> dict[str, bytes]:
     """All figures as PNG and SVG, by file name."""
-    out = {}
+    out: dict[str, bytes] = {}
     for axis in _AXES:
         out |= _both(f"{settings.experiment}-{_NAMES[axis]}", _draw_curves(settings, traces, axis))
     if studies:
@@ -77,7 +77,8 @@ def _figure(rows: int, width: float = 13.2, height: float = 3.7) -> tuple[Figure
 
     figure = Figure(figsize=(width, height * rows + 0.75), dpi=120, facecolor="white", layout="constrained")
     FigureCanvasAgg(figure)
-    figure.get_layout_engine().set(w_pad=0.08, h_pad=0.08, wspace=0.03, hspace=0.04)
+    room: Any = figure.get_layout_engine()
+    room.set(w_pad=0.08, h_pad=0.08, wspace=0.03, hspace=0.04)
     return figure, figure.subplots(rows, 3, squeeze=False)
 
 
@@ -114,7 +115,7 @@ def _draw_one(
     mean, std = summarise(traces, axis, metric, grid)
     mean = np.maximum(mean, floor)
     ours = curve in (PAPER, DEFAULT)
-    line = {"color": color, "linestyle": style, "linewidth": width, "zorder": 4 if ours else 3}
+    line: dict[str, Any] = {"color": color, "linestyle": style, "linewidth": width, "zorder": 4 if ours else 3}
     axes.plot(grid, mean, label=LABELS.get(curve, curve), **line)
     if metric == "excess":
         # on a logarithmic axis mean - std may have no place; the band is as far below the mean as above it
@@ -179,8 +180,8 @@ def _gather(
     name: str,
     key: Callable[..., Any],
     quantity: str,
-) -> dict[str, Any]:
-    found: dict[str, Any] = {}
+) -> dict[Any, list[Any]]:
+    found: dict[Any, list[Any]] = {}
     for row in studies:
         if row["study"] == name:
             found.setdefault(key(row["case"]), []).append(row[quantity])
@@ -236,7 +237,7 @@ def _finish_study(axes: Axes, title: str, what: str) -> None:
     _tidy(axes, "y")
 
 
-def _tidy(axes: Axes, lines: str) -> None:
+def _tidy(axes: Axes, lines: Literal["both", "x", "y"]) -> None:
     for side in ("top", "right"):
         axes.spines[side].set_visible(False)
     for side in ("left", "bottom"):

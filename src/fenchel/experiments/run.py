@@ -31,9 +31,9 @@ if TYPE_CHECKING:
 class Job:
     """One piece of work; `cost` is a guess of its seconds, for the progress bar."""
 
-    key: tuple
+    key: tuple[Any, ...]
     cost: float
-    options: tuple = ()
+    options: tuple[Any, ...] = ()
 
 
 @dataclasses.dataclass(frozen=True)
@@ -54,7 +54,7 @@ class Outcome:
     claims: list[Claim]
     traces: Traces
     chosen: dict[str, Any]
-    left_out: list
+    left_out: list[tuple[str, str, str]]
 
 
 def reproduce(
@@ -170,7 +170,7 @@ def _is_done(job: Job, store: Store) -> bool:
     return part is not None and (job.key[0] != "curve" or part["options"] == dict(job.options))
 
 
-def _do(job: Job, settings: Settings, store: Store) -> Job:
+def _do(job: Job, settings: Settings, store: Store) -> Job | None:
     """Do a job and store its result; None after Ctrl-C, which a worker must not die of."""
     kind, name, *more = job.key
     try:
@@ -245,8 +245,9 @@ def _load_traces(settings: Settings, store: Store, left_out: list[tuple[str, str
         for repetition in range(settings.repetitions):
             part = store.load(("curve", data.name, curve.name, repetition))
             best = Optimum(**store.load(("optimum", data.name, repetition)))
-            columns = (np.array(part[key]) for key in ("epoch", "seconds", "objective", "test_loss", "test_error"))
-            traces.append(Trace(data.name, curve.name, repetition, *columns, best, part["still"]))
+            names = ("epoch", "seconds", "objective", "test_loss", "test_error")
+            columns: dict[str, Any] = {key: np.array(part[key]) for key in names}
+            traces.append(Trace(data.name, curve.name, repetition, optimum=best, still=part["still"], **columns))
     return Traces(traces, {data.name: data.title for data in settings.data})
 
 

@@ -138,7 +138,8 @@ class Settings:
         content = dataclasses.asdict(self)
         for curve in content["curves"]:
             curve["options"] = dict(curve["options"])
-        return json.loads(json.dumps(content))
+        out: dict[str, Any] = json.loads(json.dumps(content))
+        return out
 
     def fingerprint(self) -> str:
         """A short hash of all settings; where a file stands does not matter, what it holds does."""

@@ -58,7 +58,8 @@ class Store:
             there = json.loads((self.folder / "settings.json").read_text(encoding="utf-8"))
             if there["format"] != _FORMAT:
                 raise KeyError(there["format"])
-            return there
+            out: dict[str, Any] = there
+            return out
         except (OSError, ValueError, KeyError, TypeError):
             raise ValueError(
                 f"{self.folder} is not empty and holds no results of `fenchel reproduce`; choose another folder with "
@@ -78,24 +79,25 @@ class Store:
     def _path(self, key: tuple[Any, ...]) -> Path:
         return self.folder / _PARTS / ("~".join(map(str, key)) + ".json")
 
-    def load(self, key: tuple[Any, ...]) -> dict[str, Any] | None:
+    def load(self, key: tuple[Any, ...]) -> Any:
         """A piece, or None where there is none."""
         try:
-            return json.loads(self._path(key).read_text(encoding="utf-8"))
+            out: Any = json.loads(self._path(key).read_text(encoding="utf-8"))
+            return out
         except (FileNotFoundError, ValueError):
             return None
 
     def save(
         self,
-        key: tuple,
-        content: dict[str, Any] | list[dict[str, Any] | dict[str, Any] | dict[str, Any]],
+        key: tuple[Any, ...],
+        content: dict[str, Any] | list[dict[str, Any]],
     ) -> None:
         write_whole(self._path(key), json.dumps(content).encode())
 
 
 def _difference(
-    there: dict[str, Any] | float | list[dict[str, Any]] | str,
-    here: dict[str, Any] | float | list[dict[str, Any]] | str,
+    there: Any,
+    here: Any,
     name: str = "",
 ) -> str:
     """The first setting in which two runs differ, in words."""

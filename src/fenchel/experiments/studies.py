@@ -132,3 +132,4 @@ def _effort(
                 return {"level": level, "epochs": epoch, "seconds": seconds}
             if epoch >= max_epochs or seconds >= window:
                 return {"level": level, "epochs": np.inf, "seconds": np.inf}
+    raise AssertionError("a method advances without end")

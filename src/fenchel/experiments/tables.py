@@ -8,13 +8,16 @@ import io
 import json
 import math
 from collections.abc import Iterable, Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from .._validate import Array
 from .settings import PAPER, Settings
 from .traces import AXES, METRICS, Traces, summarise
+
+if TYPE_CHECKING:
+    from ..experiments.claims import Claim
 
 _GRID = 200
 
@@ -75,7 +78,7 @@ def summary(settings: Settings, traces: Traces) -> str:
     return _csv(head, rows())
 
 
-def tuning(tuned: dict[str, Any]) -> str:
+def tuning(tuned: dict[tuple[str, str], Any]) -> str:
     """Every point of every grid that was tried, and which one was chosen."""
     head = ("dataset", "method", "schedule", "report", "eta0", "window", "epochs", "objective", "chosen")
 
@@ -103,7 +106,7 @@ def studies(rows: list[dict[str, Any]]) -> str:
     return _csv(("study", "repetition", *cases, *results), lines())
 
 
-def claims(found: list) -> str:
+def claims(found: list[Claim]) -> str:
     """The claims with their numbers, as JSON."""
 
     def plain(value: Any) -> Any:

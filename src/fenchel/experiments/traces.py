@@ -69,7 +69,8 @@ class Trace:
             values = np.log10(np.minimum(values, 1e300))
         after = values[-1] if axis == "seconds" or self.still else np.nan
         found = np.interp(grid, known, values, right=after)
-        return 10**found if metric == "excess" else found
+        out: Array = 10**found if metric == "excess" else found
+        return out
 
 
 def reach(trace: Trace, level: float, axis: str = "seconds") -> float:
@@ -110,7 +111,8 @@ def median(traces: Sequence[Trace], measure: Callable[..., Any], *args: Any, **k
     """The median of a measure over repetitions; infinite ones count."""
     values = sorted(measure(trace, *args, **kwargs) for trace in traces)
     middle = len(values) // 2
-    return values[middle] if len(values) % 2 else 0.5 * (values[middle - 1] + values[middle])
+    out: float = values[middle] if len(values) % 2 else 0.5 * (values[middle - 1] + values[middle])
+    return out
 
 
 def summarise(traces: Sequence[Trace], axis: str, metric: str, grid: AnyArray) -> tuple[Array, Array]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -18,7 +18,7 @@ _SCHEDULES = ("sqrt", "strong", "linear")
 
 def grid(curve: Curve, tuning: Tuning) -> list[dict[str, Any]]:
     """The options to try."""
-    schedules = [name for name in METHODS[curve.method].SCHEDULES if name in _SCHEDULES]
+    schedules = [name for name in cast(Any, METHODS[curve.method]).SCHEDULES if name in _SCHEDULES]
     return [
         {"schedule": schedule, "report": report, "eta0": eta0}
         for schedule, report, eta0 in itertools.product(schedules, tuning.reports, tuning.eta0)
@@ -40,7 +40,7 @@ def tune(instance: Instance, curve: Curve, tuning: Tuning, window: float, max_ep
     short = [attempt(point, tuning.share * window) for point in grid(curve, tuning)]
     if not tuning.long:
         return {"tried": short, "chosen": _options(min(short, key=_objective))}
-    kinds: dict[str, Any] = {}
+    kinds: dict[tuple[Any, Any], dict[str, Any]] = {}
     for entry in sorted(short, key=_objective):
         kinds.setdefault((entry["schedule"], entry["report"]), entry)
     long = [attempt(_options(entry), window) for entry in kinds.values()]
@@ -58,7 +58,8 @@ def tune(instance: Instance, curve: Curve, tuning: Tuning, window: float, max_ep
 
 
 def _objective(entry: dict[str, Any]) -> float:
-    return entry["objective"]
+    out: float = entry["objective"]
+    return out
 
 
 def _options(entry: dict[str, Any]) -> dict[str, Any]:
