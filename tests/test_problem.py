@@ -185,6 +185,64 @@ def test_what_is_remembered_of_a_map_is_of_that_map(penalty_name):
         assert vars(moved.certificate(point)) == vars(new.certificate(point))
 
 
+# -- siblings ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("loss_name", ["squared", "logistic", "hinge"])
+@pytest.mark.parametrize("penalty_name", list(cases.penalties()))
+def test_a_second_fold_is_a_problem_of_its_own(penalty_name, loss_name):
+    """Folds share data and map; what was found for the first one neither helps nor harms the second."""
+    loss = cases.losses()[loss_name]
+    penalty, alpha = cases.penalties()[penalty_name]
+    X, y, _ = cases.data(loss)
+    whole = fl.Problem(X, y, loss=loss, penalty=penalty, alpha=alpha, fit_intercept=True)
+    folds = [np.where(np.arange(whole.n) % 3 == k, 0.0, 1.0) for k in range(2)]
+    siblings = [fl.solve(whole.with_weights(weight), tol=1e-6, max_epochs=400) for weight in folds]
+    for weight, found in zip(folds, siblings, strict=True):
+        alone = fl.Problem(X, y, loss=loss, penalty=penalty, alpha=alpha, fit_intercept=True, sample_weight=weight)
+        expected = fl.solve(alone, tol=1e-6, max_epochs=400)
+        assert found.epochs == expected.epochs and found.primal == expected.primal and found.dual == expected.dual
+        np.testing.assert_array_equal(found.coef, expected.coef)
+
+
+def test_shared_state_knows_no_weights():
+    """All that siblings with other weights share is the same, whoever made it."""
+    problem = build(fit_intercept=True)
+    other = problem.with_weights(np.linspace(0.0, 2.0, problem.n))
+    for one in (problem, other):
+        fl.solve(one, tol=1e-6)
+    fresh = build(fit_intercept=True)
+    fl.solve(fresh, tol=1e-6)
+    assert other._of_map is problem._of_map
+    for name, known in problem._of_map.items():
+        assert name in fresh._of_map or name not in vars(fresh), name
+        if sp.issparse(known):
+            np.testing.assert_array_equal(known.toarray(), fresh._of_map[name].toarray())
+        elif isinstance(known, np.ndarray):
+            np.testing.assert_array_equal(known, fresh._of_map[name])
+
+
+def test_another_penalty_on_the_same_data():
+    problem = build("graph", "squared", fit_intercept=True)
+    penalty, alpha = cases.penalties()["overlapping groups"]
+    other = problem.with_penalty(penalty, alpha)
+    assert other.data is problem.data and problem.penalty is not penalty
+    X, y, _ = cases.data(problem.loss)
+    anew = fl.Problem(X, y, loss=problem.loss, penalty=penalty, alpha=alpha, fit_intercept=True)
+    assert other.fingerprint == anew.fingerprint
+    np.testing.assert_array_equal(fl.solve(other, tol=1e-8).coef, fl.solve(anew, tol=1e-8).coef)
+    assert problem.with_penalty(None).d == 0
+    with pytest.raises(ValueError, match="must be a fenchel penalty"):
+        problem.with_penalty("l1")
+
+
+@pytest.mark.parametrize("name", ["alpha", "weight", "penalty", "loss", "target"])
+def test_problems_do_not_change(name):
+    problem = build()
+    with pytest.raises(AttributeError, match="with_alpha, with_weights or with_penalty"):
+        setattr(problem, name, getattr(problem, name))
+
+
 # -- the map ----------------------------------------------------------------------------------------
 
 

@@ -187,7 +187,7 @@ class Penalty:
         weights = self.entry_weights(d)
         return weights is not None and not weights.any() and self.limits(d) is None
 
-    def radius(self, d: int) -> Array | None:
+    def radius(self, d: int) -> Array:
         """The typical size of the entries of the subdifferential at 0: positive, and the same on each unit."""
         return np.ones(d)
 

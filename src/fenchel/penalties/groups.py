@@ -121,7 +121,7 @@ class _Groups(Penalty):
     def entry_weights(self, d: int) -> Array | None:
         return None
 
-    def radius(self, d: int) -> Array | None:
+    def radius(self, d: int) -> Array:
         sizes = np.diff(self.bounds)
         return np.repeat(self.weights / np.sqrt(sizes), sizes)
 

@@ -127,7 +127,7 @@ class Separable(Penalty):
             np.all((self.lower == 0) | np.isinf(self.lower)) and np.all((self.upper == 0) | np.isinf(self.upper))
         )
 
-    def radius(self, d: int) -> Array | None:
+    def radius(self, d: int) -> Array:
         return np.where(self.weights > 0, self.weights, self.weights.mean() or 1.0)
 
     def pulled_at_zero(self, d: int) -> Flags:

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 import numpy as np
 import scipy.sparse as sp
@@ -23,7 +23,9 @@ import scipy.sparse as sp
 from .._validate import Array, Flags, Ints
 from ..maps import Gram
 from .bounds import NoCertificate
+from .kinks import Kinks, kinks
 from .problem import Problem
+from .unpenalised import best_unpenalised
 
 if TYPE_CHECKING:
     from ..penalties.compile import Block
@@ -31,8 +33,6 @@ if TYPE_CHECKING:
 _TIGHT = 0.003  # relative distance of the two bounds at which to stop
 _MOST, _MOST_SLOW = 600, 20  # projections; where each needs conjugate gradients
 _PATIENCE = 150  # projections without progress
-_PROOF = 1e-6  # relative gap at which zero counts as the answer
-_TRIES = 12
 
 
 @dataclasses.dataclass
@@ -49,16 +49,18 @@ def zero_answer(problem: Problem, *, refine: bool = True, enough: float = math.i
     """The largest useful alpha, with its answer.
 
     The smallest alpha with B'w = 0 where B is injective, otherwise a bound from above, close to it; infinite where no
-    alpha will do. Raises ValueError where it cannot be found. Without `refine` a bound is not brought down by solving
-    problems, as it is where many rows sit at a kink of the loss. Once the largest useful alpha is known to lie above
-    `enough`, the search for it ends.
+    alpha will do. Raises ValueError where it cannot be found. Without `refine` a bound is not brought down by a look at
+    all dual variables, as it is where many rows sit at a kink of the loss. Once the largest useful alpha is known to
+    lie above `enough`, the search for it ends.
     """
     unit = problem.with_alpha(1.0)
     try:
         w, scores, x = _unpenalised_answer(unit)
         near, rows = _seen_from_zero(unit)
         y = np.zeros(unit.d)
-        if near is None or _null_count(near) > _null_count(unit):  # what only quadratics see never becomes zero
+        if (
+            near is None or rows is None or _null_count(near) > _null_count(unit)
+        ):  # what only quadratics see never becomes zero
             return ZeroAnswer(math.inf, w, x, y)
         start, _ = near._repair(x, np.zeros(near.d), near.gradient_sum(x))
     except NoCertificate as why:
@@ -67,8 +69,8 @@ def zero_answer(problem: Problem, *, refine: bool = True, enough: float = math.i
     bounds.tighten(enough)
     y[rows] = near.n * bounds.best
     answer = ZeroAnswer(bounds.upper, w, x, y)
-    if refine and 0 < bounds.upper < math.inf and _many_kinks(unit, scores):
-        _try_smaller(problem, answer, problem.mean_loss(scores))
+    if refine and 0 < bounds.upper < math.inf:
+        _over_kinks(near, answer, rows, scores)
     return answer
 
 
@@ -83,53 +85,29 @@ def _unpenalised_answer(problem: Problem) -> tuple[Array, Array, Array]:
     if along.shape[1] == 0:
         scores = np.zeros(problem.visits)
         return np.zeros(problem.size), scores, problem.slopes_at(scores)
-    from ..engine.attempts.manifold import correct
-    from ..solver import solve
-
-    weight = np.repeat(problem.weight, problem.layout[0]) if problem.weight.size else None
-    small = Problem(np.ascontiguousarray(along), problem.target, loss=problem.loss, sample_weight=weight)
-    point = correct(small, np.zeros(small.size), np.zeros(0), np.zeros(0), tol=1e-14)
-    if point is not None and point.made is not None and point.made.relative_gap <= 1e-10:
-        coef, x, primal = small.unpack(point.w)[0] + 0.0, point.x, point.primal
-    else:
-        found = solve(small, tol=1e-10, max_epochs=2000)
-        coef, x, primal = found.coef, found.state["x"], found.primal
-    if not small.loss.attained and primal <= 1e-6 * small.mean_loss(np.zeros(small.visits)):
+    weight = np.repeat(problem.weight, problem.layout[0]) if problem.weight.size else problem.weight
+    coef, x = best_unpenalised(along, problem.target, problem.loss, weight)
+    scores = along @ coef
+    if not problem.loss.attained and problem.mean_loss(scores) <= 1e-6 * problem.mean_loss(np.zeros(problem.visits)):
         raise NoCertificate("the columns without penalty separate the rows, so that there is no best answer")
-    return directions @ coef, small.scores(small.pack(coef)), problem._balance(x, problem.gradient_sum(x))[0]
+    return directions @ coef, scores, problem._balance(x, problem.gradient_sum(x))[0]
 
 
-def _many_kinks(problem: Problem, scores: Array) -> bool:
-    """Whether more rows sit at a kink of the loss than there are free directions: x is then one of many."""
-    if not problem.loss.kinked:
-        return False
-    width = 1e-6 * (1 + np.abs(scores))
-    jump = problem.loss.gradient(scores + width, problem.target) - problem.loss.gradient(scores - width, problem.target)
-    out: bool = np.count_nonzero(jump * problem._weights() > 1e-3) > problem._free[1].shape[1]
-    return out
-
-
-def _try_smaller(problem: Problem, answer: ZeroAnswer, value: float) -> None:
-    """Lower the alpha of an answer of this value as far as the solver proves that it still is one.
-
-    Where the loss has kinks the dual answer is not unique, and another than the one at hand may allow a smaller alpha.
-    """
-    from ..solver import solve
-
-    least, last = value - _PROOF * abs(value), None
-    lower = 0.0
-    for _ in range(_TRIES):
-        guess = math.sqrt(lower * answer.alpha) if lower else 0.7 * answer.alpha
-        last = solve(
-            problem.with_alpha(guess), tol=_PROOF, max_epochs=300, warm_start=last,
-            callback=lambda at: at.primal < least or at.dual > least,
-        )  # fmt: skip
-        if last.dual > least:
-            answer.alpha, answer.x, answer.y = guess, last.state["x"], last.state["y"]
-        else:
-            lower = guess
-        if answer.alpha <= 1.01 * lower:
-            break
+def _over_kinks(near: Problem, answer: ZeroAnswer, rows: Ints, scores: Array) -> None:
+    """Lower the alpha of an answer by looking at all its dual variables, where kinks of the loss leave a choice."""
+    if not near.loss.kinked:
+        return
+    low, high, at_kink = kinks(near, scores)
+    if np.count_nonzero(at_kink) <= near._free[1].shape[1] or not all(b.function.homogeneous for b in near.blocks):
+        return
+    low, high = np.where(at_kink, low, answer.x), np.where(at_kink, high, answer.x)
+    search = Kinks(near, answer.x, answer.y[rows], low, high)
+    search.tighten()
+    bounds = _Bounds(near, search.y)
+    bounds.tighten(math.inf)  # the best y for that x
+    if bounds.upper < answer.alpha:
+        answer.alpha, answer.x = bounds.upper, search.x
+        answer.y[rows] = near.n * bounds.best
 
 
 def _seen_from_zero(unit: Problem) -> tuple[Problem, Ints] | tuple[None, None]:
@@ -162,9 +140,7 @@ class _Bounds:
     def __init__(self, problem: Problem, y: Array) -> None:
         self.problem = problem
         self.parts = list(problem._parts())
-        self.unit = np.concatenate(
-            [b.scale * cast(Array, b.function.radius(b.d)) for b in problem.blocks] or [np.ones(0)]
-        )
+        self.unit = np.concatenate([b.scale * b.function.radius(b.d) for b in problem.blocks] or [np.ones(0)])
         self.y = y / self.unit
         self.upper, self.lower, self.best = self._gauge(y), 0.0, y
 

@@ -240,11 +240,14 @@ class Certifying(Objective):
             )
         return parts[0] if outputs == 1 else np.column_stack(parts).ravel()
 
-    def _balance(self, x: Array, zx: Array, y: Array | None = None, zeroed: Ints = _NONE) -> tuple[Array, Array]:
+    def _balance(
+        self, x: Array, zx: Array, y: Array | None = None, zeroed: Ints = _NONE,
+        limits: tuple[Array, Array] | None = None,
+    ) -> tuple[Array, Array]:  # fmt: skip
         """x moved so that unpenalised directions (and y on `zeroed`) carry no gradient.
 
-        The move is least squares with every row weighted by its distance to the ends of its domain, so
-        that rows at an end stay there.
+        The move is least squares with every row weighted by its distance to the ends of its domain (or to `limits`
+        within it), so that rows at an end stay there.
         """
         if not (self._free_count or len(zeroed)):
             return x, zx
@@ -266,7 +269,7 @@ class Certifying(Objective):
             scale = np.concatenate([scale, np.abs(extra).T @ np.abs(x)])
         if not goal.size or (np.abs(goal) <= _BALANCED * scale).all():
             return x, zx
-        low, high = self._domain()
+        low, high = self._domain() if limits is None else limits
         start = x
         for _ in range(30):
             room = np.minimum(np.minimum(x - low, high - x), 1.0)
@@ -282,7 +285,7 @@ class Certifying(Objective):
             if np.linalg.norm(left / size) > 0.9 * np.linalg.norm(goal / size):
                 break
             goal = left
-        if along.shape[1] == 1 and self.fit_intercept and not len(zeroed):
+        if along.shape[1] == 1 and self.fit_intercept and not len(zeroed) and limits is None:
             return self._shrink(start)
         raise NoCertificate("no dual feasible point close by: unpenalised directions still carry a gradient")
 

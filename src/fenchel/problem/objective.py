@@ -40,12 +40,9 @@ class Objective(BlockSum):
         task: npt.ArrayLike | None = None,
     ) -> None:
         self.loss = _as_loss(loss)
-        if penalty is not None and not isinstance(penalty, Penalty):
-            raise ValueError(f"penalty is {penalty!r}; it must be a fenchel penalty, e.g. fenchel.L1()")
-        self.penalty = penalty
-        self.alpha = _as_alpha(alpha)
+        penalty, alpha = _as_penalty(penalty), _as_alpha(alpha)
         self.data = Rows(X)
-        self.n, self.p = self.data.n, self.data.p
+        self.n, p = self.data.n, self.data.p
         target: AnyArray = (
             y.to_numpy()
             if hasattr(y, "to_numpy")
@@ -60,23 +57,23 @@ class Objective(BlockSum):
         if len(target) != self.n:
             raise ValueError(f"y has {len(target)} entries, but X has {self.n} rows")
         target = self.loss.check_targets(target)
-        self.single = target.ndim == 1 and task is None
+        single = target.ndim == 1 and task is None
         outputs = 1 if target.ndim == 1 else target.shape[1]
         if outputs == 0:
             raise ValueError("y has no columns")
         offset: Index = np.zeros(0, dtype=np.int64)
-        self.vectors = outputs
+        vectors = outputs
         if task is not None:
             if outputs > 1:
                 raise ValueError("task and several outputs cannot be combined; repeat the rows, one task per output")
-            offset = _as_tasks(task, self.n) * (self.p + 1)
-            self.vectors = int(offset.max() // (self.p + 1)) + 1
+            offset = _as_tasks(task, self.n) * (p + 1)
+            vectors = int(offset.max() // (p + 1)) + 1
         self.target = target.ravel()
         self.weight = as_weights(sample_weight, self.n)
         self.fit_intercept = bool(fit_intercept)
         # (outputs, stride, offset, slot): see kernels/rows.py
-        self.layout = (outputs, self.p + 1, offset, self.p)
-        self._compile(penalty, self.alpha, self.p, self.vectors, self.single)
+        self.layout = (outputs, p + 1, offset, p)
+        self._compile(penalty, alpha, p, vectors, single)
 
     @property
     def visits(self) -> int:
@@ -224,6 +221,12 @@ def _as_loss(loss: Loss | str) -> Loss:
     if not isinstance(loss, Loss):
         raise ValueError(f"loss is {loss!r}; it must be a fenchel loss or one of {', '.join(LOSSES)}")
     return loss
+
+
+def _as_penalty(penalty: Penalty | None) -> Penalty | None:
+    if penalty is not None and not isinstance(penalty, Penalty):
+        raise ValueError(f"penalty is {penalty!r}; it must be a fenchel penalty, e.g. fenchel.L1()")
+    return penalty
 
 
 def _as_alpha(alpha: float) -> float:

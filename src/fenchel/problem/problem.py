@@ -3,17 +3,24 @@
 from __future__ import annotations
 
 import functools
+from typing import TYPE_CHECKING, Any
 
 import numpy.typing as npt
 
 from ..data import as_weights
-from ..penalties import Block, scale_blocks
+from ..penalties import Block, Penalty, scale_blocks, unit_blocks
 from ..penalties.block_sum import _once_per_map
 from ..penalties.snapping import Snapping
 from .certificate import Certifying
 from .fingerprint import Fingerprint
-from .objective import _as_alpha
+from .objective import _as_alpha, _as_penalty
 
+if TYPE_CHECKING:
+    from .alpha_max import ZeroAnswer
+
+# what makes a problem the one it is
+_FIXED = frozenset(("loss", "penalty", "alpha", "data", "target", "weight", "fit_intercept", "layout", "n", "p",
+                    "vectors", "single", "size"))  # fmt: skip
 _PLAIN = 1e-100  # products of numbers that are not smaller are never too small for a number
 
 
@@ -36,18 +43,24 @@ class Problem(Certifying, Snapping):
         An unpenalised intercept for each output.
     task : vector of n integers, optional
         Rows of task k use coefficients of their own; a penalty may couple them.
+
+    Notes
+    -----
+    A problem does not change. Siblings with another alpha, other weights or another penalty (`with_alpha`,
+    `with_weights`, `with_penalty`) share what does not depend on that: `shared` holds what follows from data and map
+    alone, never from alpha or weights; `remembered` what belongs to one problem.
     """
 
-    zero_answer = None  # the largest useful alpha with its answer, once it was asked for
+    zero_answer: ZeroAnswer | None = None  # the largest useful alpha with its answer, once it was asked for
 
     def with_alpha(self, alpha: float) -> Problem:
         """The same data with another alpha; nothing is checked, compiled or copied again."""
         alpha = _as_alpha(alpha)
         if min(alpha, self.alpha) >= _PLAIN and self._stays_whole:
-            other = self._sibling("blocks")  # they are made when somebody asks
+            other = self._sibling("blocks", alpha=alpha)  # they are made when somebody asks
         else:
-            other = self._with_blocks(scale_blocks(self._unit_blocks, alpha))
-        other.alpha, other.zero_answer = alpha, self.zero_answer
+            other = self._with_blocks(scale_blocks(self._unit_blocks, alpha), alpha=alpha)
+        other.zero_answer = self.zero_answer
         if self.__dict__.get("_penalty_at_zero") == 0.0 < alpha:
             other._penalty_at_zero = 0.0
         return other
@@ -62,12 +75,28 @@ class Problem(Certifying, Snapping):
 
     def with_weights(self, sample_weight: npt.ArrayLike | None) -> Problem:
         """The same data and penalty with other weights of the rows; what does not depend on these is shared."""
-        other = self._sibling("_conjugate_at_zero", "_loss_at_zero")
-        other.weight = as_weights(sample_weight, self.n)
+        weight = as_weights(sample_weight, self.n)
+        return self._sibling("_conjugate_at_zero", "_loss_at_zero", weight=weight)
+
+    def with_penalty(self, penalty: Penalty | None, alpha: float | None = None) -> Problem:
+        """The same data, loss and weights with another penalty, and another alpha if one is given."""
+        penalty, alpha = _as_penalty(penalty), self.alpha if alpha is None else _as_alpha(alpha)
+        other = self._sibling(penalty=penalty, alpha=alpha)
+        other._unit_blocks = unit_blocks(penalty, self.vectors * self.p)
+        other._set_blocks(scale_blocks(other._unit_blocks, alpha))
         return other
 
-    def _sibling(self, *changed: str) -> Problem:
-        """A copy that shares everything but what is known of this very problem, and what is named as `changed`."""
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name in _FIXED and name in self.__dict__:
+            raise AttributeError(
+                f"a Problem does not change, so that what is known of it stays true; for another {name} make one by "
+                "with_alpha, with_weights or with_penalty"
+            )
+        super().__setattr__(name, value)
+
+    def _sibling(self, *changed: str, **given: Any) -> Problem:
+        """A copy that shares everything but what is known of this very problem, and what is named as `changed`; what
+        is `given` takes the place of its own."""
         other = object.__new__(type(self))
         other.__dict__.update(self.__dict__)
         for known in (
@@ -80,11 +109,12 @@ class Problem(Certifying, Snapping):
             *changed,
         ):
             other.__dict__.pop(known, None)
+        other.__dict__.update(given)
         return other
 
-    def _with_blocks(self, blocks: list[Block]) -> Problem:
+    def _with_blocks(self, blocks: list[Block], **given: Any) -> Problem:
         """The same data with other blocks; the map and what follows from it are shared where they stay the same."""
-        other = self._sibling()
+        other = self._sibling(**given)
         if len(blocks) == len(self.blocks) and all(
             new.matrix is old.matrix for new, old in zip(blocks, self.blocks, strict=True)
         ):

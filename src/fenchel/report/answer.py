@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from .. import __version__
-from .._validate import Array, Flags, Names
+from .._validate import Array, Names
 from ..structure import active_groups, segments
 from .html import _MOST, _pairs, _some, _table, embed, page, picture
 
@@ -106,7 +106,7 @@ class _Known:
     def __init__(
         self,
         coef: Array,
-        kept: Flags,
+        kept: Array,
         names: Names,
         labels: list[str] | None,
         groups: Any,

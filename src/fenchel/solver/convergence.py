@@ -1,60 +1,23 @@
-"""What "converged" means, and when a run has stalled: one rule for a fit, a path, a fold and everybody on the way.
+"""When a run ends: the answer is good enough, or rounding leaves no room for a better one.
 
-An answer is good enough where its gap is at most tol times the objective. Where the optimum is zero no gap is small
-beside it, so that a trace of the objective at w = 0 stands in for it; but only where the loss attains its least value
-(the logistic loss of rows that can be separated goes to zero as w goes to infinity, and there is no answer to be near).
+What "good enough" means is a rule for certificates of a problem, and so stands beside them in
+``problem/convergence.py``, where whoever proposes an answer can ask it too. This is where the loop asks.
 """
 
 from __future__ import annotations
 
-import dataclasses
-import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..problem import Bounds
+from ..problem.bounds import Bounds
+from ..problem.convergence import Convergence
 
-if TYPE_CHECKING:
-    from ..problem import Problem
+__all__ = ["Convergence", "stalled"]
 
-_TRACE = 1e-10  # of the objective at w = 0, what counts as zero; larger: sloppy answers where the optimum is tiny
-_TINY = 1e-300  # no objective is smaller
 _CERTIFICATES = 13  # in a row, the first and the last of which are compared; more: rounding is noticed later
 _ROUNDING = 1e-12  # relative gap below which rounding may be all that is left; larger: slow runs count as stalled
 _PROGRESS = 0.99  # of the gap: what these certificates must leave at the most
-
-
-@dataclasses.dataclass(frozen=True)
-class Convergence:
-    """The rule for one problem.
-
-    Attributes
-    ----------
-    tol : float
-    at_zero : float
-        The objective at w = 0; 0 where it is infinite, or where the loss does not attain its least value.
-    """
-
-    tol: float
-    at_zero: float
-
-    @classmethod
-    def of(cls, problem: Problem, tol: float) -> Convergence:
-        """The rule for a problem."""
-        if not problem.loss.attained:
-            return cls(tol, 0.0)
-        primal = problem.objective_at_zero()
-        return cls(tol, abs(primal) if math.isfinite(primal) else 0.0)
-
-    def allowed(self, primal: float) -> float:
-        """The largest gap, in units of the objective, of an answer with this objective."""
-        return self.tol * max(abs(primal), _TRACE * self.at_zero, _TINY)
-
-    def reached(self, bounds: Bounds) -> bool:
-        """Whether these bounds prove a good enough answer."""
-        return bounds.certified and bounds.gap <= self.allowed(bounds.primal)
 
 
 def stalled(records: Sequence[Bounds]) -> bool:

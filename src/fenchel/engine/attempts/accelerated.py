@@ -25,8 +25,8 @@ from ...prices import (
     prox_round_nanoseconds,
 )
 from ...problem import Problem
+from ...problem.convergence import Convergence
 from ...proximal import ChainProx, CompiledPenalty, LatticeProx, StructuredProx, has_directions
-from ...solver.convergence import Convergence
 from .manifold import Point
 
 if TYPE_CHECKING:

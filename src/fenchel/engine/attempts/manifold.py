@@ -23,8 +23,8 @@ import scipy.sparse as sp
 from ... import prices
 from ...maps import Gram, row_width
 from ...problem import Certificate, Problem, tied_features
+from ...problem.convergence import Convergence
 from ...proximal import CompiledPenalty
-from ...solver.convergence import Convergence
 from .faces import DENSE, Bent, Curvature, Face, Known, definite
 from .row_space import row_space_solve
 

@@ -27,7 +27,7 @@ import scipy.sparse as sp
 
 from ...penalties import Penalty
 from ...problem import Certificate, Problem
-from ...solver.convergence import Convergence
+from ...problem.convergence import Convergence
 from .manifold import Point
 from .newton import dense_curvature
 

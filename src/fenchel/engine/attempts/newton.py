@@ -30,8 +30,8 @@ import scipy.linalg
 
 from ...prices import epoch_nanoseconds, newton_nanoseconds
 from ...problem import Certificate, Problem
+from ...problem.convergence import Convergence
 from ...proximal import CompiledPenalty
-from ...solver.convergence import Convergence
 from ..lower_gram import lower_gram
 from .manifold import Point
 

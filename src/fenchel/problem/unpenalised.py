@@ -1,0 +1,108 @@
+r"""The best answer among few directions that carry no penalty: min over c of the weighted sum of f(a_i'c; t_i).
+
+Where the loss has slopes everywhere this is Newton's method with a line search. Where it has kinks, the augmented
+Lagrangian of the dual problem (max over x of the sum of -(s f)*(x), A'x = 0) has them smoothed,
+
+.. math:: \varphi(c) = \max_x \; x^\top A c - \sum_i (s_i f)^*(x_i) - \frac{1}{2\sigma} \|x - x_k\|^2,
+
+and the same steps find its minimum: the slope of phi at c is A'x, where x is the dual step of the loss at
+x_k + sigma A c. With x as the next x_k and a larger sigma this ends after a few rounds; for losses made of straight
+pieces at the answer itself.
+
+Symbols: A the data along the directions; c coefficients; x dual variables; s weights; sigma the Lagrangian's weight.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from .._validate import Array
+from ..losses import Loss
+
+_STEPS = 100  # of Newton; more: only where an optimum lies at infinity
+_ROUNDS = 60  # of the augmented Lagrangian
+_GROWTH = 4.0  # of sigma, from round to round; larger: fewer rounds, each of them harder
+_FLAT = 1e-14  # of what the sums A'x are made of: a slope of zero
+_GAP = 1e-13  # of the objective: where the rounds end
+_LEAST_DAMPING = 1e-12  # of the largest curvature; larger: slower at the end
+
+Evaluate = Callable[[np.ndarray], tuple[float, np.ndarray, np.ndarray]]
+
+
+def best_unpenalised(A: Array, target: Array, loss: Loss, weight: Array) -> tuple[Array, Array]:
+    """The coefficients c, and dual variables x with A'x = 0 up to rounding; an empty `weight` counts as ones."""
+    c = np.zeros(A.shape[1])
+    if not loss.kinked:
+        steepest = (loss.smoothness or 0.0) * float(weight.max(initial=1.0))
+        return _newton(A, lambda score: loss.sums(score, target, weight), c, steepest)
+    weight = weight if weight.size else np.ones(len(target))
+    low, high = loss.domain(target)
+    x = weight * np.clip(0.0, low, high)
+    sigma = float(np.mean(weight) / (1.0 + np.abs(target).mean()))
+    for _ in range(_ROUNDS):
+        c, x = _newton(A, _smoothed(loss, target, weight, x, sigma), c, sigma)
+        primal = float(weight @ np.where(weight > 0, loss.value(A @ c, target), 0.0))
+        if primal + _conjugate(loss, x, target, weight) <= _GAP * abs(primal):
+            break
+        sigma *= _GROWTH
+    return c, x
+
+
+def _smoothed(loss: Loss, target: Array, weight: Array, centre: Array, sigma: float) -> Evaluate:
+    """phi, its slopes x and its curvatures, from the scores."""
+    curvature = np.full(len(target), 1.0 / sigma)
+
+    def step(score: Array) -> Array:
+        return np.asarray(loss._weighted_step(centre + sigma * score, curvature, target, weight))
+
+    def evaluate(score: Array) -> tuple[float, Array, Array]:
+        x = step(score)
+        h = 1e-6 * (1.0 + np.abs(score))
+        bend = np.clip((step(score + h) - step(score - h)) / (2 * h), 0.0, sigma)
+        away = x - centre
+        value = float(x @ score) - _conjugate(loss, x, target, weight) - float(away @ away) / (2 * sigma)
+        return value, x, bend
+
+    return evaluate
+
+
+def _conjugate(loss: Loss, x: Array, target: Array, weight: Array) -> float:
+    some = weight > 0
+    return float(weight[some] @ loss.conjugate(x[some] / weight[some], target[some]))
+
+
+def _newton(A: Array, evaluate: Evaluate, c: Array, steepest: float) -> tuple[Array, Array]:
+    """The c that makes a convex function of the scores A c small, and its slopes there.
+
+    Damping grows until the function falls. It is measured in units of the largest curvature that a row can have,
+    `steepest`, with which it always falls; of the largest one at hand where that is not known (0).
+    """
+    value, slope, bend = evaluate(A @ c)
+    gradient, size = A.T @ slope, np.abs(A).T
+    damping = _LEAST_DAMPING
+    for _ in range(_STEPS):
+        if np.all(np.abs(gradient) <= _FLAT * (size @ np.abs(slope))):
+            break
+        largest = steepest or float(bend.max(initial=0.0))
+        taken = None
+        while taken is None and damping < 1e12:
+            matrix = A.T @ ((bend + damping * largest)[:, None] * A)
+            move = -np.linalg.lstsq(matrix, gradient, rcond=None)[0]
+            foreseen = -float(gradient @ move)
+            with np.errstate(over="ignore", invalid="ignore"):
+                made = evaluate(A @ (c + move))
+            fell = made[0] <= value - 1e-4 * foreseen
+            # where rounding hides the fall of the function its slope tells
+            tiny = foreseen <= 1e-13 * abs(value) and np.linalg.norm(A.T @ made[1]) < np.linalg.norm(gradient)
+            if (fell and foreseen > 0) or tiny:
+                taken = move
+            else:
+                damping = max(10.0 * damping, 1e-6)
+        if taken is None:
+            break
+        c, damping = c + taken, max(0.1 * damping, _LEAST_DAMPING)
+        value, slope, bend = made
+        gradient = A.T @ slope
+    return c, slope
