@@ -2,11 +2,22 @@
 
 from __future__ import annotations
 
+import inspect
+
 import numpy as np
 import scipy.sparse as sp
 
 import fenchel as fl
 from fenchel.losses import LOSSES
+
+# scipy 1.15 named the argument rng; before it was random_state
+_RNG = "rng" if "rng" in inspect.signature(sp.random_array).parameters else "random_state"
+
+
+def random_sparse(shape, density, rng, **options):
+    """`scipy.sparse.random_array` by any version of scipy."""
+    return sp.random_array(shape, density=density, **{_RNG: rng}, **options)
+
 
 P = 12
 EDGES = [(0, 1), (1, 2), (2, 5), (5, 7), (7, 9), (3, 11), (4, 11), (6, 8)]

@@ -6,6 +6,7 @@ import pickle
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from cases import random_sparse
 
 import fenchel as fl
 from fenchel.data import Rows, as_weights
@@ -242,7 +243,7 @@ def test_the_place_is_right_beyond_the_first_chunk(monkeypatch):
 @pytest.mark.parametrize("n", [40, 43])
 def test_mean_squares_of_much_data_are_those_of_little(monkeypatch, n, dtype):
     """Much data is read by compiled code, four dense rows at a time."""
-    full = sp.random_array((n, 7), density=0.6, rng=np.random.default_rng(n), format="csr", dtype=dtype)
+    full = random_sparse((n, 7), density=0.6, rng=np.random.default_rng(n), format="csr", dtype=dtype)
     expected = np.mean(full.toarray().astype(float) ** 2, axis=0)
     for many in (0, 1 << 20):
         monkeypatch.setattr("fenchel.data.rows._MANY", many)
@@ -267,7 +268,7 @@ def test_csr_that_points_outside_is_refused():
 def test_csr_with_duplicates_counts_as_their_sum():
     """The square of a sum is not the sum of squares, which the step sizes rest on."""
     rng = np.random.default_rng(0)
-    full = sp.random_array((60, 5), density=0.6, rng=rng, format="csr")
+    full = random_sparse((60, 5), density=0.6, rng=rng, format="csr")
     parts = 8
     split = sp.csr_array(
         (np.repeat(full.data / parts, parts), np.repeat(full.indices, parts), full.indptr * parts), shape=full.shape

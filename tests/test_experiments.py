@@ -10,7 +10,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-import scipy.sparse as sp
+from cases import random_sparse
 
 pytest.importorskip("matplotlib", reason="the figures need matplotlib (fenchel[plot])")
 
@@ -424,7 +424,7 @@ def test_a_corrupt_or_short_file_is_named_with_the_line(files):
 
 def test_downloads_are_checked(files, monkeypatch):
     rng = np.random.default_rng(0)
-    X, y = sp.random_array((48_842, 123), density=1e-3, rng=rng, format="csr"), np.full(48_842, "-1", dtype=object)
+    X, y = random_sparse((48_842, 123), density=1e-3, rng=rng, format="csr"), np.full(48_842, "-1", dtype=object)
     y[rng.permutation(32_561)[:7841]] = "1"
     y[32_561 + rng.permutation(16_281)[:3846]] = "1"
     monkeypatch.setattr("sklearn.datasets.fetch_openml", lambda *a, **k: SimpleNamespace(data=X, target=y))

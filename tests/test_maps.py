@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from cases import random_sparse
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -25,7 +26,7 @@ CASES = {
         (fl.Matrix(1e-8 * rng.standard_normal((4, 6))), None),
         (fl.Matrix(1e8 * low_rank), None),
         (fl.Matrix(np.diag([1.0, 0.0, 2.0])), None),
-        (fl.Matrix(sp.random_array((30, 40), density=0.05, rng=rng)), None),
+        (fl.Matrix(random_sparse((30, 40), density=0.05, rng=rng)), None),
         (fl.Matrix(rng.standard_normal((260, 300))), None),
     ],
     "incidence": [
@@ -201,7 +202,7 @@ def test_a_map_is_not_changed_by_its_use():
 @pytest.mark.parametrize("shape", [(300, 400), (400, 300), (900, 250)])
 def test_spectral_norm_of_a_large_matrix(shape):
     draw = np.random.default_rng(1)
-    for matrix in (draw.standard_normal(shape), sp.random_array(shape, density=0.02, rng=draw)):
+    for matrix in (draw.standard_normal(shape), random_sparse(shape, density=0.02, rng=draw)):
         exact = np.linalg.norm(matrix.toarray() if sp.issparse(matrix) else matrix, 2)
         assert exact * (1 - 1e-12) <= spectral_norm(matrix) <= 1.015 * exact
 

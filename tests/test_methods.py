@@ -10,6 +10,7 @@ import cvxpy as cp
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from cases import random_sparse
 from reference import loss_expression, penalty_expression, reference
 from scipy.optimize import minimize
 
@@ -674,7 +675,7 @@ def test_an_error_inside_a_loss_reaches_the_caller():
 def test_large_graphs_have_fewer_blocks(p, least, most):
     """A step of the penalty on a large graph costs more than many rows."""
     rng = np.random.default_rng(0)
-    X = sp.random_array((2000, p), density=20 / p, rng=rng, format="csr")
+    X = random_sparse((2000, p), density=20 / p, rng=rng, format="csr")
     y = np.where(np.arange(2000) % 2, 1.0, -1.0)
     edges = np.column_stack([np.arange(p), (np.arange(p) + 1) % p])
     penalty = fl.L1() + fl.L1() @ fl.Incidence(edges, p)

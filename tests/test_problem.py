@@ -8,6 +8,7 @@ import cases
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from cases import random_sparse
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from reference import reference
@@ -113,7 +114,7 @@ def test_points_outside_the_domain_prove_nothing():
 def test_no_certificate_says_why():
     """More unpenalised directions than can be repaired: only the bound of the start holds, and the reason is given."""
     rng = np.random.default_rng(0)
-    X = sp.random_array((30, 1500), density=0.05, rng=rng, format="csr")
+    X = random_sparse((30, 1500), density=0.05, rng=rng, format="csr")
     problem = fl.Problem(X, rng.standard_normal(30), loss="squared", penalty=fl.GroupL2([[0, 1]]), alpha=0.1)
     with pytest.raises(NoCertificate, match="1498 directions carry no penalty"):
         problem.dual_bound(np.zeros(30), np.zeros(2))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from cases import random_sparse
 
 import fenchel as fl
 from fenchel.engine.attempts.row_space import row_space_solve
@@ -109,7 +110,7 @@ def test_a_solve_in_the_space_of_the_rows(units):
     rng = np.random.default_rng(4)
     n, k = 20, 90
     rows, bend, diagonal = rng.standard_normal((n, k)), rng.random(n) + 0.1, rng.random(k) + 0.5
-    A = sp.random_array((units, k), density=0.1, rng=rng, format="csr") if units else None
+    A = random_sparse((units, k), density=0.1, rng=rng, format="csr") if units else None
     S = 0.1 * rng.random(units)
     matrix = np.diag(diagonal) + rows.T @ (bend[:, None] * rows)
     if units:
