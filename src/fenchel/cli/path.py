@@ -205,7 +205,7 @@ def _splits(setup: Setup, folds: int, shuffle: bool) -> list[tuple[Ints, Ints]]:
     n = setup.problem.n
     if folds > n:
         raise ValueError(f"--folds is {folds}, but {setup.file} has {n} rows")
-    y = cast(AnyArray, setup.data.y)  # without targets nothing is read
+    y = cast("AnyArray", setup.data.y)  # without targets nothing is read
     if setup.classes is not None:
         labels, counts = np.unique(y, return_counts=True)
         if counts.min() < folds:

@@ -163,7 +163,7 @@ def choose_alpha(problem: Problem, alpha: float | None, ratio: float | None, nam
 
 def only_bounds(problem: Problem) -> bool:
     """Whether the penalty consists of bounds, which have no strength."""
-    leaves = [leaf for _, leaf, _ in cast(Penalty, problem.penalty).terms(problem.vectors * problem.p)]
+    leaves = [leaf for _, leaf, _ in cast("Penalty", problem.penalty).terms(problem.vectors * problem.p)]
     return not any(leaf.has_strength for leaf in leaves)
 
 

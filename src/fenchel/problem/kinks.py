@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import scipy.sparse as sp
 
-from .._validate import Array
+from .._validate import Array, Flags
 from ..maps import Gram
 from .bounds import NoCertificate
 
