@@ -172,7 +172,7 @@ class BlockSum:
             count += int(own.max(initial=-1)) + 1
         return np.concatenate(labels or [_NONE]), count
 
-    def feature_units(self) -> Ints:
+    def feature_units(self) -> Array:
         """The units in which the penalty measures every feature, relative to the others: in other units the numbers
         v = units * w, and the columns divided by them, would be the same.
 

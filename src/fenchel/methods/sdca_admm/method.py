@@ -267,7 +267,7 @@ class SDCAADMM:
         self.crew = _kernels()[0].Crew(self.members) if self.members > 1 else None
 
     @staticmethod
-    def _column_squares(problem: Problem, units: AnyArray) -> Array:
+    def _column_squares(problem: Problem, units: Array) -> Array:
         """Mean square of every column divided by its units, evened out between features that a row of B' couples.
 
         A step along an edge is as short as the longer-scaled of its ends asks for: a nearly empty pixel must
