@@ -12,9 +12,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from .._validate import Array
-
-if TYPE_CHECKING:
     from ..solver.result import Result
+
 
 try:
     import typer

@@ -19,10 +19,8 @@ from .penalty import full_name, make_penalty
 from .structure import Structure
 
 if TYPE_CHECKING:
-    from ..penalties.base import Penalty
-
-if TYPE_CHECKING:
     from ..losses.base import Loss
+    from ..penalties.base import Penalty
     from ..solver.result import Result
     from .options import ModelOptions
 

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-if TYPE_CHECKING:
     from .traces import Trace
+
 
 _INK, _GREY, _LINES = "#1c2733", "#6b7680", "#e6e8ea"
 _STYLES = {

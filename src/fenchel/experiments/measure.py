@@ -11,12 +11,12 @@ import copy
 import math
 import time
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
 from .._validate import Array
-from ..engine.roles import Goal
+from ..engine.roles import Goal, Iterate
 from ..methods import make_method
 from ..problem import Problem
 from ..solver import solve
@@ -77,7 +77,7 @@ def advance(problem: Problem, method: str, options: dict[str, Any], seed: int) -
         began = time.thread_time()
         report = algorithm.epoch(state)
         progress.count_epoch(report.share, report.guess)
-        found = None if schedule is None else schedule.propose(algorithm.iterate(state), progress, goal)
+        found = None if schedule is None else schedule.propose(cast(Iterate, algorithm.iterate(state)), progress, goal)
         seconds += time.thread_time() - began
         if found is not None and found.primal < problem.primal_at(state.w):  # the solver asks its certificate
             algorithm.adopt(state, found.iterate)

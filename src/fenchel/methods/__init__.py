@@ -5,7 +5,7 @@ The loop over epochs, certificates, limits and callbacks is `fenchel.solve`; a m
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from .baselines.asdca import ASDCA
 from .baselines.batch_admm import BatchADMM
@@ -18,6 +18,9 @@ from .baselines.sag import SAG
 from .baselines.sdca import SDCA
 from .sdca_admm.method import SDCAADMM
 
+if TYPE_CHECKING:
+    from ..methods.roles import Method
+
 METHODS = {
     method.name: method for method in (SDCAADMM, BatchADMM, OLADMM, OPGADMM, RDAADMM, RDA, FOBOS, SDCA, SAG, ASDCA)
 }
@@ -26,7 +29,7 @@ METHODS = {
 AUTO = "auto"  # epochs of SDCA-ADMM in turns with an engine, and other ways tried between them
 
 
-def make_method(name: str, options: dict[str, Any]) -> Any:
+def make_method(name: str, options: dict[str, Any]) -> Method:
     """The method of that name with its options, or a ValueError that lists what there is."""
     if name == AUTO:
         name, options = SDCAADMM.name, {"newton": options.get("preset", "default") == "default"} | options

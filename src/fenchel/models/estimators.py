@@ -21,9 +21,8 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
     from ..losses.base import Loss
-
-if TYPE_CHECKING:
     from ..penalties.base import Penalty
+
 
 _ACCEPTED = {"accept_sparse": ["csr", "csc"], "dtype": [np.float64, np.float32]}
 
@@ -400,7 +399,7 @@ class StructuredRegressorCV(_Regresses, CrossValidated):
         cv: Any = 5,
         scoring: Any = None,
         selection: str = "min",
-        n_jobs: None = None,
+        n_jobs: int | None = None,
         fit_intercept: bool = True,
         tol: float = 1e-6,
         max_epochs: int = 10_000,

@@ -30,9 +30,9 @@ from .paths import Path, path
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-if TYPE_CHECKING:
     from ..penalties.base import Penalty
     from ..solver.result import Result, Snapshot
+
 
 if TYPE_CHECKING:  # scikit-learn's have no types, and would take those of what they decorate
     _Decorated = TypeVar("_Decorated", bound=Callable[..., Any])

@@ -188,7 +188,7 @@ def find_graph(penalty: Penalty | None, p: int) -> Any:
         return None
     for part, places in penalty.written_parts(None, p):
         found = part.feature_graph(p if places is None else len(places))
-        if found == "sizes":
+        if isinstance(found, str):  # "sizes"
             return found
         if found is not None:
             return found if places is None else Graph(places[found.edges], p, getattr(found, "weights", None))

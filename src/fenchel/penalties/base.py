@@ -24,6 +24,11 @@ from .._validate import Array, Flags, Index, Ints, MatrixLike, SparseMatrix
 from ..maps import Identity, MadeMap, Map, Matrix
 
 if TYPE_CHECKING:
+    from ..structure.graph import Graph
+    from ..structure.grid import Grid
+    from ..structure.groups import Groups
+
+if TYPE_CHECKING:
     pass
 
 if TYPE_CHECKING:
@@ -225,7 +230,7 @@ class Penalty:
         """
         yield self, places
 
-    def feature_groups(self, size: int) -> Any:
+    def feature_groups(self, size: int) -> Groups | None:
         """The groups of the `size` features that it acts on; None where it has none."""
         from ..structure import as_groups
 
@@ -233,7 +238,7 @@ class Penalty:
         found = next((params[name] for name in ("groups", "tree") if params.get(name) is not None), None)
         return None if found is None else as_groups(found)
 
-    def feature_graph(self, size: int) -> Any:
+    def feature_graph(self, size: int) -> Graph | Grid | str | None:
         """What joins features: a graph, a grid, "sizes" where features of one size stick together; None for nothing."""
         from ..structure import Graph, Grid
 
@@ -456,7 +461,7 @@ class Mapped(Penalty):
             return super().written_parts(places, p)
         return self.part.written_parts(chosen if places is None else places[chosen], p)
 
-    def feature_graph(self, size: int) -> Any:
+    def feature_graph(self, size: int) -> Graph | Grid | str | None:
         from ..structure import Graph, Grid
 
         shape, joined = self.map.grid_shape(), self.map.neighbours()

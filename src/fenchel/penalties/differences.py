@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import numpy.typing as npt
 
 from .._validate import Ints, _count, finite_vector
 from ..maps import Difference, Incidence
@@ -32,7 +34,7 @@ class Monotone(Shorthand):
     def __init__(self, increasing: bool = True) -> None:
         self.increasing = increasing
 
-    def feature_graph(self, size: int) -> Any:
+    def feature_graph(self, size: int) -> Graph | Grid | str | None:
         return Graph(Grid(size).edges, size)  # a line
 
     def build(self, p: int | None) -> Penalty:
@@ -63,7 +65,11 @@ class FusedLasso(Shorthand):
     """
 
     def __init__(
-        self, l1_ratio: float = 0.5, order: int = 1, weights: Any = None, difference_weights: Any = None
+        self,
+        l1_ratio: float = 0.5,
+        order: int = 1,
+        weights: npt.ArrayLike | None = None,
+        difference_weights: npt.ArrayLike | None = None,
     ) -> None:
         self.l1_ratio, self.order = _ratio(l1_ratio), _count("order", order)
         self.weights, self.difference_weights = weights, difference_weights
@@ -94,7 +100,7 @@ class TrendFilter(Shorthand):
     below the order carry no penalty.
     """
 
-    def __init__(self, order: int = 2, weights: Any = None) -> None:
+    def __init__(self, order: int = 2, weights: npt.ArrayLike | None = None) -> None:
         self.order, self.weights = _count("order", order), weights
 
     def build(self, p: int | None) -> Penalty:
@@ -120,7 +126,9 @@ class GraphFused(Shorthand):
     Prox: soft thresholds of the coefficients and of the differences. Conjugate: 0 on the corresponding bounds.
     """
 
-    def __init__(self, graph: Any, l1_ratio: float = 0.5, weights: Any = None) -> None:
+    def __init__(
+        self, graph: Graph | npt.ArrayLike | Sequence[Any], l1_ratio: float = 0.5, weights: npt.ArrayLike | None = None
+    ) -> None:
         self.graph, self.l1_ratio, self.weights = graph, _ratio(l1_ratio), weights
 
     def build(self, p: int | None) -> Penalty:
@@ -155,7 +163,11 @@ class TotalVariation(Shorthand):
     """
 
     def __init__(
-        self, grid: Grid | tuple[int, int], isotropic: bool = True, l1_ratio: float = 0.0, weights: Any = None
+        self,
+        grid: Grid | int | tuple[int, ...],
+        isotropic: bool = True,
+        l1_ratio: float = 0.0,
+        weights: npt.ArrayLike | None = None,
     ) -> None:
         self.grid, self.isotropic, self.l1_ratio, self.weights = grid, isotropic, _ratio(l1_ratio), weights
 

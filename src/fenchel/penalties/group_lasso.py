@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -15,14 +15,14 @@ from .separable import L1
 from .shorthand import Shorthand, _group_weights, _known, _ratio
 
 if TYPE_CHECKING:
+    from ..penalties.shorthand import GroupWeights
     from ..structure.groups import Groups
+    from ..structure.tree import GroupsLike
     from .base import Penalty
 
 
 class _Grouped(Shorthand):
-    def __init__(
-        self, groups: Groups | dict[str, list[int]] | list[npt.ArrayLike], weights: dict[str, float] | None = None
-    ) -> None:
+    def __init__(self, groups: GroupsLike, weights: GroupWeights = None) -> None:
         # what is wrong with them is said here rather than in the middle of a fit
         self.groups, self.weights, self._read = groups, weights, (groups, as_groups(groups))
 
@@ -89,7 +89,13 @@ class SparseGroupLasso(_Grouped):
     Prox: soft threshold, then the shrinkage of groups. Conjugate: 0 where the prox of y with step 1 is zero.
     """
 
-    def __init__(self, groups: Groups, l1_ratio: float = 0.5, weights: Any = None, feature_weights: Any = None) -> None:
+    def __init__(
+        self,
+        groups: GroupsLike,
+        l1_ratio: float = 0.5,
+        weights: GroupWeights = None,
+        feature_weights: npt.ArrayLike | None = None,
+    ) -> None:
         super().__init__(groups, weights)
         self.l1_ratio, self.feature_weights = _ratio(l1_ratio), feature_weights
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
+import numpy.typing as npt
 import scipy.sparse as sp
 
 from .._validate import weight_vector
@@ -29,7 +30,7 @@ class Lasso(Shorthand):
     Prox: soft threshold. Conjugate: 0 on :math:`|y_j| \le \omega_j`.
     """
 
-    def __init__(self, weights: Any = None) -> None:
+    def __init__(self, weights: npt.ArrayLike | None = None) -> None:
         self.weights = weights
 
     def build(self, p: int | None) -> Penalty:
@@ -52,7 +53,7 @@ class ElasticNet(Shorthand):
     Conjugate: :math:`\sum_j (|y_j| - \omega_j \rho)_+^2 / (2 \omega_j (1 - \rho))`.
     """
 
-    def __init__(self, l1_ratio: float = 0.5, weights: Any = None) -> None:
+    def __init__(self, l1_ratio: float = 0.5, weights: npt.ArrayLike | None = None) -> None:
         self.l1_ratio, self.weights = _ratio(l1_ratio), weights
 
     def build(self, p: int | None) -> Penalty:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any, cast
+from collections.abc import Sequence
+from typing import cast
 
 import numpy as np
+import numpy.typing as npt
 
 from .._validate import Array, SparseMatrix, _count, finite_vector
 from ..maps import Selection
@@ -122,7 +124,7 @@ class TensorTraceNorm(Shorthand):
     :math:`\omega_k` (Tomioka, Hayashi and Kashima, 2010).
     """
 
-    def __init__(self, shape: Any, weights: Any = None) -> None:
+    def __init__(self, shape: Sequence[int], weights: npt.ArrayLike | None = None) -> None:
         if np.ndim(shape) != 1 or len(shape) < 2:
             raise ValueError(f"shape is {shape!r}; it must be two numbers or more")
         for size in shape:

@@ -15,6 +15,8 @@ from .separable import L1
 from .shorthand import Shorthand, _group_weights, _known
 
 if TYPE_CHECKING:
+    from ..penalties.shorthand import GroupWeights
+    from ..structure.tree import GroupsLike
     from .base import Penalty
 
 
@@ -87,7 +89,7 @@ class NestedL2(_Norm):
         out = sp.block_diag([parts[key] for key in sorted(parts)], format="csr")
         return out if out.shape[0] == d else sp.csr_array(sp.block_diag([out, sp.eye_array(d - out.shape[0])]))
 
-    def unit_form(self, d: int) -> Any | None:
+    def unit_form(self, d: int) -> UnitForm | None:
         several = self.last - self.first > 1
         if np.any(several & (self.parent >= 0)):
             return None  # groups inside groups
@@ -113,7 +115,7 @@ class TreeGroups(Shorthand):
     of y with step 1 is zero.
     """
 
-    def __init__(self, tree: Any, weights: Any = None) -> None:
+    def __init__(self, tree: GroupsLike, weights: GroupWeights = None) -> None:
         as_groups(tree)
         self.tree, self.weights = tree, weights
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
-from .._validate import Frame, Ints, _count, finite_vector, index_array
+from .._validate import Ints, Names, _count, finite_vector, index_array
 from ..maps import Selection
 from ..structure import Groups, as_groups
 from ..structure.names import _names, _places
@@ -17,6 +17,8 @@ from .groups import GroupL2
 from .shorthand import Shorthand, _as_penalty, _group_weights, _known
 
 if TYPE_CHECKING:
+    from ..penalties.shorthand import GroupWeights
+    from ..structure.tree import GroupsLike
     from .base import Penalty
 
 
@@ -52,11 +54,11 @@ class MultiTaskLasso(Shorthand):
     """
 
     def __init__(
-        self, n_outputs: int | None = None, groups: list[list[int]] | None = None, weights: Any = None
+        self, n_outputs: int | None = None, groups: GroupsLike | None = None, weights: GroupWeights = None
     ) -> None:
         self.n_outputs, self.groups, self.weights = _outputs(n_outputs), groups, weights
 
-    def feature_groups(self, size: int) -> Any:
+    def feature_groups(self, size: int) -> Groups | None:
         """The groups, or the features themselves, each of which is in or out for all outputs."""
         each = Groups(np.arange(size)[:, None], [str(j) for j in range(size)], size)
         return each if self.groups is None else super().feature_groups(size)
@@ -114,7 +116,7 @@ class Unpenalised(Shorthand):
     Unpenalised(penalty=LowRank(shape=(8, 8)), features=[64, 65])
     """
 
-    def __init__(self, penalty: Penalty, features: list[int | str], names: Frame | None = None) -> None:
+    def __init__(self, penalty: Penalty, features: Sequence[int | str], names: Names | None = None) -> None:
         self.penalty, self.features, self.names = _as_penalty(penalty), features, names
 
     def written_parts(self, places: Ints | None, p: int) -> Iterator[tuple[Penalty, Ints | None]]:

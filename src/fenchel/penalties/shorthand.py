@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import numbers
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -57,6 +57,9 @@ def _ratio(l1_ratio: float) -> float:
     return l1_ratio
 
 
+GroupWeights: TypeAlias = npt.ArrayLike | dict[str, float] | None  # one per group, or by name; None for the usual
+
+
 def _known(p: int | None, name: str) -> int:
     if p is None:
         raise ValueError(f"{name} needs the number of features; use terms(p)")
@@ -67,7 +70,7 @@ def _feature_weights(weights: npt.ArrayLike | None, p: int | None) -> Array | No
     return None if weights is None else finite_vector("weights", weights, _known(p, "weights"), minimum=0)
 
 
-def _group_weights(weights: Array | dict[str, float] | None, groups: Groups) -> Array:
+def _group_weights(weights: GroupWeights, groups: Groups) -> Array:
     """One weight per group: the root of its size, or as given, or as given by name."""
     default = np.sqrt(groups.sizes)
     if weights is None:

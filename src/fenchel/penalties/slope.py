@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import numpy.typing as npt
 import scipy.sparse as sp
 
 from .._validate import Array, Ints, SparseMatrix, finite_vector
@@ -12,6 +13,8 @@ from .base import _Norm, run_prox
 from .shorthand import Shorthand, _is_real, _known
 
 if TYPE_CHECKING:
+    from ..structure.graph import Graph
+    from ..structure.grid import Grid
     from .base import Penalty
 
 
@@ -88,12 +91,12 @@ class Slope(Shorthand):
     where :math:`\sum_{k \le m} |y|_{(k)} \le \sum_{k \le m} \lambda_k` for all m (Bogdan et al., 2015).
     """
 
-    def __init__(self, weights: Any = None, q: float = 0.1) -> None:
+    def __init__(self, weights: npt.ArrayLike | None = None, q: float = 0.1) -> None:
         if not (_is_real(q) and 0 < q < 1):
             raise ValueError(f"q is {q!r}; it must be a number between 0 and 1")
         self.weights, self.q = weights, q
 
-    def feature_graph(self, size: int) -> Any:
+    def feature_graph(self, size: int) -> Graph | Grid | str | None:
         return "sizes"
 
     def build(self, p: int | None) -> Penalty:
@@ -128,7 +131,7 @@ class Oscar(Shorthand):
             raise ValueError("a and b are both 0; one of them must be positive")
         self.a, self.b = a, b
 
-    def feature_graph(self, size: int) -> Any:
+    def feature_graph(self, size: int) -> Graph | Grid | str | None:
         return "sizes"
 
     def build(self, p: int | None) -> Penalty:

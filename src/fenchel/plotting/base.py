@@ -12,11 +12,9 @@ from ..solver.result import Result
 from ..structure import Graph, Grid, Groups, Tree, as_groups
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.axis import Axis
     from matplotlib.colorbar import Colorbar
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 
 INK, GREY, PALE, LINES = "#1c2733", "#66707a", "#c3c9ce", "#e6e8ea"

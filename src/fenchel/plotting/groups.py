@@ -30,7 +30,6 @@ from .paths import _alpha_axis, _draw_rest, _log_alphas, _mark_unproven, _proof
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-if TYPE_CHECKING:
     from ..structure.groups import Groups
 
 

@@ -31,6 +31,9 @@ from .base import (
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+    from ..models.paths import Path
+
+
 if TYPE_CHECKING:
     pass
 
@@ -138,14 +141,14 @@ def _draw_rest(ax: Axes, x: Array, lines: Array) -> None:
     ax.update_datalim(np.array([[x[0], lines.min()], [x[-1], lines.max()]]))
 
 
-def _mark_unproven(ax: Axes, found: Any, x: Array) -> None:
+def _mark_unproven(ax: Axes, found: Path, x: Array) -> None:
     late = ~found.converged
     if late.any():
         ax.plot(x[late], np.full(late.sum(), 0.02), "x", color=COLOURS[1], markersize=5, clip_on=False,
                 transform=ax.get_xaxis_transform(), zorder=4)  # fmt: skip
 
 
-def _proof(found: Any) -> str:
+def _proof(found: Path) -> str:
     text = f"{len(found)} alphas" if len(found) > 1 else "1 alpha"
     late = int(np.count_nonzero(~found.converged))
     if not late:

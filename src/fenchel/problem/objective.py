@@ -9,6 +9,7 @@ output (or task) its p features and then its intercept. See ``docs/mathematics.m
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any, cast
 
 import numpy as np
@@ -135,7 +136,7 @@ class Objective(BlockSum):
         rows.sweep(self.data.arrays, self.layout, x, out, w, product)
         return product, self._mask(out)
 
-    def _chunks(self) -> Any:
+    def _chunks(self) -> Iterator[slice]:
         """Slices of the visits, whole rows each, so that temporaries stay small."""
         step = max(1, _CHUNK // self.layout[0]) * self.layout[0]
         return (slice(first, first + step) for first in range(0, self.visits, step))

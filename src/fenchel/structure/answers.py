@@ -13,7 +13,7 @@ from .._validate import AnyArray, Array, Frame, Ints
 from .graph import Graph
 from .grid import Grid
 from .names import _index, _names, _pandas
-from .tree import as_groups
+from .tree import GroupsLike, as_groups
 
 
 def support(coef: npt.ArrayLike, names: Any = None, outputs: Sequence[Any] | None = None) -> Frame:
@@ -41,7 +41,7 @@ def support(coef: npt.ArrayLike, names: Any = None, outputs: Sequence[Any] | Non
     return _pandas().DataFrame(columns | {"feature": names[feature[order]], "coefficient": value[order]})
 
 
-def active_groups(coef: npt.ArrayLike, groups: Any) -> Frame:
+def active_groups(coef: npt.ArrayLike, groups: GroupsLike) -> Frame:
     """The groups with a non-zero coefficient, the largest norm first.
 
     Parameters

@@ -42,7 +42,7 @@ def _several(count: int, noun: str) -> str:
     return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
 
 
-def _fits(structure: Any, p: int | None) -> int:
+def _fits(structure: Any, p: int | None) -> int | None:
     """Refuse p features for a structure of another number; returns the number that is known."""
     if structure.p is not None and p is not None and structure.p != p:
         raise ValueError(

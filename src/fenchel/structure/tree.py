@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import functools
 import numbers
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, TypeAlias
 
 import numpy as np
 
-from .._validate import Index, Ints, Names
+from .._validate import AnyArray, Index, Ints, Names
 from .groups import Groups
 from .names import _fits, _names, _places, _several
 
+GroupsLike: TypeAlias = "Groups | Tree | Mapping[str, Any] | Sequence[Any] | AnyArray"  # what as_groups reads
 
-def as_groups(groups: Any, p: int | None = None) -> Groups:
+
+def as_groups(groups: GroupsLike, p: int | None = None) -> Groups:
     """Groups from a Groups object, index lists, a dict or a vector of labels, for p features."""
     if isinstance(groups, Tree):
         groups = groups.groups()
