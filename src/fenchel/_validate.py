@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numbers
 from collections.abc import Callable, Sequence
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -20,6 +20,8 @@ SparseMatrix: TypeAlias = Any  # of scipy, in any of its formats
 MatrixLike: TypeAlias = Any  # an array, a matrix of scipy, a data frame, or lists of numbers
 Frame: TypeAlias = Any  # a data frame
 Names: TypeAlias = Sequence[str] | Frame  # of features or the like; a data frame stands for those of its columns
+
+Kind = TypeVar("Kind", bound=type)
 
 
 def _count(name: str, value: Any) -> int:
@@ -81,3 +83,21 @@ def repeated(flat: Ints | Floats, bounds: Ints) -> tuple[int, int] | None:
     both = np.sort(owner * width + flat.astype(np.int64))
     twice = both[1:][both[1:] == both[:-1]]
     return divmod(int(twice[0]), width) if twice.size else None
+
+
+def registering(table: dict[str, Any], what: str) -> Callable[[str], Callable[[Kind], Kind]]:
+    """A decorator factory that enters a class into a table under a name, once."""
+
+    def register(name: str) -> Callable[[Kind], Kind]:
+        if not isinstance(name, str) or not name:
+            raise ValueError(f"the name of a {what} is {name!r}; it must be a word")
+
+        def enter(kind: Kind) -> Kind:
+            if name in table:
+                raise ValueError(f"there is a {what} of the name {name!r} already: {table[name].__name__}")
+            table[name] = kind
+            return kind
+
+        return enter
+
+    return register

@@ -8,6 +8,8 @@ answer: it is written with its status and its gap, and the exit code still says 
 from __future__ import annotations
 
 import functools
+import importlib
+import os
 import sys
 from collections.abc import Callable
 from typing import Annotated, Any
@@ -100,7 +102,29 @@ def _show_version(wanted: bool) -> None:
         raise typer.Exit
 
 
+def _import(modules: list[str] | None) -> None:
+    """Import what the user names, from the folder at hand too."""
+    for module in modules or []:
+        if os.getcwd() not in sys.path:
+            sys.path.insert(0, os.getcwd())
+        try:
+            importlib.import_module(module)
+        except ImportError as error:
+            print(f"fenchel: error: --import {module}: {error}", file=sys.stderr)
+            raise typer.Exit(2) from None
+
+
 def _global(
+    modules: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--import",
+            callback=_import,
+            is_eager=True,
+            metavar="MODULE",
+            help="Import a module first, such as one that registers a loss or a penalty of your own.",
+        ),
+    ] = None,
     version: Annotated[
         bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Print the version.")
     ] = False,

@@ -18,19 +18,11 @@ if TYPE_CHECKING:
 # entries that other options stand for: several targets, and --unpenalised
 _BY_OPTION = ("per-output", "unpenalised")
 _PLAIN: dict[str, Callable[[], Penalty] | None] = {"ridge": Ridge, "non-negative": NonNegative, "box": None}
-PENALTIES: dict[str, Any] = {**{name: kind for name, kind in CATALOGUE.items() if name not in _BY_OPTION}, **_PLAIN}
 SHORT = {
     "l1": "lasso", "group": "group-lasso", "group-linf": "group-max", "graph": "graph-fused", "fused": "fused-lasso",
     "trend": "trend-filter", "tv": "total-variation", "trace": "low-rank",
 }  # fmt: skip
 
-# what the parameter `weights` of a penalty stands for, if not for features
-_WEIGHTS = {
-    **dict.fromkeys(("group-lasso", "latent-group-lasso", "sparse-group-lasso", "group-max", "exclusive-lasso",
-                     "tree-groups"), ("group_weights",)),
-    **dict.fromkeys(("trend-filter", "tensor-trace-norm", "slope"), ("term_weights",)),
-    "multi-task-lasso": ("feature_weights", "group_weights"),
-}  # fmt: skip
 # the options that fill each parameter; a parameter that is not here has an option of its own name
 _OPTIONS = {
     "groups": ("groups", "groups_by", "complete_groups"), "tree": ("tree",), "graph": ("edges",),
@@ -40,16 +32,22 @@ _CHECKED = ("groups", "groups_by", "complete_groups", "tree", "edges", "shape", 
             "isotropic", "increasing", "q", "a", "b", "feature_weights", "group_weights", "term_weights")  # fmt: skip
 
 
+def known_penalties() -> dict[str, Any]:
+    """The penalties that --penalty takes, those that were registered last included."""
+    return {**{name: kind for name, kind in CATALOGUE.items() if name not in _BY_OPTION}, **_PLAIN}
+
+
 def full_name(name: str) -> str:
     """The catalogue's name of a penalty, which may be given by a short one."""
     name = SHORT.get(name, name)
-    if name not in PENALTIES:
-        raise ValueError(f"--penalty is {name!r}; {hint(name, PENALTIES)}")
+    known = known_penalties()
+    if name not in known:
+        raise ValueError(f"--penalty is {name!r}; {hint(name, known)}")
     return name
 
 
 def _parameters(name: str) -> list[str]:
-    return [] if name in _PLAIN else list(inspect.signature(PENALTIES[name]).parameters)
+    return [] if name in _PLAIN else list(inspect.signature(CATALOGUE[name]).parameters)
 
 
 def options_of(name: str) -> set[str]:
@@ -57,10 +55,15 @@ def options_of(name: str) -> set[str]:
     found = set()
     for parameter in _parameters(name):
         if parameter == "weights":
-            found |= set(_WEIGHTS.get(name, ("feature_weights",)))
+            found |= set(_weights_of(name))
         else:
             found |= set(_OPTIONS.get(parameter, (parameter,)))
     return found
+
+
+def _weights_of(name: str) -> tuple[str, ...]:
+    """The options that fill the parameter `weights` of a penalty."""
+    return tuple(f"{unit}_weights" for unit in CATALOGUE[name].weights_per)
 
 
 def make_penalty(options: ModelOptions, structure: Structure, outputs: int, p: int) -> Penalty:
@@ -98,7 +101,7 @@ def _refuse_unread(name: str, options: ModelOptions) -> None:
     for option in _CHECKED:
         value = getattr(options, option)
         if option not in read and value is not None and value is not False:
-            users = [other for other in PENALTIES if option in options_of(other)]
+            users = [other for other in known_penalties() if option in options_of(other)]
             raise ValueError(
                 f"--{option.replace('_', '-')} goes with the penalty {' or '.join(users)}, not with {name!r}"
             )
@@ -113,30 +116,28 @@ def _main_part(name: str, options: ModelOptions, structure: Structure) -> Penalt
         value = _argument(name, parameter, options, structure)
         if value is not None:
             arguments[parameter] = value
-    out: Penalty | None = PENALTIES[name](**arguments)
-    return out
+    return CATALOGUE[name](**arguments)
 
 
 def _argument(name: str, parameter: str, options: ModelOptions, structure: Structure) -> Any:
     """The value of a penalty's parameter; None where nothing is said."""
     given = any(getattr(options, option) for option in _OPTIONS["groups"])
     if parameter == "groups":
-        return None if name == "multi-task-lasso" and not given else structure.groups
+        optional = inspect.signature(CATALOGUE[name]).parameters[parameter].default is None
+        return None if optional and not given else structure.groups
     if parameter in ("tree", "graph", "grid", "shape"):
         return getattr(structure, parameter)
     if parameter == "n_outputs":
         return None
     if parameter not in ("weights", "feature_weights", "difference_weights"):
-        return getattr(options, parameter)
-    sources = (
-        _WEIGHTS.get(name, ("feature_weights",)) if parameter == "weights" else _OPTIONS.get(parameter, (parameter,))
-    )
+        return vars(options).get(parameter)  # a parameter without an option keeps its default
+    sources = _weights_of(name) if parameter == "weights" else _OPTIONS.get(parameter, (parameter,))
     for source in sources:
         if getattr(options, source) is None:
             continue
         if source == "group_weights":
-            return structure.group_weights(structure.tree.groups() if name == "tree-groups" else structure.groups)
-        if name == "multi-task-lasso" and given:
-            raise ValueError("--feature-weights goes with multi-task-lasso without groups; use --group-weights")
+            return structure.group_weights(structure.tree.groups() if "tree" in _parameters(name) else structure.groups)
+        if "group_weights" in sources and given:
+            raise ValueError(f"--feature-weights goes with {name} without groups; use --group-weights")
         return getattr(structure, source)()
     return None

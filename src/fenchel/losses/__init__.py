@@ -5,7 +5,7 @@ from __future__ import annotations
 from .base import Loss
 from .counts import Poisson
 from .margins import Hinge, Logistic, SmoothedHinge, SquaredHinge
-from .registry import LOSSES
+from .registry import LOSSES, register
 from .tubes import EpsilonInsensitive, Huber, Quantile, Squared
 
 __all__ = [
@@ -20,4 +20,5 @@ __all__ = [
     "SmoothedHinge",
     "Squared",
     "SquaredHinge",
+    "register",
 ]

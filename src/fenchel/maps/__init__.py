@@ -16,7 +16,7 @@ from .base import (
 )
 from .differences import Difference, Gradient, Incidence
 from .gram import Gram
-from .registry import MAPS
+from .registry import MAPS, register
 from .selections import Copies, Selection
 
 __all__ = [
@@ -34,6 +34,7 @@ __all__ = [
     "Selection",
     "Stack",
     "is_shared_identity",
+    "register",
     "row_width",
     "runs_of_rows",
     "spectral_norm",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from .._validate import registering
 from .base import Identity, Matrix, Stack
 from .differences import Difference, Gradient, Incidence
 from .selections import Copies, Selection
@@ -16,3 +17,5 @@ MAPS = {
     "selection": Selection,
     "stack": Stack,
 }
+
+register = registering(MAPS, "map")  # a decorator: @register("name") enters a map of your own

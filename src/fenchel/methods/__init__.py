@@ -5,8 +5,10 @@ The loop over epochs, certificates, limits and callbacks is `fenchel.solve`; a m
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from .._validate import registering
+from . import roles
 from .baselines.asdca import ASDCA
 from .baselines.batch_admm import BatchADMM
 from .baselines.fobos import FOBOS
@@ -16,20 +18,26 @@ from .baselines.rda import RDA
 from .baselines.rda_admm import RDAADMM
 from .baselines.sag import SAG
 from .baselines.sdca import SDCA
+from .common import DualState, Method, State
+from .roles import EpochReport, PrimalIterate
 from .sdca_admm.method import SDCAADMM
 
-if TYPE_CHECKING:
-    from ..methods.roles import Method
+__all__ = [
+    "ASDCA", "AUTO", "FOBOS", "METHODS", "OLADMM", "OPGADMM", "RDA", "RDAADMM", "SAG", "SDCA", "SDCAADMM", "BatchADMM",
+    "DualState", "EpochReport", "Method", "PrimalIterate", "State", "make_method", "register",
+]  # fmt: skip
 
 METHODS = {
     method.name: method for method in (SDCAADMM, BatchADMM, OLADMM, OPGADMM, RDAADMM, RDA, FOBOS, SDCA, SAG, ASDCA)
 }
 
 
+register = registering(METHODS, "method")  # a decorator: @register("name") enters a method of your own
+
 AUTO = "auto"  # epochs of SDCA-ADMM in turns with an engine, and other ways tried between them
 
 
-def make_method(name: str, options: dict[str, Any]) -> Method:
+def make_method(name: str, options: dict[str, Any]) -> roles.Method:
     """The method of that name with its options, or a ValueError that lists what there is."""
     if name == AUTO:
         name, options = SDCAADMM.name, {"newton": options.get("preset", "default") == "default"} | options

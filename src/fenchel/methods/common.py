@@ -470,8 +470,13 @@ class OnlineProximal(Online):
         rule = self.rule(state, self.prox_rule)
         proximal_epoch(
             self.data, order, self.loss, self.problem.n, self.penalty.solver, rule, state.t, state.current, state.u,
-            state.dual, state.mean, state.mean_dual, getattr(state, "gradient", state.mean), self.dual_averaging,
+            state.dual, state.mean, state.mean_dual, self.averaged(state), self.dual_averaging,
         )  # fmt: skip
+
+    def averaged(self, state: Any) -> Array:
+        """The mean gradient of a method that averages gradients; the kernel does not touch it for others."""
+        mean: Array = state.mean
+        return mean
 
     def subgradient(self, dual: Array, w: Array) -> Array:
         return self.penalty.dual(dual, w)

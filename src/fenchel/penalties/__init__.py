@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from .base import Mapped, Penalty, Scaled, Sum, UnitForm, compiled_prox, run_prox, unbounded
-from .catalogue import CATALOGUE, PENALTIES
+from .catalogue import CATALOGUE, PENALTIES, register
 from .compile import Block, compile_penalty, scale_blocks, unit_blocks
 from .differences import FusedLasso, GraphFused, Monotone, TotalVariation, TrendFilter
 from .exclusive import ExclusiveL1, ExclusiveLasso
@@ -63,6 +63,7 @@ __all__ = [
     "Unpenalised",
     "compile_penalty",
     "compiled_prox",
+    "register",
     "run_prox",
     "scale_blocks",
     "unbounded",

@@ -75,6 +75,7 @@ class Penalty:
     is_leaf = True  # whether it is one function, and no sum, multiple or map of others
     has_strength = True  # whether a multiple of it differs from it; limits alone have none
     restrictable = False  # whether `restricted` is there
+    weights_per: tuple[str, ...] = ("feature",)  # what its parameter `weights` counts: feature, group or term
     joint = False  # whether it wants the coefficients of all outputs at once, whatever fits
 
     # -- the function itself, on its own coordinates u ------------------------------------------------

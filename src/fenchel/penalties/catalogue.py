@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from .._validate import registering
 from .base import Penalty
 from .differences import FusedLasso, GraphFused, Monotone, TotalVariation, TrendFilter
 from .exclusive import ExclusiveLasso
@@ -82,3 +83,5 @@ PENALTIES: dict[str, type[Penalty]] = {
     "non-negative": NonNegative,
     "box": Box,
 }
+
+register = registering(CATALOGUE, "penalty")  # a decorator: @register("name") enters a penalty of your own

@@ -100,6 +100,8 @@ class TrendFilter(Shorthand):
     below the order carry no penalty.
     """
 
+    weights_per = ("term",)
+
     def __init__(self, order: int = 2, weights: npt.ArrayLike | None = None) -> None:
         self.order, self.weights = _count("order", order), weights
 

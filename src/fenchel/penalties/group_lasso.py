@@ -22,6 +22,10 @@ if TYPE_CHECKING:
 
 
 class _Grouped(Shorthand):
+    """What penalties of groups share."""
+
+    weights_per = ("group",)
+
     def __init__(self, groups: GroupsLike, weights: GroupWeights = None) -> None:
         # what is wrong with them is said here rather than in the middle of a fit
         self.groups, self.weights, self._read = groups, weights, (groups, as_groups(groups))

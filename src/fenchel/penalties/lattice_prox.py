@@ -29,6 +29,8 @@ def has_directions(problem: BlockSum) -> bool:
 class LatticeProx:
     """The prox of norms of differences along a chain or grid, with an l1 norm beside them; see :meth:`make`."""
 
+    exact = False  # whether it takes no iterations
+
     @classmethod
     def make(cls, prox: StructuredProx) -> LatticeProx | None:
         """None where the penalty is not of the kind."""
@@ -125,6 +127,8 @@ class LatticeProx:
 
 class ChainProx(LatticeProx):
     """The same on chains, without iterations; see ``kernels/chain.py``."""
+
+    exact = True
 
     @classmethod
     def of(cls, lattice: LatticeProx) -> ChainProx | None:

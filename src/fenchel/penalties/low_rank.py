@@ -124,6 +124,8 @@ class TensorTraceNorm(Shorthand):
     :math:`\omega_k` (Tomioka, Hayashi and Kashima, 2010).
     """
 
+    weights_per = ("term",)
+
     def __init__(self, shape: Sequence[int], weights: npt.ArrayLike | None = None) -> None:
         if np.ndim(shape) != 1 or len(shape) < 2:
             raise ValueError(f"shape is {shape!r}; it must be two numbers or more")

@@ -115,6 +115,8 @@ class TreeGroups(Shorthand):
     of y with step 1 is zero.
     """
 
+    weights_per = ("group",)
+
     def __init__(self, tree: GroupsLike, weights: GroupWeights = None) -> None:
         as_groups(tree)
         self.tree, self.weights = tree, weights

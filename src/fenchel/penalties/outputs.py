@@ -53,6 +53,8 @@ class MultiTaskLasso(Shorthand):
     Prox: the shrinkage of each feature's coefficients together. Conjugate: 0 on :math:`\|Y_{:j}\| \le \omega_j`.
     """
 
+    weights_per = ("feature", "group")
+
     def __init__(
         self, n_outputs: int | None = None, groups: GroupsLike | None = None, weights: GroupWeights = None
     ) -> None:

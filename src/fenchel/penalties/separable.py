@@ -127,6 +127,12 @@ class Separable(Penalty):
             np.all((self.lower == 0) | np.isinf(self.lower)) and np.all((self.upper == 0) | np.isinf(self.upper))
         )
 
+    def limits(self, d: int) -> tuple[Array, Array] | None:
+        return None if self._unbounded else (self.lower, self.upper)
+
+    def entry_weights(self, d: int) -> Array | None:
+        return self.weights
+
     def radius(self, d: int) -> Array:
         return np.where(self.weights > 0, self.weights, self.weights.mean() or 1.0)
 

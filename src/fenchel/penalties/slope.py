@@ -91,6 +91,8 @@ class Slope(Shorthand):
     where :math:`\sum_{k \le m} |y|_{(k)} \le \sum_{k \le m} \lambda_k` for all m (Bogdan et al., 2015).
     """
 
+    weights_per = ("term",)
+
     def __init__(self, weights: npt.ArrayLike | None = None, q: float = 0.1) -> None:
         if not (_is_real(q) and 0 < q < 1):
             raise ValueError(f"q is {q!r}; it must be a number between 0 and 1")

@@ -142,12 +142,12 @@ def _run(
 ) -> tuple[Array, float, int, bool]:
     """The prox on the problem's own scale: coefficients, relative gap, steps, and whether it stopped by the gap."""
     from ..kernels.prox import structured_prox
-    from .lattice_prox import ChainProx, LatticeProx
+    from .lattice_prox import LatticeProx
 
     problem = cast(_Denoising, structured.problem)
     v, info = problem.pack(point), np.zeros(4)
     chain = LatticeProx.make(structured)
-    if isinstance(chain, ChainProx):
+    if chain is not None and chain.exact:
         w = chain(v, float(problem.n), slope, None, info)
         chain.structure(slope)
         return problem.unpack(w)[0], 0.0, 1, True

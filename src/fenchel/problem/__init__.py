@@ -5,6 +5,7 @@ from __future__ import annotations
 from ..penalties.snapping import tied_features
 from .bounds import Bounds, Certificate, NoCertificate
 from .fingerprint import Fingerprint
+from .points import Point
 from .problem import Problem
 
-__all__ = ["Bounds", "Certificate", "Fingerprint", "NoCertificate", "Problem", "tied_features"]
+__all__ = ["Bounds", "Certificate", "Fingerprint", "NoCertificate", "Point", "Problem", "tied_features"]

@@ -12,6 +12,7 @@ from .._validate import AnyArray, Array, Ints
 from ..penalties.block_sum import _NONE, _once_per_map
 from .bounds import Certificate, NoCertificate
 from .objective import Objective
+from .points import Point
 
 _ROUNDING = 1e-11  # relative to the terms of a sum
 _BALANCED = 1e-14  # of the terms of a sum over all rows: what counts as a sum of zero
@@ -35,7 +36,7 @@ class Certifying(Objective):
 
         Parameters
         ----------
-        state : object with arrays `w`, `x`, `y` (a Result's state, or your own)
+        state : a Result's state, or an object with an array `w` and, where they are known, `x`, `y` and `zx`
             Without `x` and `y` they are taken from the gradient of the loss at w.
         fresh : bool
             Recompute Z x instead of trusting `state.zx`, which the solver updates incrementally.
@@ -44,10 +45,11 @@ class Certifying(Objective):
         enough, hope : float
             A dual bound that will do, and one so low that it is no use: no better one is searched for there.
         """
-        x, y, zx = (getattr(state, name, None) for name in ("x", "y", "zx"))
+        point = Point.of(state)
+        x, y, zx = point.x, point.y, point.zx
         if primal is None or x is None:
-            scores = self.scores(state.w)
-            primal = self.mean_loss(scores) + self.penalty_value(self.penalised(state.w))
+            scores = self.scores(point.w)
+            primal = self.mean_loss(scores) + self.penalty_value(self.penalised(point.w))
         if x is None:
             x, zx = self.slopes_at(scores), None
         y = np.zeros(self.d) if y is None else y

@@ -17,7 +17,7 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from .._validate import AnyArray, Array, Index, MatrixLike, SparseMatrix
-from ..data import Rows, as_weights
+from ..data import RowData, Rows, as_weights
 from ..losses import LOSSES, Loss
 from ..penalties import Penalty
 from ..penalties.block_sum import BlockSum, _vector
@@ -27,6 +27,8 @@ _CHUNK = 1 << 16  # visits looked at together
 
 class Objective(BlockSum):
     """The objective and its dual in all their terms; see :class:`fenchel.Problem`."""
+
+    data: RowData
 
     def __init__(
         self,

@@ -1,8 +1,10 @@
-"""Proofs by example that a loss, a penalty or a map is what it says: the built-in ones, and yours.
+"""Proofs by example that a loss, penalty, map, method or engine is what it says: the built-in ones, and yours.
 
     fenchel.testing.check_loss(MyLoss())
     fenchel.testing.check_penalty(MyPenalty(), d=12)
     fenchel.testing.check_map(MyMap(20))
+    fenchel.testing.check_method(MyMethod)
+    fenchel.testing.check_engine(MyEngine)
 
 Each check tries many points, from 0.001 to 1000 in size, and raises an AssertionError that names the law
 that fails, the place and the numbers. Nothing is taken from the formula under test where it can be had
@@ -15,6 +17,8 @@ from __future__ import annotations
 
 from .losses import check_loss
 from .maps import check_map
+from .methods import check_engine, check_method
 from .penalties import check_penalty
+from .problems import small_problems
 
-__all__ = ["check_loss", "check_map", "check_penalty"]
+__all__ = ["check_engine", "check_loss", "check_map", "check_method", "check_penalty", "small_problems"]

@@ -25,7 +25,6 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
@@ -35,7 +34,8 @@ import scipy.sparse.linalg as sla
 
 from .._validate import Array, Ints, MatrixLike
 from ..maps import spectral_norm
-from ..problem import Problem
+from ..problem import Point, Problem
+from ..solver.result import Result
 
 if TYPE_CHECKING:
     from ..methods.sdca_admm.method import SDCAADMM
@@ -338,9 +338,10 @@ def _ratio(a: float, b: float) -> float:
 
 def _arrays(state: Any) -> tuple[Any, Any, Any, Any]:
     """x, y, w and, where known, u = B'w with its exact zeros."""
-    state = getattr(state, "state", state)
-    get: Callable[[str], Any] = state.get if isinstance(state, dict) else lambda key: getattr(state, key, None)
-    return get("x"), get("y"), get("w"), get("u")
+    state = state.state if isinstance(state, Result) else state
+    point = Point.of(state)
+    known = state if isinstance(state, dict) else vars(state)
+    return point.x, point.y, point.w, known.get("u")
 
 
 # -- spectra ----------------------------------------------------------------------------------------

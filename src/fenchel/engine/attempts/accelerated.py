@@ -26,7 +26,7 @@ from ...prices import (
 )
 from ...problem import Problem
 from ...problem.convergence import Convergence
-from ...proximal import ChainProx, CompiledPenalty, LatticeProx, StructuredProx, has_directions
+from ...proximal import CompiledPenalty, LatticeProx, StructuredProx, has_directions
 from .manifold import Point
 
 if TYPE_CHECKING:
@@ -73,7 +73,7 @@ class Accelerated:
     @property
     def exact(self) -> bool:
         """Whether the prox has no error, so that its zeros and ties are those of the answer early on."""
-        return isinstance(self.lattice, ChainProx)
+        return self.lattice is not None and self.lattice.exact
 
     @functools.cached_property
     def penalty(self):

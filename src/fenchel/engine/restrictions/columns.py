@@ -15,7 +15,7 @@ from ..lower_gram import lower_gram
 from ..units import Index, Vector
 
 if TYPE_CHECKING:
-    from ...data import Rows
+    from ...data import RowData
 
 SINGLE_FROM = 200  # columns from which a Gram matrix is made in single precision; fewer cost little either way
 
@@ -50,7 +50,7 @@ class Columns(Protocol):
 class DenseColumns:
     """Columns of dense data as the rows of a compact array in double precision."""
 
-    def __init__(self, data: Rows) -> None:
+    def __init__(self, data: RowData) -> None:
         self.data, self.count = data, 0
         self.rows = np.empty((0, data.n))
 
@@ -108,7 +108,7 @@ class DenseColumns:
 class WholeDense:
     """All columns of dense data, as they are; `order` numbers them otherwise than the data does."""
 
-    def __init__(self, data: Rows, order: Index | None) -> None:
+    def __init__(self, data: RowData, order: Index | None) -> None:
         self.data, self.count, self.order = data, data.p, order
 
     def add(self, columns: Index) -> None:
@@ -147,7 +147,7 @@ class WholeDense:
 class SparseColumns:
     """Columns of sparse data as compact rows, and turned as compact columns where somebody asks for them."""
 
-    def __init__(self, data: Rows) -> None:
+    def __init__(self, data: RowData) -> None:
         self.data, self.count = data, 0
         self.columns = np.zeros(0, dtype=np.int64)
         self.stored, self.pairs = 0, 0.0

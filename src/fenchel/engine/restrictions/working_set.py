@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from ...data import Rows
+from ...data import RowData
 from ..units import Index, Units, Vector
 from .columns import DenseColumns, SparseColumns, WholeDense
 
@@ -29,7 +29,7 @@ class WorkingSet:
     columns : for every output their columns, in that order
     """
 
-    def __init__(self, data: Rows, outputs: int) -> None:
+    def __init__(self, data: RowData, outputs: int) -> None:
         self.data, self.outputs, self.whole = data, outputs, False
         kind: Any = SparseColumns if data.sparse else DenseColumns
         self.columns: list[Any] = [kind(data) for _ in range(outputs)]
