@@ -1,6 +1,6 @@
 """Real data in two halves: constants are chosen on CHOOSE, and REPORT is what the page shows.
 
-The files are found through FENCHEL_DATA, else in ../shared/data (see fenchel.datasets); what has no file is left out
+The files are found through FENCHEL_DATA, else in the cache (see fenchel.datasets); what has no file is left out
 with a word. Every set gives problems at two alphas, written as shares of alpha_max.
 """
 

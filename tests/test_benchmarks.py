@@ -156,7 +156,7 @@ def test_names(bench):
 def run(folder, *arguments):
     places = ["--results", str(folder / "results"), "--cache", str(folder / "cache")]
     command = [sys.executable, str(FOLDER / "run.py"), "--current", "--limit", "10", *places, *arguments]
-    return subprocess.run(command, capture_output=True, text=True, timeout=300)
+    return subprocess.run(command, capture_output=True, text=True)
 
 
 def test_runner(tmp_path):

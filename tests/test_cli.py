@@ -37,9 +37,7 @@ def run(*args):
 
 def process(*args, **options):
     """The command in a process of its own."""
-    return subprocess.run(
-        [sys.executable, "-m", "fenchel", *map(str, args)], capture_output=True, text=True, timeout=120, **options
-    )
+    return subprocess.run([sys.executable, "-m", "fenchel", *map(str, args)], capture_output=True, text=True, **options)
 
 
 def refused(result, match):
@@ -66,10 +64,14 @@ def loaded(path="model.json"):
 
 
 def endless():
-    """A file and options that keep the solver busy for minutes: a kinked loss on noise, without a goal."""
+    """A file and options that keep the solver busy: a kinked loss on noise, without a goal.
+
+    It ends by itself after some minutes, and not as one that was interrupted: no test needs a clock to see that
+    nobody listened.
+    """
     rng = np.random.default_rng(1)
     np.savez("noise.npz", X=rng.standard_normal((4000, 60)), y=rng.integers(0, 2, 4000))
-    return ["noise.npz", "--loss", "hinge", "--alpha", "1e-6", "--tol", "0", "--max-epochs", "1000000000"]
+    return ["noise.npz", "--loss", "hinge", "--alpha", "1e-6", "--tol", "0", "--max-epochs", "200000"]
 
 
 # -- the whole way, in real processes ---------------------------------------------------------------
@@ -112,7 +114,7 @@ def test_version():
 
 def test_without_typer_the_extra_is_named():
     code = "import sys; sys.modules['typer'] = None; from fenchel.cli import main; main()"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     refused(done, r"pip install 'fenchel\[cli\]'")
 
 
@@ -122,7 +124,7 @@ def test_importing_stays_light():
         "heavy = {'numba', 'numpy', 'scipy', 'sklearn', 'matplotlib', 'pandas'} & set(sys.modules)\n"
         "assert not heavy, heavy"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
 
 
@@ -142,7 +144,7 @@ def test_ctrl_c_keeps_the_best_answer(folder):
                 assert chunk, f"the solver stopped before it was interrupted: {seen!r}"
                 seen += chunk
             running.send_signal(signal.SIGINT)
-            _, rest = running.communicate(timeout=60)
+            _, rest = running.communicate()
         finally:
             running.kill()
     assert running.returncode == 130

@@ -80,14 +80,29 @@ def test_data_folder_prefers_the_environment(monkeypatch, tmp_path):
     assert datasets.data_folder() == tmp_path
 
 
-def test_data_folder_is_found_beside_the_current_directory(monkeypatch, tmp_path):
+def test_data_folder_is_else_in_the_cache(monkeypatch, tmp_path):
     monkeypatch.delenv("FENCHEL_DATA", raising=False)
-    monkeypatch.setattr(paper, "__file__", str(tmp_path / "a" / "b" / "c" / "d" / "paper.py"))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    assert datasets.data_folder() is None
+    (tmp_path / "fenchel").mkdir()
+    assert datasets.data_folder() == tmp_path / "fenchel"
+
+
+def test_data_folder_is_in_the_home_where_no_cache_is_named(monkeypatch, tmp_path):
+    monkeypatch.delenv("FENCHEL_DATA", raising=False)
+    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
+    monkeypatch.setattr(paper.Path, "home", lambda: tmp_path)
+    (tmp_path / ".cache" / "fenchel").mkdir(parents=True)
+    assert datasets.data_folder() == tmp_path / ".cache" / "fenchel"
+
+
+def test_a_folder_beside_the_checkout_is_the_tests_affair_alone(monkeypatch, tmp_path):
+    monkeypatch.delenv("FENCHEL_DATA", raising=False)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     (tmp_path / "here").mkdir()
+    (tmp_path / "shared" / "data").mkdir(parents=True)
     monkeypatch.chdir(tmp_path / "here")
     assert datasets.data_folder() is None
-    (tmp_path / "shared" / "data").mkdir(parents=True)
-    assert datasets.data_folder() == tmp_path / "shared" / "data"
 
 
 @pytest.mark.parametrize(

@@ -400,5 +400,5 @@ def test_without_matplotlib_the_extra_is_named():
         "try: fl.plotting.weights_on_grid(np.ones(4), (2, 2))\n"
         "except ImportError as error: print(error)"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert "pip install 'fenchel[plot]'" in done.stdout, done.stderr

@@ -203,7 +203,7 @@ def test_a_page_appears_whole_or_not_at_all(folder, monkeypatch):
 def test_without_matplotlib_it_fails_before_the_work(folder):
     code = "import sys; sys.modules['matplotlib'] = None; from fenchel.cli import main; main()"
     command = [sys.executable, "-c", code, "fit", "d.csv", "--report", "r.html"]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode == 2 and "pip install 'fenchel[plot]'" in done.stderr and done.stderr.count("\n") == 1
     assert not os.path.exists("model.json") and not os.path.exists("r.html")
 
@@ -226,7 +226,7 @@ def browser():
 def browse(folder, *options):
     command = [browser(), "--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars",
                f"--user-data-dir={folder / 'profile'}", *options, (folder / "r.html").as_uri()]  # fmt: skip
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     return done
 

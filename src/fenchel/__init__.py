@@ -8,6 +8,7 @@ The public names are loaded on first use, so that `import fenchel` stays light.
 from __future__ import annotations
 
 import importlib
+from typing import Any
 
 __version__ = "0.2.0"
 
@@ -40,7 +41,7 @@ _NAMES = {name: module for module, names in _HOME.items() for name in names}
 __all__ = [*sorted(_NAMES), "theory", "testing"]
 
 
-def __getattr__(name: str):
+def __getattr__(name: str) -> Any:
     if name in _NAMES:
         value = getattr(importlib.import_module(f"{__name__}.{_NAMES[name]}"), name)
         globals()[name] = value
@@ -50,5 +51,5 @@ def __getattr__(name: str):
     raise AttributeError(f"module 'fenchel' has no attribute {name!r}")
 
 
-def __dir__():
+def __dir__() -> list[str]:
     return sorted([*globals(), *__all__])

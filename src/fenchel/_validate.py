@@ -1,24 +1,37 @@
-"""One place for checking what callers hand over."""
+"""The kinds of arrays, by name, and one place for checking what callers hand over."""
 
 from __future__ import annotations
 
 import numbers
-from collections.abc import Callable
-from typing import Any, TypeVar
+from collections.abc import Callable, Sequence
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
+import numpy.typing as npt
+
+Array: TypeAlias = npt.NDArray[np.float64]
+Floats: TypeAlias = npt.NDArray[np.floating[Any]]  # in single or double precision
+Ints: TypeAlias = npt.NDArray[np.integer[Any]]
+Index: TypeAlias = npt.NDArray[np.int64]
+Flags: TypeAlias = npt.NDArray[np.bool_]
+AnyArray: TypeAlias = npt.NDArray[Any]
+# scipy, pandas and polars come without types, so these names are for the reader
+SparseMatrix: TypeAlias = Any  # of scipy, in any of its formats
+MatrixLike: TypeAlias = Any  # an array, a matrix of scipy, a data frame, or lists of numbers
+Frame: TypeAlias = Any  # a data frame
+Names: TypeAlias = Sequence[str] | Frame  # of features or the like; a data frame stands for those of its columns
 
 Kind = TypeVar("Kind", bound=type)
 
 
-def _count(name, value):
+def _count(name: str, value: Any) -> int:
     real = isinstance(value, numbers.Real) and not isinstance(value, (bool, np.bool_))
     if not (real and value >= 1 and value == np.floor(value) and np.isfinite(value)):
         raise ValueError(f"{name} is {value!r}; it must be a whole number, at least 1")
     return int(value)
 
 
-def finite_vector(name, values, length, *, minimum=None):
+def finite_vector(name: str, values: npt.ArrayLike, length: int, *, minimum: float | None = None) -> Array:
     """A float vector of the given length, finite and not below `minimum`, or a ValueError."""
     if minimum is None:
         return _checked(name, values, length, np.isfinite, "finite")
@@ -26,12 +39,12 @@ def finite_vector(name, values, length, *, minimum=None):
     return _checked(name, values, length, lambda numbers: np.isfinite(numbers) & (numbers >= minimum), rule)
 
 
-def weight_vector(name, values, length):
+def weight_vector(name: str, values: npt.ArrayLike, length: int) -> Array:
     """A float vector of weights, not negative; infinite ones are allowed. Or a ValueError."""
     return _checked(name, values, length, lambda numbers: numbers >= 0, "at least 0, or infinite")
 
 
-def _checked(name, values, length, good, rule):
+def _checked(name: str, values: npt.ArrayLike, length: int, good: Callable[[Array], Flags], rule: str) -> Array:
     values = np.asarray(values)
     if values.dtype.kind not in "biuf" or values.ndim != 1:
         raise ValueError(f"{name} has dtype {values.dtype} and shape {values.shape}; it must be a numeric vector")
@@ -44,7 +57,7 @@ def _checked(name, values, length, good, rule):
     return values
 
 
-def index_array(name, values, p):
+def index_array(name: str, values: npt.ArrayLike, p: int) -> Index:
     """An integer array with entries in 0 .. p - 1, or a ValueError that names the first that is not."""
     values = np.asarray(values)
     if values.size == 0:
@@ -60,7 +73,7 @@ def index_array(name, values, p):
     return values
 
 
-def repeated(flat, bounds):
+def repeated(flat: Ints | Floats, bounds: Ints) -> tuple[int, int] | None:
     """The first group (range of `flat` between bounds) that holds a number twice, and that number; or None.
 
     The numbers are not negative.

@@ -11,14 +11,15 @@ import functools
 import importlib
 import os
 import sys
-from typing import Annotated
+from collections.abc import Callable
+from typing import Annotated, Any
 
 try:
     import rich  # noqa: F401
     import typer
     from typer.core import TyperGroup
 except ImportError:  # main() says what to install
-    typer, TyperGroup = None, object
+    typer, TyperGroup = None, object  # type: ignore[assignment, misc]
 
 from .. import __version__
 
@@ -31,7 +32,7 @@ def main() -> None:
     make_app()(prog_name="fenchel")
 
 
-def make_app():
+def make_app() -> typer.Typer:
     """The typer application."""
     from .demo import demo
     from .fit import fit
@@ -54,12 +55,13 @@ def make_app():
 class OneLineErrors(TyperGroup):
     """Usage errors as one line on stderr, like all others."""
 
-    def main(self, *args, standalone_mode=True, **kwargs):
+    def main(self, *args: Any, standalone_mode: bool = True, **kwargs: Any) -> Any:
         if not standalone_mode:
-            return super().main(*args, standalone_mode=False, **kwargs)
+            return super().main(*args, **kwargs | {"standalone_mode": False})
         try:
-            code = super().main(*args, standalone_mode=False, **kwargs)
-        except Exception as error:
+            code = super().main(*args, **kwargs | {"standalone_mode": False})
+        except Exception as caught:
+            error: Any = caught
             # the family of usage errors is click's, which typer brings along under a name that has changed
             if not hasattr(error, "format_message"):
                 raise
@@ -74,11 +76,11 @@ class OneLineErrors(TyperGroup):
         sys.exit(code or 0)
 
 
-def _guarded(command):
+def _guarded(command: Callable[..., Any]) -> Callable[..., Any]:
     """The command, with expected errors as one line on stderr and exit code 2."""
 
     @functools.wraps(command)
-    def run(*args, **kwargs):
+    def run(*args: Any, **kwargs: Any) -> Any | None:
         try:
             return command(*args, **kwargs)
         except BrokenPipeError:
@@ -94,13 +96,13 @@ def _guarded(command):
     return run
 
 
-def _show_version(wanted: bool):
+def _show_version(wanted: bool) -> None:
     if wanted:
         print(f"fenchel {__version__}")
         raise typer.Exit
 
 
-def _import(modules: list[str] | None):
+def _import(modules: list[str] | None) -> None:
     """Import what the user names, from the folder at hand too."""
     for module in modules or []:
         if os.getcwd() not in sys.path:
@@ -126,5 +128,5 @@ def _global(
     version: Annotated[
         bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Print the version.")
     ] = False,
-):
+) -> None:
     pass

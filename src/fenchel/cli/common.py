@@ -6,14 +6,19 @@ import contextlib
 import difflib
 import os
 import sys
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from ..solver.result import Result
 
 try:
     import typer
 except ImportError:  # cli.main() says what to install
-    typer = None
+    typer = None  # type: ignore[assignment]  # main() says what to install
 
 
-def check_output(path, option="--output"):
+def check_output(path: str | None, option: str = "--output") -> None:
     """Fail before the work, not after it, if the file cannot be written."""
     if path is None:
         return
@@ -27,7 +32,7 @@ def check_output(path, option="--output"):
         raise ValueError(f"{option} is {path!r}, but the folder {folder} cannot be written to")
 
 
-def check_picture(path, option="output"):
+def check_picture(path: str | None, option: str = "output") -> None:
     """Fail before the work if the picture cannot be drawn."""
     if path is None:
         return
@@ -41,16 +46,16 @@ def check_picture(path, option="output"):
         raise ValueError(f"{option} is {path!r}; its extension must be one of {', '.join(sorted(kinds))}")
 
 
-def check_different(**paths):
+def check_different(**paths: Any) -> None:
     """Two outputs must not be one file."""
-    seen = {}
+    seen: dict[str, str] = {}
     for option, path in paths.items():
         if path is not None and seen.setdefault(os.path.abspath(path), option) != option:
             other = seen[os.path.abspath(path)]
             raise ValueError(f"--{other} and --{option} are both {path!r}")
 
 
-def hint(name, known):
+def hint(name: str, known: Any) -> Any:
     """The name that was meant, or all of them."""
     close = difflib.get_close_matches(name, known, 1)
     return f"did you mean {close[0]!r}?" if close else f"it must be one of {', '.join(known)}"
@@ -59,14 +64,14 @@ def hint(name, known):
 # -- on the terminal --------------------------------------------------------------------------------
 
 
-def make_console(**options):
+def make_console(**options: Any) -> Any:
     from rich.console import Console
 
     return Console(**options)
 
 
 @contextlib.contextmanager
-def _bar(wanted, total):
+def _bar(wanted: bool, total: float) -> Iterator[Any]:
     """A function (completed, description) that moves a live bar on a terminal, or None elsewhere."""
     from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
@@ -81,7 +86,7 @@ def _bar(wanted, total):
 
 
 @contextlib.contextmanager
-def live_bar(tol, max_epochs, wanted):
+def live_bar(tol: float, max_epochs: int, wanted: bool) -> Iterator[Any]:
     """A callback for `solve` that draws a live bar on a terminal, or None elsewhere.
 
     The bar is full when the gap reaches the goal: gaps fall by factors, so it counts decades.
@@ -90,7 +95,7 @@ def live_bar(tol, max_epochs, wanted):
 
     with _bar(wanted, 1.0) as move:
 
-        def show(record):
+        def show(record: Any) -> None:
             gap = record.relative_gap
             # at w = 0 the gap is about 1: the goal is -log10(tol) decades away
             decades = -math.log10(gap) if 0 < gap < 1 else 0.0
@@ -102,12 +107,12 @@ def live_bar(tol, max_epochs, wanted):
 
 
 @contextlib.contextmanager
-def counting_bar(total, wanted):
+def counting_bar(total: int, wanted: bool) -> Iterator[Callable[..., Any]]:
     """A function (alpha, result) to call after every fit of a path, which counts them on a live bar."""
     with _bar(wanted, total) as move:
         done = 0
 
-        def show(alpha, result):
+        def show(alpha: float, result: Result) -> None:
             nonlocal done
             done += 1
             if move is not None:
@@ -117,7 +122,7 @@ def counting_bar(total, wanted):
         yield show
 
 
-def certificate_rows(result):
+def certificate_rows(result: Result) -> list[tuple[str, str]]:
     """What is proven, as lines of a table."""
     rows = [("status", str(result.status)), ("primal (upper bound)", f"{result.primal:.10g}")]
     if result.certified:
@@ -129,7 +134,7 @@ def certificate_rows(result):
     return [*rows, ("epochs", f"{result.epochs:,}"), ("seconds", f"{result.seconds:.3f}")]
 
 
-def print_table(console, title, rows):
+def print_table(console: Any, title: str, rows: list[tuple[str, str]]) -> None:
     """Names and values."""
     from rich import box
     from rich.markup import escape
@@ -143,7 +148,7 @@ def print_table(console, title, rows):
     console.print(table)
 
 
-def print_files(console, **paths):
+def print_files(console: Any, **paths: Any) -> None:
     """What was written."""
     for name, path in paths.items():
         if path is not None:
@@ -153,11 +158,11 @@ def print_files(console, **paths):
 # -- the end ----------------------------------------------------------------------------------------
 
 
-def warn(message):
+def warn(message: str) -> None:
     print(f"fenchel: warning: {message}", file=sys.stderr)
 
 
-def finish(result, tol):
+def finish(result: Result, tol: float) -> None:
     """Say so if the answer is not what was asked for; 130 after Ctrl-C."""
     from ..solver.result import Status
 
@@ -175,7 +180,7 @@ def finish(result, tol):
         raise typer.Exit(130)
 
 
-def draw_file(path, draw, size=(7.2, 4.6)):
+def draw_file(path: str, draw: Callable[..., Any], size: tuple[float, float] = (7.2, 4.6)) -> None:
     """A picture by `draw(ax)`, whole or not at all."""
     from ..report import picture
     from ..solver.result import write_whole

@@ -3,14 +3,22 @@
 from __future__ import annotations
 
 import os
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 from .common import certificate_rows, check_output, check_picture, finish, live_bar, make_console, print_table
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+    from .._validate import Array
+    from ..solver.result import Result
+
 
 try:
     import typer
 except ImportError:  # cli.main() says what to install
-    typer = None
+    typer = None  # type: ignore[assignment]  # main() says what to install
 
 _TINY = 1e-300
 
@@ -23,7 +31,7 @@ def demo(
     output: Annotated[str, typer.Option("--output", "-o", help="The picture to write.")] = "fenchel-demo.png",
     seed: Annotated[int, typer.Option(help="Seed of the data and of the solver.")] = 0,
     max_epochs: Annotated[int, typer.Option(help="Passes over the data, at most.")] = 10_000,
-):
+) -> None:
     """Solve the paper's artificial problem and draw the answer.
 
     Only the first column of the true weight matrix is not zero; the penalty knows that rows and columns
@@ -51,7 +59,7 @@ def demo(
     finish(result, tol)
 
 
-def _recovery_rows(matrix, truth):
+def _recovery_rows(matrix: Array, truth: Array) -> list[tuple[str, str]]:
     """Which column of the estimate carries the weight, and how close it is to the true one."""
     import numpy as np
 
@@ -70,7 +78,7 @@ def _recovery_rows(matrix, truth):
     ]
 
 
-def _draw_demo(output, result, tol, matrix, truth):
+def _draw_demo(output: str, result: Result, tol: float, matrix: Array, truth: Array) -> None:
     """Convergence beside the weights and the truth, in one picture, whole or not at all."""
     import io
 
@@ -81,8 +89,10 @@ def _draw_demo(output, result, tol, matrix, truth):
 
     figure = Figure(figsize=(13.6, 5.6), dpi=150, facecolor="white", layout="constrained")
     FigureCanvasAgg(figure)
-    figure.get_layout_engine().set(w_pad=0.1, h_pad=0.1)
-    curves, images = figure.subfigures(1, 2, width_ratios=(1.0, 1.62))
+    room: Any = figure.get_layout_engine()
+    room.set(w_pad=0.1, h_pad=0.1)
+    parts: Any = figure.subfigures(1, 2, width_ratios=(1.0, 1.62))
+    curves, images = parts
     top, bottom = curves.subplots(2, 1, sharex=True, height_ratios=(1.3, 1.0))
     _draw_gap(top, result, tol)
     _draw_bounds(bottom, result)
@@ -95,14 +105,14 @@ def _draw_demo(output, result, tol, matrix, truth):
 _BLUE, _RED, GREY = "#2a5caa", "#c0392b", "#66707a"
 
 
-def _draw_gap(axes, result, tol):
+def _draw_gap(axes: Axes, result: Result, tol: float) -> None:
     from ..plotting import convergence
 
     convergence(result, tol=tol, ax=axes)
     axes.set_xlabel("")  # the panel below has it
 
 
-def _draw_bounds(axes, result):
+def _draw_bounds(axes: Axes, result: Result) -> None:
     import numpy as np
     from matplotlib.ticker import LogLocator, NullLocator, StrMethodFormatter
 
@@ -126,14 +136,14 @@ def _draw_bounds(axes, result):
     tidy(axes)
 
 
-def _draw_weights(figure, matrix, truth):
+def _draw_weights(figure: Figure, matrix: Array, truth: Array) -> None:
     import numpy as np
 
     from ..plotting.base import titled
 
     panels = figure.subplots(1, 2, sharey=True)
     # a separator's scale is free, so both pictures are brought to the same norm
-    scaled = [w / max(np.linalg.norm(w), _TINY) for w in (matrix, truth)]
+    scaled = [w / max(float(np.linalg.norm(w)), _TINY) for w in (matrix, truth)]
     largest = max(float(np.abs(w).max()) for w in scaled)
     shares = [float((w[:, 0] ** 2).sum()) for w in scaled]
     for axes, weights, title, share in zip(panels, scaled, ("Estimated weights", "True weights"), shares, strict=True):
@@ -153,6 +163,6 @@ def _draw_weights(figure, matrix, truth):
     bar.outline.set_visible(False)
 
 
-def _ticks(count):
+def _ticks(count: int) -> list[int]:
     step = max(1, round(count / 4))
     return sorted({1, *range(step, count + 1, step)})

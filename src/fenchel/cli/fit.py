@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 from .common import (
     certificate_rows,
@@ -19,10 +19,14 @@ from .common import (
 )
 from .options import ModelOptions
 
+if TYPE_CHECKING:
+    from ..solver.result import Result
+    from .problem import Setup
+
 try:
     import typer
 except ImportError:  # cli.main() says what to install
-    typer = None
+    typer = None  # type: ignore[assignment]  # main() says what to install
 
 
 def fit(
@@ -40,7 +44,7 @@ def fit(
     output: Annotated[
         str, typer.Option("--output", "-o", help="The model to write.", rich_help_panel="Output")
     ] = "model.json",
-):
+) -> None:
     """Fit a model to a data file, certify it, and write it as JSON.
 
     Features are numbered from 0, the target not counted (in a LIBSVM file feature 1 is number 0). Ctrl-C
@@ -75,7 +79,7 @@ def fit(
     finish(result, options.tol)
 
 
-def check_outputs(options, **paths):
+def check_outputs(options: ModelOptions, **paths: Any) -> None:
     """Everything that can be known to fail before the work does so before it."""
     for option, path in paths.items():
         check_output(path, f"--{option}")
@@ -88,7 +92,7 @@ def check_outputs(options, **paths):
         check_matplotlib()
 
 
-def write_report(setup, command, rows, result, **more):
+def write_report(setup: Setup, command: str, rows: list[tuple[str, str]], result: Result, **more: Any) -> None:
     """The page of --report, whole or not at all."""
     from ..report import make
     from ..solver.result import write_whole
@@ -100,7 +104,7 @@ def write_report(setup, command, rows, result, **more):
         tree=structure.used("tree"), graph=structure.used("graph"), grid=structure.used("grid"),
         standardised=setup.scaling is not None, **more,
     )  # fmt: skip
-    write_whole(setup.options.report, page.encode())
+    write_whole(cast(str, setup.options.report), page.encode())
 
 
 def command_line() -> str:

@@ -5,13 +5,14 @@ from __future__ import annotations
 import dataclasses
 import functools
 import inspect
-from typing import Annotated, get_type_hints
+from collections.abc import Callable
+from typing import Annotated, Any, get_type_hints
 
 try:
     import typer
     from typer import Option
 except ImportError:  # cli.main() says what to install
-    typer = Option = None
+    typer = Option = None  # type: ignore[assignment]  # main() says what to install
 
 
 @dataclasses.dataclass
@@ -206,12 +207,12 @@ class ModelOptions:
         bool, Option("--quiet", "-q", help="Print warnings and errors only.", rich_help_panel="Output")
     ] = False
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         for name in ("target", "class_weight", "drop", "unpenalised"):  # an option that is not given may be [] or None
             setattr(self, name, list(getattr(self, name) or []))
 
 
-def expanded(command):
+def expanded(command: Callable[..., Any]) -> Callable[..., Any]:
     """The command with the fields of ModelOptions as parameters in the place of its parameter `options`."""
     hints = get_type_hints(command, include_extras=True)
     parameters = []
@@ -229,11 +230,11 @@ def expanded(command):
     names = {field.name for field in dataclasses.fields(ModelOptions)}
 
     @functools.wraps(command)
-    def run(**given):
+    def run(**given: Any) -> Any | None:
         own = {name: value for name, value in given.items() if name not in names}
         return command(options=ModelOptions(**{name: given[name] for name in names if name in given}), **own)
 
-    run.__signature__ = inspect.Signature(parameters)
+    run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]  # inspect and typer look there
     run.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
     del run.__wrapped__  # whoever looks at the signature must find this one
     return run

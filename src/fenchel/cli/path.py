@@ -4,16 +4,24 @@ from __future__ import annotations
 
 import csv
 import io
-from typing import Annotated
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 from .common import certificate_rows, counting_bar, draw_file, finish, make_console, print_files, print_table, warn
 from .fit import check_outputs, write_report
 from .options import ModelOptions
 
+if TYPE_CHECKING:
+    from .._validate import AnyArray, Array, Ints
+    from ..models.cross_validation import CrossValidation
+    from ..models.paths import Path
+    from ..problem.problem import Problem
+    from .problem import Setup
+
 try:
     import typer
 except ImportError:  # cli.main() says what to install
-    typer = None
+    typer = None  # type: ignore[assignment]  # main() says what to install
 
 
 def path(
@@ -36,7 +44,7 @@ def path(
         str | None,
         typer.Option(help="Also write the coefficients of every alpha: .csv or .npz.", rich_help_panel="Output"),
     ] = None,
-):
+) -> None:
     """Solve for a falling sequence of alphas, each warm-started from the last and certified; write a table.
 
     Options of data, loss, penalty and structure are those of fit. Ctrl-C keeps the points that are finished.
@@ -114,7 +122,7 @@ def cv(
     table: Annotated[
         str | None, typer.Option(help="Also write the scores of every alpha (CSV).", rich_help_panel="Output")
     ] = None,
-):
+) -> None:
     """Choose alpha by cross-validation and write the model that all rows give for it.
 
     Options of data, loss, penalty and structure are those of fit. An alpha is judged by the mean loss of the rows
@@ -131,7 +139,7 @@ def cv(
     setup = prepare(file, options)
     values = make_alphas(setup, alphas, n_alphas, eps)
     splits = _splits(setup, folds, shuffle)
-    limits = {"tol": options.tol, "max_epochs": options.max_epochs, "random_state": options.seed}
+    limits: dict[str, Any] = {"tol": options.tol, "max_epochs": options.max_epochs, "random_state": options.seed}
     with counting_bar(folds * len(values), not options.quiet) as show:
         found = _cross_validate(setup.problem, values, splits, jobs, limits, show)
     index = found.select(rule)
@@ -166,7 +174,7 @@ def cv(
 # -- alphas and folds -------------------------------------------------------------------------------
 
 
-def make_alphas(setup, text, count, eps):
+def make_alphas(setup: Setup, text: str | None, count: int, eps: float) -> Array:
     """The alphas from large to small."""
     import numpy as np
 
@@ -190,14 +198,14 @@ def make_alphas(setup, text, count, eps):
     return np.geomspace(largest, eps * largest, count) if count > 1 else np.array([largest])
 
 
-def _splits(setup, folds, shuffle):
+def _splits(setup: Setup, folds: int, shuffle: bool) -> list[tuple[Ints, Ints]]:
     import numpy as np
     from sklearn.model_selection import KFold, StratifiedKFold
 
     n = setup.problem.n
     if folds > n:
         raise ValueError(f"--folds is {folds}, but {setup.file} has {n} rows")
-    y = setup.data.y
+    y = cast("AnyArray", setup.data.y)  # without targets nothing is read
     if setup.classes is not None:
         labels, counts = np.unique(y, return_counts=True)
         if counts.min() < folds:
@@ -208,7 +216,14 @@ def _splits(setup, folds, shuffle):
     return list(kind(folds, **chosen).split(np.zeros((n, 1)), y))
 
 
-def _cross_validate(problem, alphas, splits, jobs, limits, show):
+def _cross_validate(
+    problem: Problem,
+    alphas: Array,
+    splits: list[tuple[Ints, Ints]],
+    jobs: int,
+    limits: dict[str, Any],
+    show: Callable[..., Any],
+) -> CrossValidation:
     """As `cross_validate_path`, telling of every fit."""
     from joblib import Parallel, delayed
 
@@ -216,7 +231,7 @@ def _cross_validate(problem, alphas, splits, jobs, limits, show):
     from ..models import path as solve_path
     from ..models.cross_validation import _held_out_losses, _training
 
-    def whole_path(part):
+    def whole_path(part: Problem) -> Path:
         found = solve_path(part, alphas=alphas, callback=show, **limits)
         if len(found) < len(alphas):
             raise KeyboardInterrupt
@@ -231,9 +246,9 @@ def _cross_validate(problem, alphas, splits, jobs, limits, show):
 # -- tables -----------------------------------------------------------------------------------------
 
 
-def _path_table(setup, found) -> str:
+def _path_table(setup: Setup, found: Path) -> str:
     head = ["alpha", "objective", "lower_bound", "relative_gap", "nonzeros"]
-    columns = [found.alphas, found.primals, found.duals, found.relative_gaps, found.nonzeros]
+    columns: list[Any] = [found.alphas, found.primals, found.duals, found.relative_gaps, found.nonzeros]
     groups = setup.structure.used("groups")
     if groups is not None:
         kept = found.coefs.reshape(len(found), -1, setup.problem.p)[..., setup.structure.kept]
@@ -244,7 +259,7 @@ def _path_table(setup, found) -> str:
     return _csv(head, zip(*(getattr(column, "tolist", lambda c=column: c)() for column in columns), strict=True))
 
 
-def _coefficients(setup, found, name) -> bytes:
+def _coefficients(setup: Setup, found: Path, name: str) -> bytes:
     """The coefficients of every alpha, for the data as it stands."""
     import numpy as np
 
@@ -253,7 +268,12 @@ def _coefficients(setup, found, name) -> bytes:
     intercepts = np.array([answer.intercept for answer in answers])
     if name.lower().endswith(".npz"):
         buffer = io.BytesIO()
-        arrays = {"alphas": found.alphas, "coef": coefs, "intercept": intercepts, "features": np.array(setup.names)}
+        arrays: dict[str, Any] = {
+            "alphas": found.alphas,
+            "coef": coefs,
+            "intercept": intercepts,
+            "features": np.array(setup.names),
+        }
         if setup.labels is not None:
             arrays["outputs"] = np.array(setup.labels)
         np.savez(buffer, **arrays)
@@ -265,7 +285,7 @@ def _coefficients(setup, found, name) -> bytes:
     return _csv(head, np.column_stack([found.alphas, whole.reshape(k, -1)]).tolist()).encode()
 
 
-def _cv_table(found) -> str:
+def _cv_table(found: CrossValidation) -> str:
     head = ["alpha", "mean_loss", "standard_error", "relative_gap"]
     head += [f"fold_{k}" for k in range(found.scores.shape[1])]
     worst = found.relative_gaps.max(axis=1)
@@ -273,7 +293,7 @@ def _cv_table(found) -> str:
     return _csv(head, ([float(x) for x in row[:4]] + row[4].tolist() for row in rows))
 
 
-def _csv(head, rows) -> str:
+def _csv(head: Sequence[str], rows: Iterable[Iterable[Any]]) -> str:
     buffer = io.StringIO()
     writer = csv.writer(buffer, lineterminator="\n")
     writer.writerow(head)
@@ -281,7 +301,7 @@ def _csv(head, rows) -> str:
     return buffer.getvalue()
 
 
-def _path_rows(found):
+def _path_rows(found: Path) -> list[tuple[str, str]]:
     return [
         ("alphas", f"{len(found)} from {found.alphas[0]:.4g} to {found.alphas[-1]:.4g}"),
         ("coefficients not zero", f"{found.nonzeros[0]:,} to {found.nonzeros.max():,}"),
@@ -291,7 +311,7 @@ def _path_rows(found):
     ]
 
 
-def _cv_rows(found, rule, index):
+def _cv_rows(found: CrossValidation, rule: str, index: int) -> list[tuple[str, str]]:
     chosen = "smallest mean loss" if rule == "min" else "one standard error"
     return [
         ("alpha", f"{found.alphas[index]:.6g} ({chosen}, {found.scores.shape[1]} folds)"),
@@ -300,7 +320,7 @@ def _cv_rows(found, rule, index):
     ]
 
 
-def _finish_path(found, wanted, tol):
+def _finish_path(found: Path, wanted: int, tol: float) -> None:
     late = int((~found.converged).sum())
     if late:
         warn(f"{late} of {len(found)} points not converged: largest relative gap {found.relative_gaps.max():.2e}, "

@@ -4,13 +4,20 @@ from __future__ import annotations
 
 import functools
 import inspect
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
 from ..penalties import CATALOGUE, L1, Box, NonNegative, Ridge, Unpenalised
 from .common import hint
 
+if TYPE_CHECKING:
+    from ..penalties.base import Penalty
+    from .options import ModelOptions
+    from .structure import Structure
+
 # entries that other options stand for: several targets, and --unpenalised
 _BY_OPTION = ("per-output", "unpenalised")
-_PLAIN = {"ridge": Ridge, "non-negative": NonNegative, "box": None}
+_PLAIN: dict[str, Callable[[], Penalty] | None] = {"ridge": Ridge, "non-negative": NonNegative, "box": None}
 SHORT = {
     "l1": "lasso", "group": "group-lasso", "group-linf": "group-max", "graph": "graph-fused", "fused": "fused-lasso",
     "trend": "trend-filter", "tv": "total-variation", "trace": "low-rank",
@@ -25,7 +32,7 @@ _CHECKED = ("groups", "groups_by", "complete_groups", "tree", "edges", "shape", 
             "isotropic", "increasing", "q", "a", "b", "feature_weights", "group_weights", "term_weights")  # fmt: skip
 
 
-def known_penalties() -> dict:
+def known_penalties() -> dict[str, Any]:
     """The penalties that --penalty takes, those that were registered last included."""
     return {**{name: kind for name, kind in CATALOGUE.items() if name not in _BY_OPTION}, **_PLAIN}
 
@@ -39,7 +46,7 @@ def full_name(name: str) -> str:
     return name
 
 
-def _parameters(name) -> list[str]:
+def _parameters(name: str) -> list[str]:
     return [] if name in _PLAIN else list(inspect.signature(CATALOGUE[name]).parameters)
 
 
@@ -59,7 +66,7 @@ def _weights_of(name: str) -> tuple[str, ...]:
     return tuple(f"{unit}_weights" for unit in CATALOGUE[name].weights_per)
 
 
-def make_penalty(options, structure, outputs: int, p: int):
+def make_penalty(options: ModelOptions, structure: Structure, outputs: int, p: int) -> Penalty:
     """The penalty on all outputs * p coefficients, with --l1, --ridge and bounds added; None for none."""
     from ..models.preparation import for_outputs
 
@@ -81,14 +88,14 @@ def make_penalty(options, structure, outputs: int, p: int):
         )
     elif name == "box":
         raise ValueError("the penalty box needs --lower, --upper or both")
-    parts = [part for part in parts if part is not None]
-    whole = for_outputs(functools.reduce(lambda a, b: a + b, parts), outputs, structure.p)
+    given = [part for part in parts if part is not None]
+    whole = for_outputs(functools.reduce(lambda a, b: a + b, given), outputs, structure.p)
     if not structure.free.size:
         return whole
     return Unpenalised(whole, [int(j + k * p) for k in range(outputs) for j in structure.free])
 
 
-def _refuse_unread(name, options):
+def _refuse_unread(name: str, options: ModelOptions) -> None:
     """An option that the penalty does not read is an error, not ignored."""
     read = options_of(name)
     for option in _CHECKED:
@@ -100,9 +107,10 @@ def _refuse_unread(name, options):
             )
 
 
-def _main_part(name, options, structure):
+def _main_part(name: str, options: ModelOptions, structure: Structure) -> Penalty | None:
     if name in _PLAIN:
-        return None if _PLAIN[name] is None else _PLAIN[name]()
+        plain = _PLAIN[name]
+        return None if plain is None else plain()
     arguments = {}
     for parameter in _parameters(name):
         value = _argument(name, parameter, options, structure)
@@ -111,7 +119,7 @@ def _main_part(name, options, structure):
     return CATALOGUE[name](**arguments)
 
 
-def _argument(name, parameter, options, structure):
+def _argument(name: str, parameter: str, options: ModelOptions, structure: Structure) -> Any:
     """The value of a penalty's parameter; None where nothing is said."""
     given = any(getattr(options, option) for option in _OPTIONS["groups"])
     if parameter == "groups":

@@ -5,14 +5,18 @@ from __future__ import annotations
 import csv
 import io
 import sys
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 from .common import check_output
+
+if TYPE_CHECKING:
+    from .._validate import AnyArray, Array
+    from ..models.saved_model import Model
 
 try:
     import typer
 except ImportError:  # cli.main() says what to install
-    typer = None
+    typer = None  # type: ignore[assignment]  # main() says what to install
 
 
 def predict(
@@ -32,7 +36,7 @@ def predict(
     header: Annotated[
         bool | None, typer.Option("--header/--no-header", help="Whether a CSV begins with names; seen by default.")
     ] = None,
-):
+) -> None:
     """Predict with a model; with a target in the file, report accuracy or R^2 (on stderr).
 
     Columns are matched by name where there are names, else by position.
@@ -67,7 +71,7 @@ def predict(
             print(f"{name} {value:.6g} on {len(predicted):,} rows of {file}", file=sys.stderr)
 
 
-def _predictions(model, predicted, scores, shares) -> str:
+def _predictions(model: Model, predicted: AnyArray, scores: Array | None, shares: Array | None) -> str:
     columns = dict(_columns("prediction", predicted, model.target))
     if scores is not None:
         columns |= _columns("decision", scores, model.classes or model.target)
@@ -80,7 +84,7 @@ def _predictions(model, predicted, scores, shares) -> str:
     return buffer.getvalue()
 
 
-def _columns(name, values, labels):
+def _columns(name: str, values: AnyArray, labels: Any) -> dict[str, AnyArray]:
     """One column of that name, or one per label."""
     if values.ndim == 1:
         return {name: values}

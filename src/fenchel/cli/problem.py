@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 import scipy.sparse as sp
 
+from .._validate import AnyArray, Array, Floats, MatrixLike, Names
 from ..io import Data, read_data
 from ..losses import LOSSES
 from ..models import Model, Scaling
@@ -16,21 +18,27 @@ from .common import hint
 from .penalty import full_name, make_penalty
 from .structure import Structure
 
+if TYPE_CHECKING:
+    from ..losses.base import Loss
+    from ..penalties.base import Penalty
+    from ..solver.result import Result
+    from .options import ModelOptions
+
 
 @dataclasses.dataclass
 class Setup:
     """A problem, and what is needed to tell of its answers."""
 
     file: str
-    options: object
+    options: ModelOptions
     data: Data
     problem: Problem
     structure: Structure
-    classes: list | None
-    tasks: list | None
+    classes: list[Any] | None
+    tasks: list[Any] | None
     scaling: Scaling | None
 
-    def model(self, result, problem) -> Model:
+    def model(self, result: Result, problem: Problem) -> Model:
         """What is written to a file; coefficients for the data as it stands."""
         data = self.data
         return Model.from_result(
@@ -56,7 +64,7 @@ class Setup:
     def outputs(self) -> int:
         return self.problem.vectors
 
-    def rows(self, problem, largest=None):
+    def rows(self, problem: Problem, largest: float | None = None) -> list[tuple[str, str]]:
         """What was fitted to what, as lines of a table."""
         sparse = " (sparse)" if problem.data.sparse else ""
         rows = [("data", f"{self.file}: {problem.n:,} rows, {problem.p:,} features{sparse}")]
@@ -83,7 +91,7 @@ class Setup:
             rows.append(("alpha", f"{problem.alpha:.6g} ({problem.alpha / largest:.3g} of alpha_max)"))
         return rows
 
-    def answer_rows(self, result):
+    def answer_rows(self, result: Result) -> list[tuple[str, str]]:
         """What the answer looks like, as lines of a table."""
         from ..structure import segments
 
@@ -106,22 +114,24 @@ class Setup:
         return rows
 
 
-def prepare(file, options) -> Setup:
+def prepare(file: str, options: ModelOptions) -> Setup:
     """Read the data and make the problem, with alpha = 1."""
     data = read_data(
         file, target=options.target or None, weights=options.weights, drop=options.drop, header=options.header,
         task=options.task,
     )  # fmt: skip
     full_name(options.penalty)
-    loss, target, classes = _make_loss(options, data.y, file)
-    tasks = codes = None
+    y = cast(AnyArray, data.y)  # without targets nothing is read
+    loss, target, classes = _make_loss(options, y, file)
+    tasks: list[Any] | None = None
+    codes: AnyArray | None = None
     if data.task is not None:
         if target.ndim > 1:
             raise ValueError("--task goes with one target of numbers or two labels; there are more")
-        tasks, codes = np.unique(data.task, return_inverse=True)
-        tasks = tasks.tolist()
+        found, codes = np.unique(data.task, return_inverse=True)
+        tasks = found.tolist()
     outputs = len(tasks) if tasks is not None else 1 if target.ndim == 1 else target.shape[1]
-    weight = helpers.row_weights(data.weights, _class_weights(options, classes), data.y, data.X)
+    weight = helpers.row_weights(data.weights, _class_weights(options, classes), y, data.X)
     X, scaling = data.X, None
     if options.standardize:
         X, scaling = _standardised(X, weight, options.intercept)
@@ -134,7 +144,7 @@ def prepare(file, options) -> Setup:
     return Setup(file, options, data, problem, structure, classes, tasks, scaling)
 
 
-def choose_alpha(problem, alpha, ratio, name):
+def choose_alpha(problem: Problem, alpha: float | None, ratio: float | None, name: str) -> tuple[float, float | None]:
     """alpha as given, or as a share of alpha_max; and alpha_max where it was computed."""
     if alpha is not None and ratio is not None:
         raise ValueError("give --alpha or --alpha-ratio, not both")
@@ -149,13 +159,13 @@ def choose_alpha(problem, alpha, ratio, name):
     return ratio * largest, largest
 
 
-def only_bounds(problem) -> bool:
+def only_bounds(problem: Problem) -> bool:
     """Whether the penalty consists of bounds, which have no strength."""
-    leaves = [leaf for _, leaf, _ in problem.penalty.terms(problem.vectors * problem.p)]
+    leaves = [leaf for _, leaf, _ in cast("Penalty", problem.penalty).terms(problem.vectors * problem.p)]
     return not any(leaf.has_strength for leaf in leaves)
 
 
-def largest_alpha(problem, name) -> float:
+def largest_alpha(problem: Problem, name: str) -> float:
     """alpha_max, or a ValueError that asks for alpha instead."""
     try:
         largest = problem.alpha_max()
@@ -169,7 +179,7 @@ def largest_alpha(problem, name) -> float:
 # -- losses, labels, weights ------------------------------------------------------------------------
 
 
-def _make_loss(options, y, file):
+def _make_loss(options: ModelOptions, y: AnyArray, file: str) -> tuple[Loss, Floats, list[Any] | None]:
     """The loss, the targets it takes, and the labels of a classification."""
     labels = len(np.unique(y)) if y.ndim == 1 else np.inf
     numbers = np.issubdtype(y.dtype, np.number) or y.dtype == bool
@@ -198,7 +208,7 @@ def _make_loss(options, y, file):
     return loss, target, classes.tolist()
 
 
-def _check_labels(y, labels, numbers, name, file):
+def _check_labels(y: AnyArray, labels: float, numbers: bool, name: str, file: str) -> None:
     first = ", ".join(repr(label) for label in np.unique(y)[:3].tolist()) + (", …" if labels > 3 else "")
     regression = "; for a regression say --loss squared" if numbers else ""
     if labels == 1:
@@ -209,10 +219,10 @@ def _check_labels(y, labels, numbers, name, file):
         raise ValueError(f"{file}: the target holds {labels} different values ({first}), not labels{regression}")
 
 
-def _class_weights(options, classes):
+def _class_weights(options: ModelOptions, classes: list[Any] | None) -> dict[Any, float] | str | None:
     """What `row_weights` takes: None, "balanced", or a dict by label."""
     given = options.class_weight
-    if not given:
+    if not given or classes is None:
         return None
     if given == ["balanced"]:
         return "balanced"
@@ -232,7 +242,7 @@ def _class_weights(options, classes):
     return dict.fromkeys(classes, 1.0) | weights
 
 
-def _standardised(X, weight, intercept):
+def _standardised(X: MatrixLike, weight: Array | None, intercept: bool) -> tuple[MatrixLike, Scaling]:
     """The columns at deviation 1, and at mean 0 where an intercept takes that up and zeros need not stay zeros."""
     from sklearn.preprocessing import StandardScaler
 
@@ -243,6 +253,6 @@ def _standardised(X, weight, intercept):
     return sp.csr_array(scaled) if sp.issparse(scaled) else np.ascontiguousarray(scaled), scaling
 
 
-def _some(names, most=6):
+def _some(names: Names, most: int = 6) -> str:
     names = [str(name) for name in names]
     return ", ".join(names[:most]) + (f", … ({len(names)} in all)" if len(names) > most else "")

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import sys
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
+
+if TYPE_CHECKING:
+    from ..experiments.run import Outcome
+    from ..experiments.settings import Settings
 
 try:
     import typer
 except ImportError:  # cli.main() says what to install
-    typer = None
+    typer = None  # type: ignore[assignment]  # main() says what to install
 
 _EXPERIMENTS = ("artificial", "real")
 
@@ -51,7 +55,7 @@ def reproduce(
         str | None, typer.Option("--output", "-o", help="Folder of the results; named after the experiment by default.")
     ] = None,
     fresh: Annotated[bool, typer.Option("--fresh", help="Throw away what an earlier run left in the folder.")] = False,
-):
+) -> None:
     """Rerun the paper's experiments and say of every claim whether the run shows it.
 
     Writes CSV files, figures (PNG, SVG), settings.json and report.html. A run that was interrupted goes on
@@ -60,7 +64,7 @@ def reproduce(
     from .. import experiments
 
     _check(experiment, dataset, edges, rows, side)
-    common = {"repetitions": repetitions, "methods": method, "window": window, "quick": quick}
+    common: dict[str, Any] = {"repetitions": repetitions, "methods": method, "window": window, "quick": quick}
     if experiment == "artificial":
         settings = experiments.artificial(rows=rows or (512, 5120), side=side, **common)
     else:
@@ -77,7 +81,7 @@ def reproduce(
     _print(outcome)
 
 
-def _check(experiment, dataset, edges, rows, side):
+def _check(experiment: str, dataset: list[str] | None, edges: str | None, rows: list[int] | None, side: int) -> None:
     """Options that do not go with the experiment are errors, not ignored."""
     if experiment not in _EXPERIMENTS:
         raise ValueError(f"experiment is {experiment!r}; it must be {' or '.join(_EXPERIMENTS)}")
@@ -87,14 +91,14 @@ def _check(experiment, dataset, edges, rows, side):
         raise ValueError(f"{'--rows' if rows else '--side'} goes with the experiment artificial")
 
 
-def _folder(settings) -> str:
+def _folder(settings: Settings) -> str:
     names = [settings.experiment]
     if settings.experiment == "real":
         names += [data.name for data in settings.data]
     return "-".join(["fenchel-reproduce", *names, *(["quick"] if settings.quick else [])])
 
 
-def _print(outcome):
+def _print(outcome: Outcome) -> None:
     from rich import box
     from rich.console import Console
     from rich.markup import escape

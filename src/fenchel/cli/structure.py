@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import functools
 import os
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
+from .._validate import Array, MatrixLike
 from ..io import read_edges, read_groups, read_mask, read_tree, read_weights
 from ..io.structure_files import _Finder
 from ..structure import Graph, Grid, Groups, Tree
+
+if TYPE_CHECKING:
+    from .options import ModelOptions
 
 
 class Structure:
@@ -23,10 +28,10 @@ class Structure:
     names : of the penalised features, or None
     """
 
-    def __init__(self, options, X, names):
+    def __init__(self, options: ModelOptions, X: MatrixLike, names: list[str] | None) -> None:
         self.options, self._X, self._p, self._names = options, X, X.shape[1], names
         find = _Finder(self._p, names)
-        self.free = np.unique([find(column, "--unpenalised") for column in options.unpenalised]).astype(np.int64)
+        self.free = np.unique([find(column, "--unpenalised") for column in options.unpenalised or ()]).astype(np.int64)
         self.kept = np.setdiff1d(np.arange(self._p), self.free)
         if not self.kept.size:
             raise ValueError("--unpenalised names every feature; nothing is left for the penalty")
@@ -49,7 +54,7 @@ class Structure:
                 raise ValueError("--groups-by needs named columns, which this file does not have; use --groups")
             groups = Groups.from_columns(self.names, separator)
         else:
-            members, names = read_groups(file, self._p, self._names)
+            members, names = read_groups(cast(str, file), self._p, self._names)
             members = [self._place[group] for group in members]
             pairs = [(name, group[group >= 0]) for name, group in zip(names, members, strict=True)]
             pairs = [(name, group) for name, group in pairs if group.size]
@@ -82,10 +87,10 @@ class Structure:
         inside = (edges >= 0).all(axis=1)
         return Graph(edges[inside], self.p, None if weights is None else weights[inside], self.names)
 
-    def _graph_from_data(self, text, method, value):
+    def _graph_from_data(self, text: str, method: str, value: str) -> Graph:
         option = {"correlation": "threshold", "glasso": "alpha"}[method]
         try:
-            given = {option: float(value)} if value else {}
+            given: dict[str, Any] = {option: float(value)} if value else {}
         except ValueError:
             raise ValueError(f"--edges is {text!r}; write it as {method}:0.5") from None
         X = self._X[:, self.kept] if self.free.size else self._X
@@ -119,36 +124,37 @@ class Structure:
             raise ValueError(f"{self.options.mask} has {count} cells with 1, but {self._count()}")
         return Grid(self.shape, mask)
 
-    def _count(self):
+    def _count(self) -> str:
         return f"the data has {self._p}" + (f", {self.free.size} of them unpenalised" if self.free.size else "")
 
     # -- weights in the penalty ---------------------------------------------------------------------
 
-    def feature_weights(self):
-        file = self.options.feature_weights
+    def feature_weights(self) -> Array:
+        file = cast(str, self.options.feature_weights)
         names = [str(j) for j in range(self._p)] if self._names is None else self._names
         found = read_weights(file, names)
         if isinstance(found, dict):
             found = np.array([found.get(name, 1.0) for name in names])
         if len(found) != self._p:
             raise ValueError(f"{file} holds {len(found)} weights, but the data has {self._p} features")
-        return found[self.kept]
+        out: Array = found[self.kept]
+        return out
 
-    def group_weights(self, groups):
-        file = self.options.group_weights
+    def group_weights(self, groups: Groups) -> Array | dict[str, float]:
+        file = cast(str, self.options.group_weights)
         found = read_weights(file, groups.names)
         if not isinstance(found, dict) and len(found) != len(groups):
             raise ValueError(f"{file} holds {len(found)} weights, but there are {len(groups)} groups")
         return found
 
-    def term_weights(self):
-        found = read_weights(self.options.term_weights)
+    def term_weights(self) -> Any:
+        found = read_weights(cast(str, self.options.term_weights))
         if isinstance(found, dict):
             raise ValueError(f"{self.options.term_weights}: expected a number on every line")
         return found
 
     # -- what was used, for tables and pictures -----------------------------------------------------
 
-    def used(self, name):
+    def used(self, name: str) -> Any:
         """A part of the structure, if the penalty asked for it."""
         return self.__dict__.get(name)

@@ -6,6 +6,8 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from .._validate import AnyArray, Array, Floats, Ints, SparseMatrix
+
 
 class RowData(Protocol):
     """The data matrix X (n, p). The objective, the certificate, the engines and the loop ask for nothing else.
@@ -32,15 +34,15 @@ class RowData(Protocol):
     sparse: bool
     by_column: bool
     dtype: np.dtype[Any]
-    mean_squares: np.ndarray
+    mean_squares: Array
 
     @property
-    def arrays(self) -> tuple[np.ndarray, ...]:
+    def arrays(self) -> tuple[AnyArray, ...]:
         """(X,) or (data, indices, indptr) of the rows, read-only: what the kernels take."""
         ...
 
     @property
-    def single(self) -> tuple[np.ndarray, ...] | None:
+    def single(self) -> tuple[AnyArray, ...] | None:
         """`arrays` in single precision, for work that is far from its goal; None where that gains nothing."""
         ...
 
@@ -59,31 +61,31 @@ class RowData(Protocol):
         """Bytes that they take."""
         ...
 
-    def times(self, vector: np.ndarray) -> np.ndarray:
+    def times(self, vector: Array) -> Array:
         """X v."""
         ...
 
-    def transposed_times(self, vector: np.ndarray) -> np.ndarray:
+    def transposed_times(self, vector: Array) -> Array:
         """X'v."""
         ...
 
-    def rows(self, which: np.ndarray) -> Any:
+    def rows(self, which: Any) -> Array | SparseMatrix:
         """Some of the rows, as a dense or CSR matrix of float64."""
         ...
 
-    def filled(self) -> np.ndarray:
+    def filled(self) -> Floats:
         """The data as a dense (n, p) matrix."""
         ...
 
     # -- of the columns: what working sets and covariances ask for ------------------------------------
 
     @property
-    def dense(self) -> np.ndarray:
+    def dense(self) -> Floats:
         """Dense data as (n, p), in whatever order it is stored."""
         ...
 
     @property
-    def columns(self) -> tuple[np.ndarray, ...]:
+    def columns(self) -> tuple[AnyArray, ...]:
         """Sparse data as the arrays of CSC: float64, int32 and int64."""
         ...
 
@@ -92,14 +94,14 @@ class RowData(Protocol):
         """Multiply-adds of the Gram matrix of all columns of sparse data."""
         ...
 
-    def times_sparse(self, vector: np.ndarray) -> np.ndarray:
+    def times_sparse(self, vector: Array) -> Array:
         """X v for a v that may be mostly zero, from dense data."""
         ...
 
-    def take_columns(self, columns: np.ndarray, out: np.ndarray, first: int) -> None:
+    def take_columns(self, columns: Ints, out: Array, first: int) -> None:
         """out[first + k] = column columns[k] of dense data."""
         ...
 
-    def compact_rows(self, columns: np.ndarray) -> tuple[np.ndarray, ...]:
+    def compact_rows(self, columns: Ints) -> tuple[AnyArray, ...]:
         """These columns of sparse data, numbered in their order, as the arrays of CSR."""
         ...

@@ -9,8 +9,10 @@ too, in half the size, and dense data of at most 64 MiB.
 from __future__ import annotations
 
 import weakref
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import scipy.sparse as sp
 
 from .._lazy import lazy
@@ -39,10 +41,9 @@ class Rows:
     n: int
     p: int
     sparse: bool
-    arrays: tuple[np.ndarray, ...]
-    mean_squares: np.ndarray
+    mean_squares: Array
 
-    def __init__(self, X) -> None:
+    def __init__(self, X: MatrixLike) -> None:
         X = _as_matrix(X)
         self.n, self.p = X.shape
         if self.n == 0:
@@ -64,7 +65,7 @@ class Rows:
             )
 
     @property
-    def arrays(self) -> tuple:
+    def arrays(self) -> tuple[AnyArray, ...]:
         """(X,) or (data, indices, indptr) of the rows, read-only views: what the kernels take."""
         return self._rows if self.by_column else self._stored
 
@@ -87,22 +88,22 @@ class Rows:
 
     # -- products with all of the data, in double precision -------------------------------------------
 
-    def times(self, vector) -> np.ndarray:
+    def times(self, vector: Array) -> Array:
         """X v."""
         return self._product(vector, self.by_column)
 
-    def times_sparse(self, vector) -> np.ndarray:
+    def times_sparse(self, vector: Array) -> Array:
         """X v for a v that may be mostly zero, from dense data."""
         some = np.flatnonzero(vector)
         if self.by_column or 8 * some.size > self.p:
             return self.times(vector)
         return self._stored[0][:, some].astype(float, copy=False) @ vector[some]
 
-    def transposed_times(self, vector) -> np.ndarray:
+    def transposed_times(self, vector: Array) -> Array:
         """X'v."""
         return self._product(vector, not self.by_column)
 
-    def _product(self, vector, summed) -> np.ndarray:
+    def _product(self, vector: Array, summed: bool) -> Array:
         """The sum of what is stored one after another, times the vector; or the product of each with it."""
         vector = np.ascontiguousarray(vector, dtype=float)
         if self.sparse:
@@ -129,17 +130,18 @@ class Rows:
         return self.p if self.by_column else self.n
 
     @property
-    def dense(self) -> np.ndarray:
+    def dense(self) -> Floats:
         """Dense data as (n, p), in whatever order it is stored."""
         return self._stored[0].T if self.by_column else self._stored[0]
 
-    def filled(self) -> np.ndarray:
+    def filled(self) -> Floats:
         """The data as a dense (n, p) matrix; sparse data is copied with its zeros."""
         if not self.sparse:
             return self.dense
-        return (sp.csc_array if self.by_column else sp.csr_array)(self._stored, shape=(self.n, self.p)).toarray()
+        out: Floats = (sp.csc_array if self.by_column else sp.csr_array)(self._stored, shape=(self.n, self.p)).toarray()
+        return out
 
-    def rows(self, which):
+    def rows(self, which: Any) -> Array | SparseMatrix:
         """Some of the rows, as a dense or CSR matrix of float64."""
         if not self.sparse:
             return self.dense[which].astype(float, copy=False)
@@ -147,7 +149,7 @@ class Rows:
 
     # -- some of the columns --------------------------------------------------------------------------
 
-    def take_columns(self, columns, out, first) -> None:
+    def take_columns(self, columns: Ints, out: Array, first: int) -> None:
         """out[first + k] = column columns[k] of dense data."""
         if self.by_column:
             out[first : first + columns.size] = self._stored[0][columns]
@@ -156,7 +158,7 @@ class Rows:
 
         take_columns(self._stored[0], columns, out, first)
 
-    def compact_rows(self, columns) -> tuple:
+    def compact_rows(self, columns: Ints) -> tuple[AnyArray, ...]:
         """These columns of sparse data, numbered in their order, as the arrays of CSR."""
         from ..kernels import sparse_columns
 
@@ -230,7 +232,7 @@ class Rows:
         copy[:] = self.dense
         return (_read_only(copy),)
 
-    def __getstate__(self):
+    def __getstate__(self) -> dict[str, Any]:
         """Copies make a copy of their own: the memory of this one is free again when its owner is gone."""
         return {key: value for key, value in vars(self).items() if key != "single"}
 
@@ -259,12 +261,12 @@ class Rows:
                 total += np.einsum("ij,ij->j", part, part, dtype=float)
         return total / self.n
 
-    def _sums_of_columns(self):
+    def _sums_of_columns(self) -> Array:
         """Sums of squares of the columns, which are stored one after another."""
         if self.sparse:
             squares = _squares(self._stored[0])
             column = np.repeat(np.arange(self.p), np.diff(self._stored[2]))
-            return np.bincount(column, squares, minlength=self.p)
+            return np.bincount(column, squares, minlength=self.p).astype(float, copy=False)
         total, step = np.empty(self.p), max(1, _CHUNK // max(self.n, 1))
         for first in range(0, self.p, step):
             part = self._stored[0][first : first + step]
@@ -323,7 +325,7 @@ def _as_matrix(X):
     return np.ascontiguousarray(converted)
 
 
-def _check_indices(X):
+def _check_indices(X: MatrixLike) -> None:
     """scipy does not look at the indices of a matrix put together by hand; a kernel would write past the end."""
     back = np.flatnonzero(np.diff(X.indptr) < 0)
     if back.size:
@@ -334,7 +336,7 @@ def _check_indices(X):
         raise ValueError(f"X.indices[{k}] is {X.indices[k]}; {what} are numbered 0 to {count - 1}")
 
 
-def _has_duplicates(X):
+def _has_duplicates(X: MatrixLike) -> bool:
     """Whether a row names a column twice (or a column a row); the order does not matter."""
     if X.has_canonical_format:
         return False
@@ -349,7 +351,7 @@ def _has_duplicates(X):
     return False
 
 
-def _read_only(array):
+def _read_only(array: AnyArray) -> AnyArray:
     view = array.view(np.ndarray)
     if view.flags.writeable:
         view = view[...]
@@ -357,7 +359,7 @@ def _read_only(array):
     return view
 
 
-def _check_finite(X, sparse):
+def _check_finite(X: MatrixLike, sparse: bool) -> None:
     values = X.data if sparse else X
     step = _CHUNK if sparse else max(1, _CHUNK // max(X.shape[1], 1))
     for first in range(0, values.shape[0], step):
@@ -377,7 +379,7 @@ def _check_finite(X, sparse):
         raise ValueError(f"X[{row}, {column}] is {part[tuple(place)]}; X must be finite")
 
 
-def as_weights(sample_weight, n) -> np.ndarray:
+def as_weights(sample_weight: npt.ArrayLike | None, n: int) -> Array:
     """Weights scaled to mean 1, or an empty array where all are equal."""
     if sample_weight is None:
         return _NO_WEIGHTS
@@ -397,4 +399,5 @@ def as_weights(sample_weight, n) -> np.ndarray:
     if np.all(weight == weight[0]):
         return np.zeros(0)
     weight /= weight.max()
-    return weight * (n / weight.sum())
+    out: Array = weight * (n / weight.sum())
+    return out

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import numpy as np
+import numpy.typing as npt
 
+from .._validate import Array, Index, MatrixLike
 from ..losses import SmoothedHinge
 from ..penalties import GroupL2, Ridge
 from ..problem import Problem
 
 
-def artificial(n: int = 5120, side: int = 32, noise: float = 0.1, seed: int = 0):
+def artificial(n: int = 5120, side: int = 32, noise: float = 0.1, seed: int = 0) -> tuple[Array, Array, Array]:
     """The paper's artificial data: a weight matrix of which only the first column counts.
 
     Parameters
@@ -43,7 +45,7 @@ def artificial(n: int = 5120, side: int = 32, noise: float = 0.1, seed: int = 0)
     return X, np.where(score >= 0, 1.0, -1.0), true_w
 
 
-def artificial_groups(side: int = 32) -> list[np.ndarray]:
+def artificial_groups(side: int = 32) -> list[Index]:
     """The columns, then the rows, of a side x side matrix vectorised column by column.
 
     Every feature stands in two groups: its column and its row.
@@ -58,14 +60,14 @@ def artificial_problem(n: int = 5120, side: int = 32, seed: int = 0) -> Problem:
     return artificial_problem_of(X, y, side)
 
 
-def artificial_problem_of(X, y, side: int) -> Problem:
+def artificial_problem_of(X: MatrixLike, y: npt.ArrayLike, side: int) -> Problem:
     """The loss, penalty and alpha of the artificial problem on data that you hold already."""
     groups = artificial_groups(side)
     penalty = GroupL2(groups, weights=np.ones(len(groups))) + 0.01 * Ridge()
-    return Problem(X, y, loss=SmoothedHinge(), penalty=penalty, alpha=0.1 / np.sqrt(len(y)))
+    return Problem(X, y, loss=SmoothedHinge(), penalty=penalty, alpha=0.1 / np.sqrt(len(np.asarray(y))))
 
 
-def _whole(name, value):
+def _whole(name: str, value: float) -> int:
     if isinstance(value, (bool, np.bool_)) or int(value) != value or value < 1:
         raise ValueError(f"{name} is {value!r}; it must be a whole number, at least 1")
     return int(value)

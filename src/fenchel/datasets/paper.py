@@ -1,7 +1,7 @@
 """The paper's data: the artificial problem, and loaders for the real files (which are not shipped).
 
-The loaders look in the folder of the environment variable ``FENCHEL_DATA``, else in ``../shared/data``
-beside the repository or the current directory.
+The loaders look in the folder of the environment variable ``FENCHEL_DATA``, else in the user's cache:
+``fenchel`` in ``XDG_CACHE_HOME``, which is ``~/.cache`` where it is not set.
 """
 
 from __future__ import annotations
@@ -10,8 +10,10 @@ import os
 from pathlib import Path
 
 import numpy as np
+import numpy.typing as npt
 import scipy.sparse as sp
 
+from .._validate import Array, Index, SparseMatrix
 from ..maps import Incidence
 from ..penalties import L1, Penalty, Ridge
 
@@ -24,16 +26,12 @@ _SOURCES = {
 
 
 def data_folder() -> Path | None:
-    """The folder of the data files: FENCHEL_DATA, else ../shared/data if it is there, else None."""
+    """The folder of the data files: FENCHEL_DATA, else the cache if it is there, else None."""
     named = os.environ.get("FENCHEL_DATA")
     if named:
         return Path(named)
-    repository = Path(__file__).resolve().parents[3]
-    for root in (repository, Path.cwd()):
-        folder = root.parent / "shared" / "data"
-        if folder.is_dir():
-            return folder
-    return None
+    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "fenchel"
+    return cache if cache.is_dir() else None
 
 
 def _find(name: str) -> Path:
@@ -53,7 +51,7 @@ def _find(name: str) -> Path:
     return path
 
 
-def load_a9a(split: str = "train"):
+def load_a9a(split: str = "train") -> tuple[SparseMatrix, Array]:
     """LIBSVM's a9a (the Adult census, binarised): 32,561 or 16,281 rows of 123 features.
 
     Parameters
@@ -71,10 +69,11 @@ def load_a9a(split: str = "train"):
     if split not in files:
         raise ValueError(f"split is {split!r}; it must be 'train' or 'test'")
     # the test file's largest index is 122, so the number of features must be said
-    return load_svmlight_file(_find(files[split]), n_features=123)
+    X, y = load_svmlight_file(_find(files[split]), n_features=123)
+    return X, y
 
 
-def load_20news():
+def load_20news() -> tuple[SparseMatrix, Array]:
     """S. Roweis's 20 Newsgroups: 16,242 documents of 100 binary words, classes {1, 2} against {3, 4}.
 
     Returns
@@ -89,7 +88,7 @@ def load_20news():
     return X, np.where(content["newsgroups"].ravel() <= 2, 1.0, -1.0)
 
 
-def load_p53():
+def load_p53() -> tuple[Array, Array, list[Index], list[str], list[str]]:
     """p53 mutation status from gene expression, with 308 overlapping pathways.
 
     Returns
@@ -106,7 +105,7 @@ def load_p53():
     return X, parts["y"].astype(float), groups, parts["genes"].tolist(), parts["pathways"].tolist()
 
 
-def graph_penalty(edges, p: int) -> Penalty:
+def graph_penalty(edges: npt.ArrayLike, p: int) -> Penalty:
     """The paper's graph-guided penalty for C1 = 1; multiply by alpha = C1 = 0.01 / sqrt(n).
 
     Notes

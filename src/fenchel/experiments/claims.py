@@ -9,10 +9,14 @@ from __future__ import annotations
 import dataclasses
 import functools
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 from .settings import DEFAULT, LABELS, ONLINE, PAPER, Settings
 from .traces import Traces, decades, median, reach, settle
+
+if TYPE_CHECKING:
+    from .traces import Trace
 
 STRAIGHT = 0.3  # least share of the decades that a linear method loses in the second half of its way
 DECADES = 3.0  # least number of decades to speak of a rate at all
@@ -52,14 +56,14 @@ class Claim:
     criterion: str
     measured: str
     shown: bool | None
-    values: dict
+    values: dict[str, Any]
 
     @property
     def verdict(self) -> str:
         return "not measured" if self.shown is None else "shown" if self.shown else "not shown"
 
 
-def make_claims(settings: Settings, traces: Traces, studies: Sequence[dict]) -> list[Claim]:
+def make_claims(settings: Settings, traces: Traces, studies: Sequence[dict[str, Any]]) -> list[Claim]:
     """The claims that an experiment is about."""
     if settings.experiment == "real":
         return [fastest(traces), settles_first(traces)]
@@ -81,8 +85,9 @@ def linear(traces: Traces) -> Claim:
         f"are lost, and at least {STRAIGHT:.0%} of them in the second half of the epochs (a straight line: 50%). "
         "SDCA-ADMM is linear on every data set, no online method is on any. Medians over repetitions."
     )
-    values: dict = {}
-    yes, no = [], []
+    values: dict[str, Any] = {}
+    yes: list[Any] = []
+    no: list[Any] = []
     for dataset in traces.datasets():
         values[dataset] = {}
         for curve in traces.curves(dataset):
@@ -100,11 +105,11 @@ def linear(traces: Traces) -> Claim:
     return Claim("a", text, criterion, measured, all(yes) and not any(no), values)
 
 
-def _straightness(traces):
+def _straightness(traces: list[Trace]) -> tuple[float, float]:
     return median(traces, lambda t: decades(t)[0]), median(traces, lambda t: decades(t)[1])
 
 
-def batch(traces: Traces, small: str, large: str, studies: Sequence[dict] = ()) -> Claim:
+def batch(traces: Traces, small: str, large: str, studies: Sequence[dict[str, Any]] = ()) -> Claim:
     text = (
         "Batch-ADMM converges linearly too, and is comparable to SDCA-ADMM for a small sample (n = 512); for a large "
         "one (n = 5120) SDCA-ADMM is much faster."
@@ -115,7 +120,7 @@ def batch(traces: Traces, small: str, large: str, studies: Sequence[dict] = ()) 
         f"1/{COMPARABLE:g}) and is linear as in (a); on the large one it takes at least {MUCH:g} times as long. "
         "Medians over repetitions."
     )
-    values: dict = {}
+    values: dict[str, Any] = {}
     for dataset in (small, large):
         ours, theirs = traces.of(dataset, PAPER), traces.of(dataset, "batch-admm")
         if not ours or not theirs or small == large:
@@ -155,9 +160,9 @@ def batch(traces: Traces, small: str, large: str, studies: Sequence[dict] = ()) 
     return Claim("b", text, criterion, measured, comparable and straight and far["ratio"] >= MUCH, values)
 
 
-def _tuned_rho(studies) -> dict:
+def _tuned_rho(studies: Sequence[dict[str, Any]]) -> dict[str, Any]:
     """Best (rho, seconds) of each method on each data set, where both got there."""
-    best: dict = {}
+    best: dict[str, Any] = {}
     for row in studies:
         if row["study"] == "rho":
             case = row["case"]
@@ -195,9 +200,9 @@ def settles_first(traces: Traces) -> Claim:
     return _race("d", text, criterion, traces, measures)
 
 
-def _race(key, text, criterion, traces, measures) -> Claim:
+def _race(key: str, text: str, criterion: str, traces: Traces, measures: Mapping[str, Callable[..., Any]]) -> Claim:
     """SDCA-ADMM with the paper's settings against the best of the others, in seconds."""
-    values: dict = {}
+    values: dict[str, Any] = {}
     for dataset in traces.datasets():
         ours, others = traces.of(dataset, PAPER), _others(traces, dataset)
         if not ours or not others:
@@ -229,14 +234,14 @@ def _race(key, text, criterion, traces, measures) -> Claim:
     return Claim(key, text, criterion, measured, not lost, values)
 
 
-def _others(traces, dataset):
+def _others(traces: Traces, dataset: str) -> list[str]:
     return [curve for curve in traces.curves(dataset) if curve not in (PAPER, DEFAULT)]
 
 
 # -- (e), (f), (g): studies -------------------------------------------------------------------------
 
 
-def blocks(studies: Sequence[dict], sizes: Sequence[int]) -> Claim:
+def blocks(studies: Sequence[dict[str, Any]], sizes: Sequence[int]) -> Claim:
     text = (
         "Theorem 1: larger blocks speed up convergence if the rows are nearly orthogonal, and do not if they are "
         "strongly correlated."
@@ -264,7 +269,7 @@ def blocks(studies: Sequence[dict], sizes: Sequence[int]) -> Claim:
     return Claim("e", text, criterion, measured, ups[0] >= SPEED_UP * most and ups[-1] <= NO_SPEED_UP, values)
 
 
-def order(studies: Sequence[dict]) -> Claim:
+def order(studies: Sequence[dict[str, Any]]) -> Claim:
     text = "Blocks should be drawn at random: cyclic order carries no guarantee of linear convergence."
     criterion = (
         f"Cyclic order needs at least {ORDER:g} times the epochs of random order on one of the two problems "
@@ -289,7 +294,7 @@ def order(studies: Sequence[dict]) -> Claim:
     return Claim("f", text, criterion, measured, worse and not better, values)
 
 
-def quadratic(studies: Sequence[dict]) -> Claim:
+def quadratic(studies: Sequence[dict[str, Any]]) -> Claim:
     text = "Without the quadratic term in the regulariser SDCA-ADMM converges with almost the same speed."
     criterion = f"Epochs to the goal without it, divided by epochs with it, lie between 1/{SAME:g} and {SAME:g}."
     efforts = _efforts(studies, "quadratic", "epochs")
@@ -302,13 +307,17 @@ def quadratic(studies: Sequence[dict]) -> Claim:
     return Claim("g", text, criterion, measured, shown, {"with": with_it, "without": without, "ratio": ratio})
 
 
-def _case(**case):
+def _case(**case: Any) -> tuple[tuple[str, Any], ...]:
     return tuple(case.items())
 
 
-def _efforts(studies, name, quantity) -> dict:
+def _efforts(
+    studies: Sequence[dict[str, Any]],
+    name: str,
+    quantity: str,
+) -> dict[Any, Any]:
     """The median over repetitions for every case of a study."""
-    found: dict = {}
+    found: dict[Any, list[Any]] = {}
     for row in studies:
         if row["study"] == name:
             found.setdefault(tuple(row["case"].items()), []).append(row[quantity])
@@ -318,17 +327,17 @@ def _efforts(studies, name, quantity) -> dict:
 # -- words ------------------------------------------------------------------------------------------
 
 
-def _label(curve) -> str:
+def _label(curve: str) -> str:
     return LABELS.get(curve, curve)
 
 
-def _seconds(value) -> str:
+def _seconds(value: float) -> str:
     return f"{value:.3g} s" if math.isfinite(value) else "not within the window"
 
 
-def _count(value) -> str:
+def _count(value: float) -> str:
     return f"{value:,.0f}" if math.isfinite(value) else "more than the limit of"
 
 
-def _join(parts) -> str:
+def _join(parts: Iterable[str]) -> str:
     return ". ".join(parts)

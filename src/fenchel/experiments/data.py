@@ -11,16 +11,21 @@ import warnings
 import zlib
 from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 import scipy.sparse as sp
 
 from .. import datasets
+from .._validate import AnyArray, Array, Ints, MatrixLike, SparseMatrix
 from ..io import read_data, read_edges
 from ..losses import Loss, SmoothedHinge
 from ..models import encode_labels
 from ..problem import Problem
 from .settings import GRAPH_C, TEST_ROWS, TRAIN_ROWS, DataSet
+
+if TYPE_CHECKING:
+    from ..io.contents import Data
 
 KNOWN = ("20news", "a9a")
 _TITLES = {"20news": "20 Newsgroups", "a9a": "a9a"}
@@ -52,8 +57,8 @@ class Instance:
     """
 
     problem: Problem
-    test: Callable[[np.ndarray], tuple[float, float]]
-    about: dict
+    test: Callable[[Array], tuple[float, float]]
+    about: dict[str, Any]
 
 
 @functools.lru_cache(maxsize=1)
@@ -76,10 +81,10 @@ def make_instance(data: DataSet, seed: int) -> Instance:
 class SampleTest:
     """Mean loss and error on test rows; a score of exactly zero counts as half an error."""
 
-    def __init__(self, loss: Loss, X, y):
+    def __init__(self, loss: Loss, X: MatrixLike, y: Array) -> None:
         self.loss, self.X, self.y = loss, X, y
 
-    def __call__(self, coef):
+    def __call__(self, coef: Array) -> tuple[float, float]:
         scores = self.X @ coef
         margin = self.y * scores
         error = np.mean(margin < 0) + 0.5 * np.mean(margin == 0)
@@ -97,12 +102,12 @@ class GaussianTest:
 
     _END = 10.0
 
-    def __init__(self, loss: Loss, true_w, noise: float):
+    def __init__(self, loss: Loss, true_w: Array, noise: float) -> None:
         self.loss, self.true_w = loss, true_w
         self.scale = np.hypot(np.linalg.norm(true_w), noise)
         self.nodes, self.weights = np.polynomial.legendre.leggauss(80)
 
-    def __call__(self, coef):
+    def __call__(self, coef: Array) -> tuple[float, float]:
         from scipy.special import ndtr
 
         size = float(np.linalg.norm(coef))
@@ -120,7 +125,7 @@ class GaussianTest:
         return total, float(np.arccos(r) / np.pi)
 
 
-def _artificial(data, seed) -> Instance:
+def _artificial(data: DataSet, seed: int) -> Instance:
     X, y, true_w = datasets.artificial(data.rows, data.side, _NOISE, seed)
     problem = datasets.artificial_problem_of(X, y, data.side)
     about = {"rows": data.rows, "features": problem.p, "groups": 2 * data.side}
@@ -130,7 +135,7 @@ def _artificial(data, seed) -> Instance:
 # -- real data --------------------------------------------------------------------------------------
 
 
-def describe(name: str, edges: str | None = None) -> dict:
+def describe(name: str, edges: str | None = None) -> dict[str, Any]:
     """Name, title, kind, paths and digest of a data set, which is read to make sure that it can be."""
     if name in KNOWN:
         if edges is not None:
@@ -153,7 +158,7 @@ def describe(name: str, edges: str | None = None) -> dict:
 
 
 @functools.lru_cache(maxsize=2)
-def _read(kind: str, path: str):
+def _read(kind: str, path: str) -> tuple[Any, ...]:
     """X and y, and, where the data comes with test rows, these as well."""
     if kind == "a9a":
         return _a9a()
@@ -161,7 +166,7 @@ def _read(kind: str, path: str):
         return _news()
     content = _read_file(path)
     try:
-        y, _ = encode_labels(content.y)
+        y, _ = encode_labels(cast(AnyArray, content.y))
     except ValueError as error:
         raise ValueError(f"{path}: {error}") from None
     if len(y) < 10:
@@ -170,11 +175,11 @@ def _read(kind: str, path: str):
 
 
 @functools.lru_cache(maxsize=1)
-def _read_file(path: str):
+def _read_file(path: str) -> Data:
     return read_data(path)
 
 
-def _split(parts, data, seed):
+def _split(parts: tuple[MatrixLike, Array], data: DataSet, seed: int) -> tuple[MatrixLike, Array, MatrixLike, Array]:
     """Training and test rows: as they come, or drawn by seed."""
     if len(parts) == 4:
         return parts
@@ -187,7 +192,7 @@ def _split(parts, data, seed):
     return X[first], y[first], X[rest], y[rest]
 
 
-def find_edges(data: DataSet, X) -> np.ndarray:
+def find_edges(data: DataSet, X: MatrixLike) -> Ints:
     """The graph: from its file, or by the graphical lasso on the training rows."""
     if data.edges:
         content = _read_file(data.path)
@@ -204,7 +209,7 @@ def find_edges(data: DataSet, X) -> np.ndarray:
     return edges
 
 
-def _a9a():
+def _a9a() -> tuple[Any, ...]:
     try:
         X, y = _checked_libsvm("train", "a9a", TRAIN_ROWS["a9a"])
         X_test, y_test = _checked_libsvm("test", "a9a.t", TEST_ROWS["a9a"])
@@ -213,32 +218,37 @@ def _a9a():
     return X, y, X_test, y_test
 
 
-def _checked_libsvm(split, name, rows):
+def _folder() -> Path:
+    """Where a file was found that turned out to be no good."""
+    return cast(Path, datasets.data_folder())
+
+
+def _checked_libsvm(split: str, name: str, rows: int) -> Any:
     try:
         X, y = datasets.load_a9a(split)
     except FileNotFoundError:
         raise
     except (ValueError, OverflowError, IndexError):
-        read_data(datasets.data_folder() / name)  # says which line
+        read_data(_folder() / name)  # says which line
         raise
-    path = datasets.data_folder() / name
+    path = _folder() / name
     if X.shape[0] != rows:
         raise ValueError(f"{path} ends at line {X.shape[0]:,}, but {name} has {rows:,}: the file is cut short")
     return sp.csr_array(X), y
 
 
-def _news():
+def _news() -> tuple[Any, ...]:
     try:
         X, y = datasets.load_20news()
     except FileNotFoundError as missing:
         return _download(_fetch_news, missing)
     except (ValueError, OSError, KeyError, TypeError, EOFError, NotImplementedError, zlib.error) as error:
-        path = datasets.data_folder() / "20news_w100.mat"
+        path = _folder() / "20news_w100.mat"
         raise ValueError(
             f"{path} is corrupt or cut short: not the MATLAB file of 100 words and 16,242 documents ({error})"
         ) from error
     if X.shape != (16_242, 100):
-        path = datasets.data_folder() / "20news_w100.mat"
+        path = _folder() / "20news_w100.mat"
         raise ValueError(f"{path} holds {X.shape[0]} documents of {X.shape[1]} words; expected 16242 of 100")
     return X, y
 
@@ -246,18 +256,19 @@ def _news():
 # -- downloads --------------------------------------------------------------------------------------
 
 
-def _download(fetch, missing):
+def _download(fetch: Callable[..., Any], missing: Exception) -> tuple[Any, ...]:
     """What `fetch` gets from the network; where there is none, the message about the missing file."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # that it tries again
-            return fetch()
+            found: tuple[Any, ...] = fetch()
+            return found
     except Exception as error:  # urllib, http, ssl and scikit-learn each have their own
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise FileNotFoundError(f"{missing} (a download was tried and failed: {reason})") from error
 
 
-def _fetch_a9a():
+def _fetch_a9a() -> tuple[SparseMatrix, Array, SparseMatrix, Array]:
     """OpenML's a9a, which holds the training rows and then the test rows."""
     from sklearn.datasets import fetch_openml
 
@@ -272,7 +283,7 @@ def _fetch_a9a():
     return X[:train], y[:train], X[train:], y[train:]
 
 
-def _fetch_news():
+def _fetch_news() -> tuple[SparseMatrix, Array]:
     """The same hundred words, counted anew in the messages that scikit-learn downloads.
 
     Not quite the file that the paper used: that one was made from another collection of the messages.

@@ -3,12 +3,22 @@
 from __future__ import annotations
 
 import io
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
+from .._validate import AnyArray
 from .settings import DEFAULT, LABELS, PAPER, Settings
 from .tables import make_grid
 from .traces import Traces, summarise
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+    from .traces import Trace
+
 
 _INK, _GREY, _LINES = "#1c2733", "#6b7680", "#e6e8ea"
 _STYLES = {
@@ -37,9 +47,9 @@ def check_matplotlib() -> None:
         raise ImportError("the figures need matplotlib: pip install 'fenchel[plot]'") from None
 
 
-def draw(settings: Settings, traces: Traces, studies: list[dict]) -> dict[str, bytes]:
+def draw(settings: Settings, traces: Traces, studies: list[dict[str, Any]]) -> dict[str, bytes]:
     """All figures as PNG and SVG, by file name."""
-    out = {}
+    out: dict[str, bytes] = {}
     for axis in _AXES:
         out |= _both(f"{settings.experiment}-{_NAMES[axis]}", _draw_curves(settings, traces, axis))
     if studies:
@@ -47,7 +57,7 @@ def draw(settings: Settings, traces: Traces, studies: list[dict]) -> dict[str, b
     return out
 
 
-def _both(name, figure) -> dict[str, bytes]:
+def _both(name: str, figure: Figure) -> dict[str, bytes]:
     import matplotlib
     from PIL import Image
 
@@ -61,20 +71,21 @@ def _both(name, figure) -> dict[str, bytes]:
     return {f"{name}.png": small.getvalue(), f"{name}.svg": svg.getvalue()}
 
 
-def _figure(rows, width=13.2, height=3.7):
+def _figure(rows: int, width: float = 13.2, height: float = 3.7) -> tuple[Figure, AnyArray]:
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(width, height * rows + 0.75), dpi=120, facecolor="white", layout="constrained")
     FigureCanvasAgg(figure)
-    figure.get_layout_engine().set(w_pad=0.08, h_pad=0.08, wspace=0.03, hspace=0.04)
+    room: Any = figure.get_layout_engine()
+    room.set(w_pad=0.08, h_pad=0.08, wspace=0.03, hspace=0.04)
     return figure, figure.subplots(rows, 3, squeeze=False)
 
 
 # -- curves -----------------------------------------------------------------------------------------
 
 
-def _draw_curves(settings, traces, axis):
+def _draw_curves(settings: Settings, traces: Traces, axis: str) -> Figure:
     figure, panels = _figure(len(settings.data))
     for row, data in zip(panels, settings.data, strict=True):
         for axes, (metric, title) in zip(row, _PANELS, strict=True):
@@ -97,12 +108,14 @@ def _draw_curves(settings, traces, axis):
     return figure
 
 
-def _draw_one(axes, traces, curve, axis, metric, grid, floor):
+def _draw_one(
+    axes: Axes, traces: list[Trace], curve: str, axis: str, metric: str, grid: AnyArray, floor: float
+) -> None:
     color, style, width = _STYLES.get(curve, (None, "-", 1.6))
     mean, std = summarise(traces, axis, metric, grid)
     mean = np.maximum(mean, floor)
     ours = curve in (PAPER, DEFAULT)
-    line = {"color": color, "linestyle": style, "linewidth": width, "zorder": 4 if ours else 3}
+    line: dict[str, Any] = {"color": color, "linestyle": style, "linewidth": width, "zorder": 4 if ours else 3}
     axes.plot(grid, mean, label=LABELS.get(curve, curve), **line)
     if metric == "excess":
         # on a logarithmic axis mean - std may have no place; the band is as far below the mean as above it
@@ -112,7 +125,7 @@ def _draw_one(axes, traces, curve, axis, metric, grid, floor):
     axes.fill_between(grid, low, high, color=color, alpha=0.13, linewidth=0, zorder=2)
 
 
-def _scale_excess(axes, traces, floor):
+def _scale_excess(axes: Axes, traces: list[Trace], floor: float) -> None:
     """A logarithmic axis that ends where the optimum is certified."""
     axes.set_yscale("log")
     axes.set_ylim(0.01 * floor, 2 * max(trace.excess[0] for trace in traces))
@@ -130,7 +143,7 @@ def _scale_excess(axes, traces, floor):
     )
 
 
-def _scale_test(axes, traces, metric):
+def _scale_test(axes: Axes, traces: list[Trace], metric: str) -> None:
     """A logarithmic axis of time, for most of what can be seen is early; the value at the optimum as a line."""
     best = float(np.mean([getattr(trace.optimum, metric) for trace in traces]))
     seen = np.concatenate([line.get_ydata() for line in axes.get_lines()])
@@ -143,7 +156,7 @@ def _scale_test(axes, traces, metric):
 # -- studies ----------------------------------------------------------------------------------------
 
 
-def _draw_studies(studies):
+def _draw_studies(studies: list[dict[str, Any]]) -> Figure:
     figure, panels = _figure(1, height=3.6)
     left, middle, right = panels[0]
     _draw_blocks(left, studies)
@@ -154,23 +167,28 @@ def _draw_studies(studies):
     return figure
 
 
-def _goal(quantity, studies) -> str:
+def _goal(quantity: str, studies: list[dict[str, Any]]) -> str:
     return f"{quantity} to a relative excess of {studies[0]['level']:.0e}"
 
 
-def _rows(correlation) -> str:
+def _rows(correlation: float) -> str:
     return "independent rows" if correlation == 0 else f"rows with correlation {correlation:g}"
 
 
-def _gather(studies, name, key, quantity) -> dict:
-    found: dict = {}
+def _gather(
+    studies: list[dict[str, Any]],
+    name: str,
+    key: Callable[..., Any],
+    quantity: str,
+) -> dict[Any, list[Any]]:
+    found: dict[Any, list[Any]] = {}
     for row in studies:
         if row["study"] == name:
             found.setdefault(key(row["case"]), []).append(row[quantity])
     return found
 
 
-def _draw_blocks(axes, studies):
+def _draw_blocks(axes: Axes, studies: list[dict[str, Any]]) -> None:
     found = _gather(studies, "blocks", lambda case: (case["correlation"], case["block_size"]), "iterations")
     for color, correlation in zip(("#2a5caa", "#c0392b"), sorted({key[0] for key in found}), strict=False):
         sizes = sorted(size for which, size in found if which == correlation)
@@ -184,7 +202,14 @@ def _draw_blocks(axes, studies):
     _finish_study(axes, "Blocks", _goal("iterations", studies))
 
 
-def _draw_bars(axes, studies, name, title, quantity, key):
+def _draw_bars(
+    axes: Axes,
+    studies: list[dict[str, Any]],
+    name: str,
+    title: str,
+    quantity: str,
+    key: Callable[..., Any],
+) -> None:
     found = _gather(studies, name, key, quantity)
     labels, groups = list(dict.fromkeys(k[0] for k in found)), list(dict.fromkeys(k[1] for k in found))
     width = 0.7 / len(groups)
@@ -206,13 +231,13 @@ def _draw_bars(axes, studies, name, title, quantity, key):
     _finish_study(axes, title, _goal(quantity, studies))
 
 
-def _finish_study(axes, title, what):
+def _finish_study(axes: Axes, title: str, what: str) -> None:
     axes.set_title(title, loc="left", fontsize=11.5, color=_INK, fontweight="bold")
     axes.set_ylabel(what, fontsize=10)
     _tidy(axes, "y")
 
 
-def _tidy(axes, lines):
+def _tidy(axes: Axes, lines: Literal["both", "x", "y"]) -> None:
     for side in ("top", "right"):
         axes.spines[side].set_visible(False)
     for side in ("left", "bottom"):

@@ -11,10 +11,12 @@ import copy
 import math
 import time
 from collections.abc import Iterator
+from typing import Any, cast
 
 import numpy as np
 
-from ..engine.roles import Goal
+from .._validate import Array
+from ..engine.roles import Goal, Iterate
 from ..methods import make_method
 from ..problem import Problem
 from ..solver import solve
@@ -33,7 +35,7 @@ _DIVERGED = 1e3  # times the objective at zero
 
 
 @contextlib.contextmanager
-def one_thread():
+def one_thread() -> Iterator[Any]:
     """Linear algebra on one thread, and no warnings from methods that diverge with a step too long."""
     from threadpoolctl import threadpool_limits
 
@@ -58,7 +60,7 @@ def find_optimum(instance: Instance, tol: float) -> Optimum:
     return Optimum(result.primal, result.dual, *instance.test(result.coef))
 
 
-def advance(problem: Problem, method: str, options: dict, seed: int) -> Iterator[tuple[int, float, np.ndarray]]:
+def advance(problem: Problem, method: str, options: dict[str, Any], seed: int) -> Iterator[tuple[int, float, Array]]:
     """Passes over the data, CPU seconds of them all, and w, from the start on and after every epoch.
 
     What a method prepares before its first epoch (norms of blocks, factors) is not counted.
@@ -75,15 +77,15 @@ def advance(problem: Problem, method: str, options: dict, seed: int) -> Iterator
         began = time.thread_time()
         report = algorithm.epoch(state)
         progress.count_epoch(report.share, report.guess)
-        found = None if schedule is None else schedule.propose(algorithm.iterate(state), progress, goal)
+        found = None if schedule is None else schedule.propose(cast(Iterate, algorithm.iterate(state)), progress, goal)
         seconds += time.thread_time() - began
         if found is not None and found.primal < problem.primal_at(state.w):  # the solver asks its certificate
             algorithm.adopt(state, found.iterate)
 
 
 def run_method(
-    instance: Instance, method: str, options: dict, *, seed: int, window: float, points: int, max_epochs: int
-) -> dict:
+    instance: Instance, method: str, options: dict[str, Any], *, seed: int, window: float, points: int, max_epochs: int
+) -> dict[str, Any]:
     """Run a method until its window is used up.
 
     Parameters
@@ -122,6 +124,6 @@ def run_method(
     return columns | {"still": still}
 
 
-def _is_still(objectives) -> bool:
+def _is_still(objectives: list[float]) -> bool:
     """Rounding is all that moves."""
     return len(objectives) == _STILL and max(objectives) - min(objectives) <= 10 * ROUNDING * abs(objectives[-1])

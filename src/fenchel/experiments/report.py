@@ -5,6 +5,8 @@ from __future__ import annotations
 import html
 import json
 import math
+from collections.abc import Iterator
+from typing import Any
 
 from ..report import embed, page
 from .claims import Claim
@@ -14,8 +16,17 @@ from .traces import Traces, median, reach
 _LEVELS = (1e-1, 1e-2, 1e-3, 1e-4, 1e-6, 1e-9)
 
 
-def make(settings: Settings, traces: Traces, claims: list[Claim], tuned: dict, left_out: list, abouts: dict,
-         machine: dict, pictures: dict[str, bytes], studies: list[dict]) -> str:  # fmt: skip
+def make(
+    settings: Settings,
+    traces: Traces,
+    claims: list[Claim],
+    tuned: dict[tuple[str, str], Any],
+    left_out: list[tuple[str, str, str]],
+    abouts: dict[str, Any],
+    machine: dict[str, Any],
+    pictures: dict[str, bytes],
+    studies: list[dict[str, Any]],
+) -> str:
     """The page."""
     title = {"artificial": "artificial data", "real": "real data"}[settings.experiment]
     shown = sum(claim.shown is True for claim in claims)
@@ -40,7 +51,7 @@ def make(settings: Settings, traces: Traces, claims: list[Claim], tuned: dict, l
     return page(f"SDCA-ADMM, rerun: {title}", parts)
 
 
-def _lead(settings, abouts) -> str:
+def _lead(settings: Settings, abouts: dict[str, Any]) -> str:
     sizes = "; ".join(
         f"{html.escape(data.title)}: " + ", ".join(f"{value:,} {key}" for key, value in abouts[data.name].items())
         for data in settings.data
@@ -48,7 +59,7 @@ def _lead(settings, abouts) -> str:
     return f"{sizes}. {settings.repetitions} repetitions."
 
 
-def _claims(claims) -> str:
+def _claims(claims: list[Claim]) -> str:
     badge = {True: "yes", False: "no", None: "na"}
     rows = "".join(
         f"<tr><td>({claim.key})</td><td>{html.escape(claim.text)}</td>"
@@ -60,7 +71,7 @@ def _claims(claims) -> str:
     return f"<table><tr><th></th><th>claim</th><th>this run</th><th>measured</th></tr>{rows}</table>"
 
 
-def _figures(settings, pictures):
+def _figures(settings: Settings, pictures: dict[str, bytes]) -> Iterator[str]:
     captions = {
         "time": "Mean over repetitions against seconds inside the method (preparation and evaluation are not counted); "
         "shaded: the standard deviation. The excess is measured against an optimum that is certified to the dotted "
@@ -74,7 +85,7 @@ def _figures(settings, pictures):
             yield embed(content, "png", captions[kind])
 
 
-def _times(settings, traces) -> str:
+def _times(settings: Settings, traces: Traces) -> str:
     head = "".join(f"<th>{level:.0e}</th>" for level in _LEVELS)
     out = []
     for data in settings.data:
@@ -95,11 +106,11 @@ def _times(settings, traces) -> str:
     return "".join(out)
 
 
-def _time(seconds, epochs) -> str:
+def _time(seconds: float, epochs: float) -> str:
     return f"{seconds:.3g} ({epochs:,.0f})" if math.isfinite(seconds) else "-"
 
 
-def _tuning(settings, tuned) -> str:
+def _tuning(settings: Settings, tuned: dict[tuple[str, str], Any]) -> str:
     if not tuned:
         return "<p>No method of this run has a step size to tune.</p>"
     rows = []
@@ -132,7 +143,7 @@ def _tuning(settings, tuned) -> str:
     )
 
 
-def _rho(settings, studies) -> str:
+def _rho(settings: Settings, studies: list[dict[str, Any]]) -> str:
     """Seconds of SDCA-ADMM and Batch-ADMM for every rho that was tried."""
     found = {}
     for row in studies:
@@ -155,7 +166,7 @@ def _rho(settings, studies) -> str:
     )
 
 
-def _settings(settings, left_out, machine) -> str:
+def _settings(settings: Settings, left_out: list[tuple[str, str, str]], machine: dict[str, Any]) -> str:
     missing = "".join(
         f"<p>Left out: {_label(curve)} on {html.escape(dataset)}: {html.escape(reason)}.</p>"
         for dataset, curve, reason in left_out
@@ -169,5 +180,5 @@ def _settings(settings, left_out, machine) -> str:
     )
 
 
-def _label(curve) -> str:
+def _label(curve: str) -> str:
     return html.escape(LABELS.get(curve, curve))

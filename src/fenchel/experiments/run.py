@@ -7,7 +7,9 @@ import dataclasses
 import os
 import platform
 import sys
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -21,14 +23,17 @@ from .store import Store
 from .traces import Optimum, Trace, Traces
 from .tune import grid, tune
 
+if TYPE_CHECKING:
+    from .settings import Curve, DataSet
+
 
 @dataclasses.dataclass(frozen=True)
 class Job:
     """One piece of work; `cost` is a guess of its seconds, for the progress bar."""
 
-    key: tuple
+    key: tuple[Any, ...]
     cost: float
-    options: tuple = ()
+    options: tuple[Any, ...] = ()
 
 
 @dataclasses.dataclass(frozen=True)
@@ -48,11 +53,13 @@ class Outcome:
     folder: Path
     claims: list[Claim]
     traces: Traces
-    chosen: dict
-    left_out: list
+    chosen: dict[str, Any]
+    left_out: list[tuple[str, str, str]]
 
 
-def reproduce(settings: Settings, folder, *, jobs: int = 1, fresh: bool = False, progress: bool = False) -> Outcome:
+def reproduce(
+    settings: Settings, folder: Path | str, *, jobs: int = 1, fresh: bool = False, progress: bool = False
+) -> Outcome:
     """Run an experiment and write its results; what the folder holds already is not run again.
 
     Parameters
@@ -87,7 +94,7 @@ def reproduce(settings: Settings, folder, *, jobs: int = 1, fresh: bool = False,
 # -- jobs -------------------------------------------------------------------------------------------
 
 
-def _look(settings):
+def _look(settings: Settings) -> tuple[dict[str, Any], list[tuple[str, str, str]]]:
     """Sizes of the data sets, and the curves that do not fit, with the reason."""
     abouts, left_out = {}, []
     for data in settings.data:
@@ -102,7 +109,7 @@ def _look(settings):
     return abouts, left_out
 
 
-def _pairs(settings, left_out):
+def _pairs(settings: Settings, left_out: list[tuple[str, str, str]]) -> Iterator[tuple[DataSet, Curve]]:
     missing = {(data, curve) for data, curve, _ in left_out}
     for data in settings.data:
         for curve in settings.curves:
@@ -110,7 +117,7 @@ def _pairs(settings, left_out):
                 yield data, curve
 
 
-def _tuning_jobs(settings, left_out):
+def _tuning_jobs(settings: Settings, left_out: list[tuple[str, str, str]]) -> list[Job]:
     tuning = settings.tuning
     return [
         Job(("tune", data.name, curve.name), (tuning.share * len(grid(curve, tuning)) + 7 * tuning.long) * data.window)
@@ -119,7 +126,11 @@ def _tuning_jobs(settings, left_out):
     ]
 
 
-def _curve_jobs(settings, left_out, chosen):
+def _curve_jobs(
+    settings: Settings,
+    left_out: list[tuple[str, str, str]],
+    chosen: dict[str, Any] | None,
+) -> list[Job]:
     """Optima and curves, repetition after repetition; without `chosen` only their costs are right."""
     out = []
     for repetition in range(settings.repetitions):
@@ -131,11 +142,11 @@ def _curve_jobs(settings, left_out, chosen):
     return out
 
 
-def _study_jobs(settings):
+def _study_jobs(settings: Settings) -> list[Job]:
     return [Job(("study", name, repetition), cost) for name, repetition, cost in studies.jobs(settings)]
 
 
-def _run(todo, settings, store, jobs, bar):
+def _run(todo: list[Job], settings: Settings, store: Store, jobs: int, bar: Callable[..., Any] | _Lines) -> None:
     """Do what is not done yet."""
     left = []
     for job in todo:
@@ -154,12 +165,12 @@ def _run(todo, settings, store, jobs, bar):
         bar(finished)
 
 
-def _is_done(job, store) -> bool:
+def _is_done(job: Job, store: Store) -> bool:
     part = store.load(job.key)
     return part is not None and (job.key[0] != "curve" or part["options"] == dict(job.options))
 
 
-def _do(job, settings, store):
+def _do(job: Job, settings: Settings, store: Store) -> Job | None:
     """Do a job and store its result; None after Ctrl-C, which a worker must not die of."""
     kind, name, *more = job.key
     try:
@@ -184,8 +195,8 @@ def _do(job, settings, store):
     return job
 
 
-def _chosen(settings, store, left_out):
-    out: dict = {}
+def _chosen(settings: Settings, store: Store, left_out: list[tuple[str, str, str]]) -> dict[str, Any]:
+    out: dict[str, Any] = {}
     for data, curve in _pairs(settings, left_out):
         if curve.tuned:
             out.setdefault(data.name, {})[curve.name] = store.load(("tune", data.name, curve.name))["chosen"]
@@ -195,7 +206,14 @@ def _chosen(settings, store, left_out):
 # -- results ----------------------------------------------------------------------------------------
 
 
-def _write(settings, store, chosen, left_out, abouts, jobs) -> Outcome:
+def _write(
+    settings: Settings,
+    store: Store,
+    chosen: dict[str, Any],
+    left_out: list[tuple[str, str, str]],
+    abouts: dict[str, Any],
+    jobs: int,
+) -> Outcome:
     traces = _load_traces(settings, store, left_out)
     tuned = {
         (data.name, curve.name): store.load(("tune", data.name, curve.name))
@@ -221,18 +239,19 @@ def _write(settings, store, chosen, left_out, abouts, jobs) -> Outcome:
     return Outcome(store.folder, claims, traces, chosen, left_out)
 
 
-def _load_traces(settings, store, left_out) -> Traces:
+def _load_traces(settings: Settings, store: Store, left_out: list[tuple[str, str, str]]) -> Traces:
     traces = []
     for data, curve in _pairs(settings, left_out):
         for repetition in range(settings.repetitions):
             part = store.load(("curve", data.name, curve.name, repetition))
             best = Optimum(**store.load(("optimum", data.name, repetition)))
-            columns = (np.array(part[key]) for key in ("epoch", "seconds", "objective", "test_loss", "test_error"))
-            traces.append(Trace(data.name, curve.name, repetition, *columns, best, part["still"]))
+            names = ("epoch", "seconds", "objective", "test_loss", "test_error")
+            columns: dict[str, Any] = {key: np.array(part[key]) for key in names}
+            traces.append(Trace(data.name, curve.name, repetition, optimum=best, still=part["still"], **columns))
     return Traces(traces, {data.name: data.title for data in settings.data})
 
 
-def _load_studies(settings, store) -> list[dict]:
+def _load_studies(settings: Settings, store: Store) -> list[dict[str, Any]]:
     rows = []
     for name, repetition, _ in studies.jobs(settings):
         for row in store.load(("study", name, repetition)):
@@ -240,7 +259,7 @@ def _load_studies(settings, store) -> list[dict]:
     return rows
 
 
-def _machine(jobs) -> dict:
+def _machine(jobs: int) -> dict[str, Any]:
     import numba
 
     return {
@@ -254,7 +273,7 @@ def _machine(jobs) -> dict:
 
 
 @contextlib.contextmanager
-def _bar(total, wanted):
+def _bar(total: float, wanted: bool) -> Iterator[Callable[..., Any] | _Lines]:
     """A function to call with every job that is done."""
     if not wanted:
         yield lambda job, again=False: None
@@ -276,7 +295,7 @@ def _bar(total, wanted):
     with Progress(*columns, console=console, transient=True, speed_estimate_period=600) as progress:
         task = progress.add_task("starting", total=total)
 
-        def show(job, again=False):
+        def show(job: Any, again: bool = False) -> None:
             if again:  # work of an earlier run says nothing about the time left
                 progress.update(task, total=progress.tasks[0].total - job.cost)
             else:
@@ -288,10 +307,10 @@ def _bar(total, wanted):
 class _Lines:
     """A line on stderr at every tenth of the work, where there is no terminal."""
 
-    def __init__(self, total):
+    def __init__(self, total: float) -> None:
         self.total, self.done, self.told = max(total, 1e-9), 0.0, 0
 
-    def __call__(self, job, again=False):
+    def __call__(self, job: Job, again: bool = False) -> None:
         self.done += job.cost
         tenth = int(10 * self.done / self.total + 1e-9)
         if tenth > self.told:
@@ -299,7 +318,7 @@ class _Lines:
             print(f"fenchel: {10 * tenth} % done ({_words(job)})", file=sys.stderr)
 
 
-def _words(job) -> str:
+def _words(job: Job) -> str:
     kind, *more = job.key
     if kind == "tune":
         return f"step size of {more[1]}, {more[0]}"

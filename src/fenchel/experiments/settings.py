@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import json
+from collections.abc import Sequence
 from typing import Any
 
 from .. import __version__
@@ -133,11 +134,12 @@ class Settings:
     quick: bool = False
     version: str = __version__
 
-    def as_dict(self) -> dict:
+    def as_dict(self) -> dict[str, Any]:
         content = dataclasses.asdict(self)
         for curve in content["curves"]:
             curve["options"] = dict(curve["options"])
-        return json.loads(json.dumps(content))
+        out: dict[str, Any] = json.loads(json.dumps(content))
+        return out
 
     def fingerprint(self) -> str:
         """A short hash of all settings; where a file stands does not matter, what it holds does."""
@@ -157,9 +159,14 @@ class Settings:
 
 
 def artificial(
-    *, rows=(512, 5120), side: int = 32, repetitions: int | None = None, methods=None, window: float | None = None,
+    *,
+    rows: Sequence[int] = (512, 5120),
+    side: int = 32,
+    repetitions: int | None = None,
+    methods: Sequence[str] | None = None,
+    window: float | None = None,
     quick: bool = False,
-) -> Settings:  # fmt: skip
+) -> Settings:
     """The paper's Figure 1: the artificial problem at every n in `rows`.
 
     Parameters
@@ -192,9 +199,14 @@ def artificial(
 
 
 def real(
-    datasets=("20news", "a9a"), *, edges: str | None = None, repetitions: int | None = None, methods=None,
-    window: float | None = None, quick: bool = False,
-) -> Settings:  # fmt: skip
+    datasets: Sequence[str] = ("20news", "a9a"),
+    *,
+    edges: str | None = None,
+    repetitions: int | None = None,
+    methods: Sequence[str] | None = None,
+    window: float | None = None,
+    quick: bool = False,
+) -> Settings:
     """The paper's Figure 2: graph-guided regularisation on real data.
 
     Parameters
@@ -231,7 +243,7 @@ def known_curves() -> list[str]:
     return [PAPER, DEFAULT, *(name for name in METHODS if name != PAPER)]
 
 
-def _curves(names, default) -> tuple[Curve, ...]:
+def _curves(names: Sequence[str] | None, default: tuple[str, ...]) -> tuple[Curve, ...]:
     names = default if not names else tuple(dict.fromkeys(names))
     known = known_curves()
     for name in names:
@@ -240,7 +252,7 @@ def _curves(names, default) -> tuple[Curve, ...]:
     return tuple(_curve(name) for name in names)
 
 
-def _curve(name) -> Curve:
+def _curve(name: str) -> Curve:
     from ..methods import METHODS
 
     if name == PAPER:
@@ -254,19 +266,19 @@ def _curve(name) -> Curve:
     return Curve(name, LABELS.get(name, name), method, tuple(options.items()), name in ONLINE)
 
 
-def _pace(quick) -> dict:
+def _pace(quick: bool) -> dict[str, Any]:
     return {"quick": True, "points": _QUICK_POINTS} if quick else {}
 
 
-def _tuning(quick) -> Tuning:
+def _tuning(quick: bool) -> Tuning:
     return Tuning(_QUICK_ETA0, long=False) if quick else Tuning(_ETA0)
 
 
-def _repetitions(value, default) -> int:
+def _repetitions(value: int | None, default: int) -> int:
     return default if value is None else _whole("repetitions", value, 1)
 
 
-def _window(value, default) -> float:
+def _window(value: float | None, default: float) -> float:
     if value is None:
         return default
     if not 0 < value < 1e6:
@@ -274,7 +286,7 @@ def _window(value, default) -> float:
     return float(value)
 
 
-def _whole(name, value, least) -> int:
+def _whole(name: str, value: int, least: int) -> int:
     if int(value) != value or value < least:
         raise ValueError(f"{name} is {value!r}; it must be a whole number, at least {least}")
     return int(value)

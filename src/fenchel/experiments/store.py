@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import shutil
 from pathlib import Path
+from typing import Any
 
 from ..solver.result import write_whole
 from .settings import Settings
@@ -28,14 +29,14 @@ class Store:
         Throw away what an earlier run left in the folder.
     """
 
-    def __init__(self, folder, settings: Settings, fresh: bool = False):
+    def __init__(self, folder: Path | str, settings: Settings, fresh: bool = False) -> None:
         self.folder, self.settings = Path(folder), settings
         self._claim(fresh)
         (self.folder / _PARTS).mkdir(parents=True, exist_ok=True)
         if not (self.folder / "settings.json").exists():
             self.write_settings({})
 
-    def _claim(self, fresh):
+    def _claim(self, fresh: bool) -> None:
         """Make sure that the folder is empty or holds results of these very settings."""
         if self.folder.exists() and not self.folder.is_dir():
             raise ValueError(f"{self.folder} is a file; give a folder")
@@ -52,19 +53,20 @@ class Store:
                 "--output, or start over with --fresh"
             )
 
-    def _settings_there(self) -> dict:
+    def _settings_there(self) -> dict[str, Any]:
         try:
             there = json.loads((self.folder / "settings.json").read_text(encoding="utf-8"))
             if there["format"] != _FORMAT:
                 raise KeyError(there["format"])
-            return there
+            out: dict[str, Any] = there
+            return out
         except (OSError, ValueError, KeyError, TypeError):
             raise ValueError(
                 f"{self.folder} is not empty and holds no results of `fenchel reproduce`; choose another folder with "
                 "--output"
             ) from None
 
-    def write_settings(self, more: dict) -> None:
+    def write_settings(self, more: dict[str, Any]) -> None:
         """Write settings.json: the settings, and what the run added to them."""
         head = {"format": _FORMAT, "fingerprint": self.settings.fingerprint()}
         self.write("settings.json", json.dumps(head | {"settings": self.settings.as_dict()} | more, indent=1))
@@ -74,21 +76,30 @@ class Store:
 
     # -- pieces ---------------------------------------------------------------------------------------
 
-    def _path(self, key: tuple) -> Path:
+    def _path(self, key: tuple[Any, ...]) -> Path:
         return self.folder / _PARTS / ("~".join(map(str, key)) + ".json")
 
-    def load(self, key: tuple):
+    def load(self, key: tuple[Any, ...]) -> Any:
         """A piece, or None where there is none."""
         try:
-            return json.loads(self._path(key).read_text(encoding="utf-8"))
+            out: Any = json.loads(self._path(key).read_text(encoding="utf-8"))
+            return out
         except (FileNotFoundError, ValueError):
             return None
 
-    def save(self, key: tuple, content) -> None:
+    def save(
+        self,
+        key: tuple[Any, ...],
+        content: dict[str, Any] | list[dict[str, Any]],
+    ) -> None:
         write_whole(self._path(key), json.dumps(content).encode())
 
 
-def _difference(there, here, name="") -> str:
+def _difference(
+    there: Any,
+    here: Any,
+    name: str = "",
+) -> str:
     """The first setting in which two runs differ, in words."""
     if isinstance(there, dict) and isinstance(here, dict):
         pairs = [(key, there.get(key), value) for key, value in here.items() if key != "path"]

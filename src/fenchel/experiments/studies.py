@@ -6,6 +6,8 @@ iterations and seconds that it took; infinite where the limit came first.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from .. import datasets
@@ -30,7 +32,7 @@ def jobs(settings: Settings) -> list[tuple[str, int, float]]:
     return out
 
 
-def run_study(name: str, settings: Settings, repetition: int) -> list[dict]:
+def run_study(name: str, settings: Settings, repetition: int) -> list[dict[str, Any]]:
     """One repetition of the study of that name."""
     return {"blocks": _blocks, "order": _order, "quadratic": _quadratic, "rho": _rho}[name](settings, repetition)
 
@@ -46,7 +48,7 @@ def correlated_problem(n: int, side: int, correlation: float, seed: int) -> Prob
     return datasets.artificial_problem_of(X, np.where(score >= np.median(score), 1.0, -1.0), side)
 
 
-def _blocks(settings, repetition):
+def _blocks(settings: Settings, repetition: int) -> list[dict[str, Any]]:
     """Blocks of several sizes on rows that are nearly orthogonal, and on rows that are not."""
     studies = settings.studies
     rows = []
@@ -61,7 +63,7 @@ def _blocks(settings, repetition):
     return rows
 
 
-def _order(settings, repetition):
+def _order(settings: Settings, repetition: int) -> list[dict[str, Any]]:
     """Blocks drawn at random, in random order, and in the order in which they stand."""
     studies = settings.studies
     rows = []
@@ -75,7 +77,7 @@ def _order(settings, repetition):
     return rows
 
 
-def _quadratic(settings, repetition):
+def _quadratic(settings: Settings, repetition: int) -> list[dict[str, Any]]:
     """The artificial problem as it is, and without its quadratic term."""
     studies = settings.studies
     side = studies.quadratic_side
@@ -93,7 +95,7 @@ def _quadratic(settings, repetition):
     return rows
 
 
-def _rho(settings, repetition):
+def _rho(settings: Settings, repetition: int) -> list[dict[str, Any]]:
     """SDCA-ADMM and Batch-ADMM, each with every rho of the grid, on the held-out seed of each data set."""
     rows = []
     for data in settings.data:
@@ -109,11 +111,20 @@ def _rho(settings, repetition):
     return rows
 
 
-def _optimum(problem, settings) -> float:
+def _optimum(problem: Problem, settings: Settings) -> float:
     return certify(problem, settings.optimum_tol).primal
 
 
-def _effort(problem, best, method, options, level, max_epochs, seed, window=np.inf) -> dict:
+def _effort(
+    problem: Problem,
+    best: float,
+    method: str,
+    options: dict[str, Any],
+    level: float,
+    max_epochs: int,
+    seed: int,
+    window: float = np.inf,
+) -> dict[str, Any]:
     """Epochs and seconds until the relative excess is `level`."""
     with one_thread():
         for epoch, seconds, w in advance(problem, method, options, seed):
@@ -121,3 +132,4 @@ def _effort(problem, best, method, options, level, max_epochs, seed, window=np.i
                 return {"level": level, "epochs": epoch, "seconds": seconds}
             if epoch >= max_epochs or seconds >= window:
                 return {"level": level, "epochs": np.inf, "seconds": np.inf}
+    raise AssertionError("a method advances without end")

@@ -7,16 +7,22 @@ import dataclasses
 import io
 import json
 import math
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from .._validate import Array
 from .settings import PAPER, Settings
 from .traces import AXES, METRICS, Traces, summarise
+
+if TYPE_CHECKING:
+    from ..experiments.claims import Claim
 
 _GRID = 200
 
 
-def _csv(head, rows) -> str:
+def _csv(head: tuple[str, ...], rows: Iterable[Iterable[Any]]) -> str:
     buffer = io.StringIO()
     writer = csv.writer(buffer, lineterminator="\n")
     writer.writerow(head)
@@ -24,7 +30,7 @@ def _csv(head, rows) -> str:
     return buffer.getvalue()
 
 
-def _cell(value):
+def _cell(value: float | str) -> int | str:
     if isinstance(value, (float, np.floating)):
         return f"{value:.10g}"
     return value
@@ -34,7 +40,7 @@ def curves(traces: Traces) -> str:
     """Every evaluation of every run."""
     head = ("dataset", "method", "repetition", "epoch", "seconds", "objective", "excess", "test_loss", "test_error")
 
-    def rows():
+    def rows() -> Iterator[tuple[Any, ...]]:
         for trace in traces.all:
             columns = (trace.epoch, trace.seconds, None, trace.excess, trace.test_loss, trace.test_error)
             for k in range(len(trace.epoch)):
@@ -44,7 +50,7 @@ def curves(traces: Traces) -> str:
     return _csv(head, rows())
 
 
-def make_grid(settings: Settings, traces: Traces, dataset: str, axis: str) -> np.ndarray:
+def make_grid(settings: Settings, traces: Traces, dataset: str, axis: str) -> Array:
     """Where curves are averaged: the window, or the epochs that SDCA-ADMM had in it."""
     if axis == "seconds":
         return np.linspace(0.0, settings.dataset(dataset).window, _GRID + 1)
@@ -57,7 +63,7 @@ def summary(settings: Settings, traces: Traces) -> str:
     """Mean and standard deviation over repetitions, on a common grid of seconds and of epochs."""
     head = ("dataset", "method", "axis", "x", "metric", "mean", "std", "repetitions")
 
-    def rows():
+    def rows() -> Iterator[tuple[Any, ...]]:
         for dataset in traces.datasets():
             for axis in AXES:
                 grid = make_grid(settings, traces, dataset, axis)
@@ -72,11 +78,11 @@ def summary(settings: Settings, traces: Traces) -> str:
     return _csv(head, rows())
 
 
-def tuning(tuned: dict) -> str:
+def tuning(tuned: dict[tuple[str, str], Any]) -> str:
     """Every point of every grid that was tried, and which one was chosen."""
     head = ("dataset", "method", "schedule", "report", "eta0", "window", "epochs", "objective", "chosen")
 
-    def rows():
+    def rows() -> Iterator[tuple[Any, ...]]:
         for (dataset, curve), found in tuned.items():
             longest = max(entry["window"] for entry in found["tried"])
             for entry in found["tried"]:
@@ -87,12 +93,12 @@ def tuning(tuned: dict) -> str:
     return _csv(head, rows())
 
 
-def studies(rows: list[dict]) -> str:
+def studies(rows: list[dict[str, Any]]) -> str:
     """What the small experiments took; a variable that a study does not set is left blank."""
     cases = ("dataset", "method", "correlation", "block_size", "order", "quadratic", "rho")
     results = ("level", "epochs", "iterations", "seconds")
 
-    def lines():
+    def lines() -> Iterator[tuple[Any, ...]]:
         for row in rows:
             case = (row["case"].get(key, "") for key in cases)
             yield (row["study"], row["repetition"], *case, *(row.get(key, "") for key in results))
@@ -100,10 +106,10 @@ def studies(rows: list[dict]) -> str:
     return _csv(("study", "repetition", *cases, *results), lines())
 
 
-def claims(found: list) -> str:
+def claims(found: list[Claim]) -> str:
     """The claims with their numbers, as JSON."""
 
-    def plain(value):
+    def plain(value: Any) -> Any:
         if isinstance(value, dict):
             return {key: plain(item) for key, item in value.items()}
         return None if isinstance(value, float) and not math.isfinite(value) else value

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
+
+from .._validate import AnyArray, Array
 
 ROUNDING = 1e-15
 METRICS = ("excess", "test_loss", "test_error")
@@ -37,25 +40,25 @@ class Trace:
     dataset: str
     curve: str
     repetition: int
-    epoch: np.ndarray
-    seconds: np.ndarray
-    objective: np.ndarray
-    test_loss: np.ndarray
-    test_error: np.ndarray
+    epoch: Array
+    seconds: Array
+    objective: Array
+    test_loss: Array
+    test_error: Array
     optimum: Optimum
     still: bool = False
 
     @property
-    def excess(self) -> np.ndarray:
+    def excess(self) -> Array:
         """Objective minus optimum, not below what is proven; infinite where the method diverged."""
         excess = np.where(np.isfinite(self.objective), self.objective, np.inf) - self.optimum.primal
         return np.maximum(excess, self.optimum.floor)
 
     @property
-    def relative(self) -> np.ndarray:
+    def relative(self) -> Array:
         return self.excess / abs(self.optimum.primal)
 
-    def at(self, axis: str, metric: str, grid) -> np.ndarray:
+    def at(self, axis: str, metric: str, grid: AnyArray) -> Array:
         """The metric on a grid of seconds or epochs.
 
         Between two evaluations a straight line (of the logarithm, for the excess). After the last one its value, but
@@ -66,7 +69,8 @@ class Trace:
             values = np.log10(np.minimum(values, 1e300))
         after = values[-1] if axis == "seconds" or self.still else np.nan
         found = np.interp(grid, known, values, right=after)
-        return 10**found if metric == "excess" else found
+        out: Array = 10**found if metric == "excess" else found
+        return out
 
 
 def reach(trace: Trace, level: float, axis: str = "seconds") -> float:
@@ -103,14 +107,15 @@ def decades(trace: Trace, begin: float = 0.1, goal: float = 1e-10) -> tuple[floa
     return total, second / total if total > 0 else 0.0
 
 
-def median(traces: Sequence[Trace], measure, *args, **kwargs) -> float:
+def median(traces: Sequence[Trace], measure: Callable[..., Any], *args: Any, **kwargs: Any) -> float:
     """The median of a measure over repetitions; infinite ones count."""
     values = sorted(measure(trace, *args, **kwargs) for trace in traces)
     middle = len(values) // 2
-    return values[middle] if len(values) % 2 else 0.5 * (values[middle - 1] + values[middle])
+    out: float = values[middle] if len(values) % 2 else 0.5 * (values[middle - 1] + values[middle])
+    return out
 
 
-def summarise(traces: Sequence[Trace], axis: str, metric: str, grid) -> tuple[np.ndarray, np.ndarray]:
+def summarise(traces: Sequence[Trace], axis: str, metric: str, grid: AnyArray) -> tuple[Array, Array]:
     """Mean and standard deviation over repetitions on a grid."""
     values = np.array([trace.at(axis, metric, grid) for trace in traces])
     spread = values.std(axis=0, ddof=1) if len(values) > 1 else np.zeros(len(grid))
@@ -120,7 +125,7 @@ def summarise(traces: Sequence[Trace], axis: str, metric: str, grid) -> tuple[np
 class Traces:
     """All traces of a run, by data set and curve; `titles` names the data sets in words."""
 
-    def __init__(self, traces: Sequence[Trace], titles: dict[str, str] | None = None):
+    def __init__(self, traces: Sequence[Trace], titles: dict[str, str] | None = None) -> None:
         self.all, self._titles = list(traces), titles or {}
 
     def title(self, dataset: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from typing import Any, cast
 
 import numpy as np
 
@@ -15,16 +16,16 @@ from .settings import HELD_OUT, Curve, Tuning
 _SCHEDULES = ("sqrt", "strong", "linear")
 
 
-def grid(curve: Curve, tuning: Tuning) -> list[dict]:
+def grid(curve: Curve, tuning: Tuning) -> list[dict[str, Any]]:
     """The options to try."""
-    schedules = [name for name in METHODS[curve.method].SCHEDULES if name in _SCHEDULES]
+    schedules = [name for name in cast(Any, METHODS[curve.method]).SCHEDULES if name in _SCHEDULES]
     return [
         {"schedule": schedule, "report": report, "eta0": eta0}
         for schedule, report, eta0 in itertools.product(schedules, tuning.reports, tuning.eta0)
     ]
 
 
-def tune(instance: Instance, curve: Curve, tuning: Tuning, window: float, max_epochs: int) -> dict:
+def tune(instance: Instance, curve: Curve, tuning: Tuning, window: float, max_epochs: int) -> dict[str, Any]:
     """Search the grid (see :class:`.settings.Tuning`).
 
     Returns
@@ -33,13 +34,13 @@ def tune(instance: Instance, curve: Curve, tuning: Tuning, window: float, max_ep
         `tried`, one entry per run with its options, window and objective; `chosen`, the options.
     """
 
-    def attempt(point, seconds):
+    def attempt(point: dict[str, Any], seconds: float) -> dict[str, Any]:
         return _try(instance, curve, point, seconds, max_epochs)
 
     short = [attempt(point, tuning.share * window) for point in grid(curve, tuning)]
     if not tuning.long:
         return {"tried": short, "chosen": _options(min(short, key=_objective))}
-    kinds: dict = {}
+    kinds: dict[tuple[Any, Any], dict[str, Any]] = {}
     for entry in sorted(short, key=_objective):
         kinds.setdefault((entry["schedule"], entry["report"]), entry)
     long = [attempt(_options(entry), window) for entry in kinds.values()]
@@ -56,15 +57,16 @@ def tune(instance: Instance, curve: Curve, tuning: Tuning, window: float, max_ep
     return {"tried": short + long, "chosen": _options(best)}
 
 
-def _objective(entry):
-    return entry["objective"]
+def _objective(entry: dict[str, Any]) -> float:
+    out: float = entry["objective"]
+    return out
 
 
-def _options(entry):
+def _options(entry: dict[str, Any]) -> dict[str, Any]:
     return {key: entry[key] for key in ("schedule", "report", "eta0")}
 
 
-def _try(instance, curve, point, window, max_epochs) -> dict:
+def _try(instance: Instance, curve: Curve, point: dict[str, Any], window: float, max_epochs: int) -> dict[str, Any]:
     trace = run_method(
         instance, curve.method, dict(curve.options) | point, seed=HELD_OUT, window=window, points=8,
         max_epochs=max_epochs,

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import os
 import zipfile
+from collections.abc import Sequence
+from pathlib import Path
 
 import numpy as np
 import scipy.sparse as sp
 
+from .._validate import AnyArray, Array, Floats, MatrixLike
 from .contents import Data, _some_weight
 from .text import _first_line, _is_finite, _listed, _numbered
 
 
-def _read_npz(path, target, weights, task) -> Data:
+def _read_npz(path: str | Path, target: int | str | None, weights: str | None, task: str | None) -> Data:
     arrays = _npz_arrays(path)
     X = _npz_matrix(path, arrays)
     name = "y" if target is None else str(target)
@@ -29,10 +32,10 @@ def _read_npz(path, target, weights, task) -> Data:
         )
         raise ValueError(f"{path}: X[{row}, {column}] is not a finite number")
     names = arrays.get("feature_names")
-    sample_weight = arrays.get(weights)
-    if sample_weight is not None:
+    sample_weight = None if weights is None else arrays.get(weights)
+    if weights is not None and sample_weight is not None:
         sample_weight = _npz_weights(path, weights, sample_weight, X.shape[0])
-    tasks = arrays.get(task)
+    tasks = None if task is None else arrays.get(task)
     if tasks is not None and tasks.shape != X.shape[:1]:
         raise ValueError(f"{path}: {task} has shape {tasks.shape}, but X has {X.shape[0]} rows")
     return Data(
@@ -41,7 +44,7 @@ def _read_npz(path, target, weights, task) -> Data:
     )  # fmt: skip
 
 
-def _npz_weights(path, name, weights, rows):
+def _npz_weights(path: str | Path, name: str, weights: AnyArray, rows: int) -> Array:
     if weights.shape != (rows,) or weights.dtype.kind not in "biuf":
         raise ValueError(
             f"{path}: {name} has dtype {weights.dtype} and shape {weights.shape}; it must hold a weight for each of "
@@ -53,7 +56,7 @@ def _npz_weights(path, name, weights, rows):
     return _some_weight(weights.astype(float), f"{path}: {name}")
 
 
-def _checked_targets(y, where):
+def _checked_targets(y: AnyArray, where: str) -> AnyArray:
     if np.issubdtype(y.dtype, np.floating) and not np.isfinite(y).all():
         at = tuple(np.argwhere(~np.isfinite(y))[0])
         place = ", ".join(map(str, at))
@@ -61,13 +64,13 @@ def _checked_targets(y, where):
     return y[:, 0] if y.ndim == 2 and y.shape[1] == 1 else y
 
 
-def _read_npy(path, targets) -> Data:
+def _read_npy(path: str | Path, targets: Sequence[int | str]) -> Data:
     """A matrix; the targets are columns of it (the last by default), or stand in files of their own."""
     X = _npy_array(path)
     if X.ndim != 2 or not (np.issubdtype(X.dtype, np.number) or X.dtype == bool):
         raise ValueError(f"{path} has dtype {X.dtype} and shape {X.shape}; it must be a numeric matrix")
     if len(targets) == 1 and os.path.isfile(str(targets[0])):
-        return Data(_npy_matrix(path, X), _targets_file(targets[0], path, len(X)), target=str(targets[0]))
+        return Data(_npy_matrix(path, X), _targets_file(str(targets[0]), path, len(X)), target=str(targets[0]))
     places = []
     for target in targets or [-1]:
         try:
@@ -86,7 +89,7 @@ def _read_npy(path, targets) -> Data:
     )
 
 
-def _npy_like(path, n_features, targets, must_have_target) -> Data:
+def _npy_like(path: str | Path, n_features: int, targets: list[str], must_have_target: bool) -> Data:
     X = _npy_array(path)
     width = X.shape[1] if X.ndim == 2 else 0
     own = [target for target in targets if target.lstrip("-").isdigit()]
@@ -98,24 +101,26 @@ def _npy_like(path, n_features, targets, must_have_target) -> Data:
     raise ValueError(f"{path} has {width} columns, but the model has {n_features} features")
 
 
-def _npy_array(path):
+def _npy_array(path: str | Path) -> AnyArray:
     try:
         # large data stays on disk
-        return np.load(path, mmap_mode="r", allow_pickle=False)
+        out: AnyArray = np.load(path, mmap_mode="r", allow_pickle=False)
+        return out
     except (ValueError, OSError, EOFError) as error:
         raise ValueError(f"{path} is not an npy file of plain numbers ({_first_line(error)})") from error
 
 
-def _npy_matrix(path, X):
+def _npy_matrix(path: str | Path, X: MatrixLike) -> Floats:
     X = np.ascontiguousarray(X, dtype=X.dtype if X.dtype in (np.float32, np.float64) else float)
     if not np.isfinite(X.sum()):  # the sum may overflow where the numbers are fine
         bad = np.argwhere(~np.isfinite(X))
         if len(bad):
             raise ValueError(f"{path}: X[{bad[0][0]}, {bad[0][1]}] is not a finite number")
-    return X
+    out: Floats = X
+    return out
 
 
-def _targets_file(target, path, rows):
+def _targets_file(target: str | os.PathLike[str], path: str | Path, rows: int) -> AnyArray:
     """Targets from an npy file, or one on every line."""
     target = os.fspath(target)
     if target.endswith(".npy"):
@@ -134,12 +139,12 @@ def _targets_file(target, path, rows):
     return y
 
 
-def _whole(y):
+def _whole(y: AnyArray) -> AnyArray:
     """Whole numbers as such, so that labels print as 1 and not 1.0."""
     return y.astype(np.int64) if np.all(y == np.floor(y)) and np.abs(y).max(initial=0) < 2**53 else y
 
 
-def _npz_arrays(path) -> dict[str, np.ndarray]:
+def _npz_arrays(path: str | Path) -> dict[str, AnyArray]:
     if not zipfile.is_zipfile(path):
         raise ValueError(f"{path} is not an npz file (it is not a zip archive)")
     try:
@@ -149,7 +154,7 @@ def _npz_arrays(path) -> dict[str, np.ndarray]:
         raise ValueError(f"{path} is not an npz file of plain arrays ({_first_line(error)})") from error
 
 
-def _npz_matrix(path, arrays):
+def _npz_matrix(path: str | Path, arrays: dict[str, AnyArray]) -> MatrixLike:
     """X, or the parts of a sparse matrix as scipy.sparse.save_npz writes them."""
     try:
         if "X" in arrays:
@@ -171,6 +176,6 @@ def _npz_matrix(path, arrays):
     )
 
 
-def read_vector(path) -> np.ndarray:
+def read_vector(path: str | Path) -> Array:
     """Numbers, one per line."""
     return np.array([value for _, value in _numbered(path)])

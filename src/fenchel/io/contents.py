@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 
-import numpy as np
-import scipy.sparse as sp
+from .._validate import AnyArray, Array, MatrixLike
 
 
 @dataclasses.dataclass
@@ -24,17 +23,17 @@ class Data:
     task : array of n task names, or None
     """
 
-    X: np.ndarray | sp.csr_array
-    y: np.ndarray | None
+    X: MatrixLike
+    y: AnyArray | None
     features: list[str] | None = None
     named: bool = False
     target: str | list[str] | None = None
-    weights: np.ndarray | None = None
+    weights: Array | None = None
     first_index: int | None = None
-    task: np.ndarray | None = None
+    task: AnyArray | None = None
 
 
-def _some_weight(weights, where):
+def _some_weight(weights: Array, where: str) -> Array:
     if not weights.any():
         raise ValueError(f"{where}: all weights are 0")
     return weights

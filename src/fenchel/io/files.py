@@ -11,10 +11,13 @@ number.
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
+from .._validate import AnyArray, Array
 from .arrays import _npy_like, _read_npy, _read_npz
 from .contents import Data, _some_weight
 from .frames import _from_frame, _match, _read_frame
@@ -27,7 +30,15 @@ _KINDS = {
 }  # fmt: skip
 
 
-def read_data(path, *, target=None, weights=None, drop=(), header: bool | None = None, task=None) -> Data:
+def read_data(
+    path: str | Path,
+    *,
+    target: int | str | Sequence[int | str] | None = None,
+    weights: str | None = None,
+    drop: Sequence[int | str] | None = (),
+    header: bool | None = None,
+    task: str | None = None,
+) -> Data:
     """Read rows and their target.
 
     Parameters
@@ -51,9 +62,9 @@ def read_data(path, *, target=None, weights=None, drop=(), header: bool | None =
     """
     path = _existing(path)
     kind = _kind(path)
-    targets = [] if target is None else list(target) if isinstance(target, (list, tuple)) else [target]
+    targets: list[Any] = [] if target is None else list(target) if isinstance(target, (list, tuple)) else [target]
     if kind in ("csv", "parquet"):
-        data = _from_frame(_read_frame(path, kind, header), targets, weights, drop, task)
+        data = _from_frame(_read_frame(path, kind, header), targets, weights, drop or (), task)
     else:
         if drop:
             raise ValueError(f"{path} has no named columns; drop is for CSV and Parquet files")
@@ -76,8 +87,17 @@ def read_data(path, *, target=None, weights=None, drop=(), header: bool | None =
     return data
 
 
-def read_like(path, *, n_features: int, features=None, target=None, first_index=None, must_have_target=False,
-              header: bool | None = None, task=None) -> Data:  # fmt: skip
+def read_like(
+    path: str | Path,
+    *,
+    n_features: int,
+    features: list[str] | None = None,
+    target: list[str] | str | None = None,
+    first_index: int | None = None,
+    must_have_target: bool = False,
+    header: bool | None = None,
+    task: str | None = None,
+) -> Data:
     """Read rows for a model of `n_features` features; a target is optional.
 
     Named columns are matched by name, in any order; others by position. A LIBSVM file may end before
@@ -113,7 +133,7 @@ def read_like(path, *, n_features: int, features=None, target=None, first_index=
     return data
 
 
-def _weights_file(weights, path, rows):
+def _weights_file(weights: str, path: str | Path, rows: int) -> Array:
     if not os.path.isfile(weights):
         raise ValueError(f"weights is {weights!r}, which is neither a column of {path} nor a file")
     values, line = [], 0
@@ -126,7 +146,7 @@ def _weights_file(weights, path, rows):
     return _some_weight(np.array(values), weights)
 
 
-def _tasks_file(task, path, rows):
+def _tasks_file(task: str, path: str | Path, rows: int) -> AnyArray:
     if not os.path.isfile(task):
         raise ValueError(f"task is {task!r}, which is neither a column of {path} nor a file")
     with open(task, encoding="utf-8-sig") as file:
@@ -140,7 +160,7 @@ def _tasks_file(task, path, rows):
     return np.array(names)
 
 
-def _kind(path) -> str:
+def _kind(path: str | Path) -> str:
     """The format, by extension, else by its first bytes."""
     kind = _KINDS.get(Path(path).suffix.lower())
     if kind is not None:

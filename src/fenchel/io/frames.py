@@ -5,10 +5,12 @@ from __future__ import annotations
 import dataclasses
 import difflib
 import itertools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from pathlib import Path
 
 import numpy as np
 
+from .._validate import AnyArray, Array, Frame
 from .contents import Data, _some_weight
 from .text import _cells, _exact_floats, _first_line, _listed, _looks_like_header, _pandas, _separator
 
@@ -17,13 +19,13 @@ from .text import _cells, _exact_floats, _first_line, _listed, _looks_like_heade
 class _Frame:
     """Columns of a table; `place(row)` says where a row stands in the file."""
 
-    path: str
-    table: object  # a pandas DataFrame
+    path: str | Path
+    table: Frame
     names: list[str]
     header: bool
     place: Callable[[int], str]
 
-    def position(self, column, what) -> int:
+    def position(self, column: int | str, what: str) -> int:
         """The column of that name or number, or a ValueError that lists what there is."""
         count = len(self.names)
         if isinstance(column, str) and column in self.names:
@@ -31,17 +33,17 @@ class _Frame:
         try:
             number = int(column)
         except ValueError:
-            close = difflib.get_close_matches(column, self.names, 1)
+            close = difflib.get_close_matches(str(column), self.names, 1)
             hint = f"did you mean {close[0]!r}?" if close else f"its columns are {_listed(self.names)}"
             raise ValueError(f"{what} is {column!r}, but {self.path} has no such column; {hint}") from None
         if not -count <= number < count:
             raise ValueError(f"{what} is {number}, but {self.path} has columns 0 to {count - 1}")
         return number % count
 
-    def fault(self, row, column, what) -> ValueError:
+    def fault(self, row: int, column: int, what: str) -> ValueError:
         return ValueError(f"{self.path}, {self.place(row)}: column {self.names[column]!r} {what}")
 
-    def numbers(self, column) -> np.ndarray:
+    def numbers(self, column: int) -> Array:
         """A column as finite floats, or a ValueError that names the first cell that is not one."""
         import pandas as pd
 
@@ -57,9 +59,10 @@ class _Frame:
             cell = cells.iloc[bad[0]]
             what = "has no value" if pd.isna(cell) else f"holds {cell!s}, which is not a finite number"
             raise self.fault(bad[0], column, what)
-        return values
+        out: Array = values
+        return out
 
-    def labels(self, column) -> np.ndarray:
+    def labels(self, column: int) -> AnyArray:
         """A column as it stands: numbers, truth values or strings; none may be missing."""
         import pandas as pd
 
@@ -68,27 +71,29 @@ class _Frame:
         if missing.size:
             raise self.fault(missing[0], column, "has no value")
         if pd.api.types.is_bool_dtype(cells):
-            return cells.to_numpy(dtype=bool)
+            out: AnyArray = cells.to_numpy(dtype=bool)
+            return out
         if pd.api.types.is_numeric_dtype(cells):
             values = cells.to_numpy()
-            return values if values.dtype != object else values.astype(float)
+            out = values if values.dtype != object else values.astype(float)
+            return out
         return np.array([str(cell) for cell in cells])
 
-    def matrix(self, columns) -> np.ndarray:
+    def matrix(self, columns: list[int]) -> Array:
         out = np.empty((len(self.table), len(columns)))
         for j, column in enumerate(columns):
             out[:, j] = self.numbers(column)
         return out
 
 
-def _read_frame(path, kind, header) -> _Frame:
+def _read_frame(path: str | Path, kind: str, header: bool | None) -> _Frame:
     frame = _read_csv(path, header) if kind == "csv" else _read_parquet(path)
     if len(frame.table) == 0:
         raise ValueError(f"{path} has no rows")
     return frame
 
 
-def _read_parquet(path) -> _Frame:
+def _read_parquet(path: str | Path) -> _Frame:
     pd = _pandas(path)
     try:
         table = pd.read_parquet(path)
@@ -99,7 +104,7 @@ def _read_parquet(path) -> _Frame:
     return _Frame(path, table, [str(name) for name in table.columns], True, lambda row: f"row {row} (counted from 0)")
 
 
-def _read_csv(path, header) -> _Frame:
+def _read_csv(path: str | Path, header: bool | None) -> _Frame:
     import warnings
 
     pd = _pandas(path)
@@ -127,14 +132,14 @@ def _read_csv(path, header) -> _Frame:
                 ) from error
         raise ValueError(f"{path} is not a CSV file ({_first_line(error)})") from error
 
-    def place(row):
+    def place(row: int) -> str:
         number, _ = next(itertools.islice(_cells(path, separator), int(row) + header, None))
         return f"line {number}"
 
     return _Frame(path, table, names, header, place)
 
 
-def _header_names(path, line, names) -> list[str]:
+def _header_names(path: str | Path, line: int, names: list[str]) -> list[str]:
     seen = set()
     for j, name in enumerate(names):
         if not name:
@@ -148,7 +153,9 @@ def _header_names(path, line, names) -> list[str]:
     return names
 
 
-def _from_frame(frame, targets, weights, drop, task) -> Data:
+def _from_frame(
+    frame: _Frame, targets: list[int | str], weights: str | None, drop: Sequence[int | str], task: str | None
+) -> Data:
     places = [frame.position(target, "target") for target in targets or [-1]]
     twice = next((k for k in places if places.count(k) > 1), None)
     if twice is not None:
@@ -182,14 +189,22 @@ def _from_frame(frame, targets, weights, drop, task) -> Data:
                 target if len(target) > 1 else target[0], sample_weight, task=tasks)  # fmt: skip
 
 
-def _targets(frame, places):
+def _targets(frame: _Frame, places: list[int]) -> AnyArray | None:
     """One column as it stands, or several as numbers; None for none."""
     if not places:
         return None
-    return frame.labels(places[0]) if len(places) == 1 else frame.matrix(places)
+    out: AnyArray | None = frame.labels(places[0]) if len(places) == 1 else frame.matrix(places)
+    return out
 
 
-def _match(frame, n_features, features, targets, must_have_target, task) -> Data:
+def _match(
+    frame: _Frame,
+    n_features: int,
+    features: list[str] | None,
+    targets: list[str],
+    must_have_target: bool,
+    task: str | None,
+) -> Data:
     """The model's features among the columns of a frame, and the targets if they are there."""
     places = []
     if must_have_target:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import scipy.sparse as sp
 
@@ -10,7 +12,9 @@ from .contents import Data
 from .text import _first_line, _is_finite
 
 
-def _read_libsvm(path, target, first_index=None, n_features=0) -> Data:
+def _read_libsvm(
+    path: str | Path, target: int | str | None, first_index: int | None = None, n_features: int = 0
+) -> Data:
     from sklearn.datasets import load_svmlight_file
 
     if target is not None:
@@ -37,7 +41,7 @@ def _read_libsvm(path, target, first_index=None, n_features=0) -> Data:
     return Data(X, _whole(y), first_index=first_index)
 
 
-def _libsvm_fault(path) -> tuple[str, str]:
+def _libsvm_fault(path: str | Path) -> tuple[str, str]:
     """Where and why a LIBSVM file does not parse: the first line that is wrong."""
     with open(path, "rb") as file:
         for number, line in enumerate(file, 1):
@@ -48,7 +52,7 @@ def _libsvm_fault(path) -> tuple[str, str]:
     return "", ""
 
 
-def _libsvm_line_fault(words) -> str:
+def _libsvm_line_fault(words: list[str]) -> str:
     if not words:
         return ""
     if not _is_finite(words[0]):

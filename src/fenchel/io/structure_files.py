@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import difflib
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
+from .._validate import Array, Flags, Index, Names
 from .arrays import _npy_array, read_vector
 from .text import _cells, _existing, _is_finite, _separator
 
@@ -23,7 +25,7 @@ _TREE_HEADERS = {"parent", "parents", "above"}
 _WEIGHT_HEADERS = {"weight", "weights", "value"}
 
 
-def read_groups(path, p: int, features: list[str] | None = None) -> tuple[list[np.ndarray], list[str]]:
+def read_groups(path: str | Path, p: int, features: list[str] | None = None) -> tuple[list[Index], list[str]]:
     """Groups of features.
 
     Parameters
@@ -52,13 +54,13 @@ def read_groups(path, p: int, features: list[str] | None = None) -> tuple[list[n
     return [np.array(group, dtype=np.int64) for group in members.values()], list(members)
 
 
-def _groups_from_json(path, find) -> dict[str, list[int]]:
+def _groups_from_json(path: str | Path, find: _Finder) -> dict[str, list[int]]:
     content = _read_json(path)
     if isinstance(content, list):
         content = {str(k): group for k, group in enumerate(content)}
     if not isinstance(content, dict):
         raise ValueError(f'{path} must hold {{"name": [features, ...]}} or a list of lists of features')
-    members = {}
+    members: dict[str, list[int]] = {}
     for name, group in content.items():
         where = f"{path}, group {name!r}"
         if not isinstance(group, list) or not group:
@@ -69,7 +71,7 @@ def _groups_from_json(path, find) -> dict[str, list[int]]:
     return members
 
 
-def _groups_from_csv(path, find) -> dict[str, list[int]]:
+def _groups_from_csv(path: str | Path, find: _Finder) -> dict[str, list[int]]:
     members: dict[str, list[int]] = {}
     for k, (line, cells) in enumerate(_cells(path, _separator(path))):
         where = f"{path}, line {line}"
@@ -81,7 +83,7 @@ def _groups_from_csv(path, find) -> dict[str, list[int]]:
     return members
 
 
-def _groups_from_gmt(path, features):
+def _groups_from_gmt(path: str | Path, features: Names | None) -> tuple[list[Index], list[str]]:
     from ..structure import Groups
 
     if features is None:
@@ -93,13 +95,13 @@ def _groups_from_gmt(path, features):
     return groups.members, groups.names
 
 
-def _add(group, index, feature, where):
+def _add(group: list[int], index: int, feature: int | str, where: str) -> None:
     if index in group:
         raise ValueError(f"{where}: feature {feature} stands in it twice")
     group.append(index)
 
 
-def read_edges(path, p: int, features: list[str] | None = None) -> tuple[np.ndarray, np.ndarray | None]:
+def read_edges(path: str | Path, p: int, features: list[str] | None = None) -> tuple[Index, Array | None]:
     """Edges between features, each with or without a weight.
 
     Parameters
@@ -114,7 +116,8 @@ def read_edges(path, p: int, features: list[str] | None = None) -> tuple[np.ndar
     """
     path = _existing(path)
     find = _Finder(p, features)
-    edges, weights = [], []
+    edges: list[tuple[int, int]] = []
+    weights: list[float] = []
     for where, cells in _edge_cells(path, find):
         if len(cells) not in (2, 3):
             raise ValueError(f"{where}: expected i,j or i,j,weight, found {len(cells)} entries")
@@ -130,7 +133,7 @@ def read_edges(path, p: int, features: list[str] | None = None) -> tuple[np.ndar
     return np.array(edges, dtype=np.int64), np.array(weights) if weights else None
 
 
-def _edge_cells(path, find) -> Iterator[tuple[str, list]]:
+def _edge_cells(path: str | Path, find: _Finder) -> Iterator[tuple[str, list[Any]]]:
     if Path(path).suffix.lower() == ".json":
         content = _read_json(path)
         if not isinstance(content, list):
@@ -146,13 +149,13 @@ def _edge_cells(path, find) -> Iterator[tuple[str, list]]:
             yield f"{path}, line {line}", cells
 
 
-def _weight(cell, where) -> float:
+def _weight(cell: float | str | None, where: str) -> float:
     if isinstance(cell, bool) or not isinstance(cell, (str, int, float)) or not _is_finite(cell):
         raise ValueError(f"{where}: the weight {cell!r} is not a finite number")
     return float(cell)
 
 
-def read_tree(path) -> dict[str, str | None]:
+def read_tree(path: str | Path) -> dict[str, str | None]:
     """The parent of every node, by name: JSON ({"child": "parent", ...}) or CSV (child,parent on every line).
 
     A root has no line, or an empty parent (null in JSON).
@@ -181,7 +184,7 @@ def read_tree(path) -> dict[str, str | None]:
     return parents
 
 
-def read_mask(path, shape) -> np.ndarray:
+def read_mask(path: str | Path, shape: Sequence[int]) -> Flags:
     """Which cells of a grid are features: an npy file, or text with 0 and 1 (or false and true), row by row."""
     path = _existing(path)
     cells = int(np.prod(shape))
@@ -208,7 +211,7 @@ def read_mask(path, shape) -> np.ndarray:
     return np.array([meaning[str(word).lower()] for word in words]).reshape(shape)
 
 
-def read_weights(path, names=None) -> np.ndarray | dict[str, float]:
+def read_weights(path: str | Path, names: list[str] | None = None) -> Array | dict[str, float]:
     """Weights of features, groups or terms: one number per line, or by name.
 
     By name: JSON ({"name": weight, ...}) or CSV (name,weight on every line). A weight must not be negative.
@@ -250,15 +253,15 @@ def read_weights(path, names=None) -> np.ndarray | dict[str, float]:
             named[cells[0]] = _positive(cells[1], f"{path}, line {line}")
     if not named:
         raise ValueError(f"{path} holds no weights")
-    unknown = next((name for name in named if names is not None and name not in names), None)
-    if unknown is not None:
+    unknown = None if names is None else next((name for name in named if name not in names), None)
+    if names is not None and unknown is not None:
         close = difflib.get_close_matches(unknown, names, 1)
         hint = f"did you mean {close[0]!r}?" if close else f"there are {len(names)} of them, the first {names[0]!r}"
         raise ValueError(f"{path} gives a weight to {unknown!r}, which does not exist; {hint}")
     return named
 
 
-def _positive(cell, where) -> float:
+def _positive(cell: float | str, where: str) -> float:
     value = _weight(cell, where)
     if value < 0:
         raise ValueError(f"{where}: the weight {value:g} is negative")
@@ -268,14 +271,14 @@ def _positive(cell, where) -> float:
 class _Finder:
     """Features by name or number."""
 
-    def __init__(self, p, features):
+    def __init__(self, p: int, features: Names | None) -> None:
         self.p = p
         self.numbers = {} if features is None else {name: j for j, name in enumerate(features)}
 
-    def knows(self, word) -> bool:
+    def knows(self, word: str) -> bool:
         return word in self.numbers
 
-    def __call__(self, feature, where) -> int:
+    def __call__(self, feature: bool | float | str, where: str) -> int:
         if isinstance(feature, str) and feature in self.numbers:
             return self.numbers[feature]
         if isinstance(feature, bool) or not isinstance(feature, (str, int)) or not _is_whole(feature):
@@ -288,7 +291,7 @@ class _Finder:
         return number
 
 
-def _is_whole(feature) -> bool:
+def _is_whole(feature: int | str) -> bool:
     try:
         int(feature)
     except ValueError:
@@ -296,8 +299,8 @@ def _is_whole(feature) -> bool:
     return True
 
 
-def _read_json(path):
-    def no_repeats(pairs):
+def _read_json(path: str | Path) -> Any:
+    def no_repeats(pairs: list[Any]) -> dict[str, Any]:
         content = {}
         for name, value in pairs:
             if name in content:

@@ -6,13 +6,14 @@ import csv
 import os
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 _MISSING = {"na", "n/a", "null", "none", "?"}
 
 
-def _existing(path) -> str:
+def _existing(path: str | Path) -> str:
     path = os.fspath(path)
     if os.path.isdir(path):
         raise ValueError(f"{path} is a folder; give a file")
@@ -21,7 +22,7 @@ def _existing(path) -> str:
     return path
 
 
-def _cells(path, separator) -> Iterator[tuple[int, list[str]]]:
+def _cells(path: str | Path, separator: str) -> Iterator[tuple[int, list[str]]]:
     """Line number and cells of every line that is not blank."""
     with open(path, encoding="utf-8-sig", newline="") as file:
         reader = csv.reader(file, delimiter=separator, skipinitialspace=True)
@@ -35,7 +36,7 @@ def _cells(path, separator) -> Iterator[tuple[int, list[str]]]:
             raise ValueError(f"{path}, line {reader.line_num}: {error}") from error
 
 
-def _separator(path) -> str:
+def _separator(path: str | Path) -> str:
     """The one of comma, semicolon and tab that the first line has most of."""
     if Path(path).suffix.lower() == ".tsv":
         return "\t"
@@ -44,7 +45,7 @@ def _separator(path) -> str:
     return max((",", ";", "\t"), key=line.count)
 
 
-def _looks_like_header(first, second) -> bool:
+def _looks_like_header(first: list[str], second: list[str] | None) -> bool:
     """The first line has a word where the second has a number, or has words only, or counts as pandas does: 0, 1, 2."""
     words = [not (_is_number(cell) or cell.lower() in _MISSING) for cell in first]
     if second is not None and any(
@@ -55,7 +56,7 @@ def _looks_like_header(first, second) -> bool:
     return all(words) or (len(counted) > 2 and counted == [str(j) for j in range(len(counted))])
 
 
-def _is_number(cell) -> bool:
+def _is_number(cell: float | str) -> bool:
     try:
         float(cell)
     except ValueError:
@@ -63,11 +64,11 @@ def _is_number(cell) -> bool:
     return True
 
 
-def _is_finite(word) -> bool:
+def _is_finite(word: float | str) -> bool:
     return _is_number(word) and bool(np.isfinite(float(word)))
 
 
-def _numbered(path) -> Iterator[tuple[int, float]]:
+def _numbered(path: str | Path) -> Iterator[tuple[int, float]]:
     """Line number and number of every line that is not blank."""
     path = _existing(path)
     for line, cells in _cells(path, ","):
@@ -76,7 +77,7 @@ def _numbered(path) -> Iterator[tuple[int, float]]:
         yield line, float(cells[0])
 
 
-def _pandas(path):
+def _pandas(path: str | Path) -> Any:
     try:
         import pandas
     except ImportError:
@@ -84,17 +85,17 @@ def _pandas(path):
     return pandas
 
 
-def _exact_floats(pd) -> dict:
+def _exact_floats(pd: Any) -> dict[str, Any]:
     """The option that makes pandas read floats to the last bit; since 3.1 that is its default."""
     version = tuple(int(part) for part in pd.__version__.split(".")[:2])
     return {} if version >= (3, 1) else {"float_precision": "round_trip"}
 
 
-def _listed(names, most=8) -> str:
+def _listed(names: list[str], most: int = 8) -> str:
     """The first few names, for an error message."""
     names = [str(name) for name in names]
     return ", ".join(names[:most]) + (f", … ({len(names)} in all)" if len(names) > most else "")
 
 
-def _first_line(error) -> str:
+def _first_line(error: BaseException) -> str:
     return (str(error).strip().splitlines() or [type(error).__name__])[0]

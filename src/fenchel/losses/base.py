@@ -14,15 +14,22 @@ from __future__ import annotations
 
 import functools
 import inspect
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import numpy.typing as npt
+
+from .._validate import Array
+
+if TYPE_CHECKING:
+    pass
 
 _TINY = 1e-12  # rounding slack, relative to the size of a domain
 _DIFFERENCE = 1e-5  # in the scores, for a second derivative that nobody told
 
 
 @functools.cache
-def _definer(cls: type, name: str) -> type:
+def _definer(cls: type[Any], name: str) -> type[Any]:
     """The class that an attribute is inherited from."""
     return next(one for one in cls.__mro__ if name in vars(one))
 
@@ -52,7 +59,8 @@ class Loss:
     @property
     def knows_least(self) -> bool:
         """Whether `least` may be believed: whoever redefines the conjugate, -inf f at 0, has not inherited it."""
-        return self.least is not None and _definer(type(self), "least") is _definer(type(self), "conjugate")
+        kind: Any = type(self)
+        return self.least is not None and _definer(kind, "least") is _definer(kind, "conjugate")
 
     def small_form(self) -> tuple[str, float] | None:
         """Its name among the losses of the compiled path (``kernels/small_losses.py``), and its parameter there."""
@@ -64,33 +72,33 @@ class Loss:
         return self.smoothness is None
 
     @property
-    def params(self) -> np.ndarray:
+    def params(self) -> Array:
         return np.zeros(1)
 
-    def value(self, score, target):
+    def value(self, score: Array, target: Array) -> Array:
         """f(u; t), elementwise."""
         raise TypeError(f"{type(self).__name__} must define value(score, target)")
 
-    def gradient(self, score, target):
+    def gradient(self, score: Array, target: Array) -> Array:
         """A (sub)gradient in u, elementwise."""
         raise TypeError(f"{type(self).__name__} must define gradient(score, target)")
 
-    def mean(self, score):
+    def mean(self, score: Array) -> Array:
         """What a score predicts: the expected target, where that is not the score itself."""
         return score
 
-    def probability(self, score):
+    def probability(self, score: Array) -> Array:
         """The probability of the label +1, elementwise; only where there is a `likelihood`."""
         raise TypeError(f"{type(self).__name__} is not minus the logarithm of a probability")
 
-    def curvature(self, score, target):
+    def curvature(self, score: Array, target: Array) -> Array:
         """The second derivative in u, elementwise; by differences where a loss does not define it. Newton's steps take
         it, so that it need not be exact."""
         score = np.asarray(score, dtype=float)
         h = _DIFFERENCE * np.maximum(np.abs(score), 1.0)
         return np.maximum(self.gradient(score + h, target) - self.gradient(score - h, target), 0.0) / (2 * h)
 
-    def sums(self, score, target, weight) -> tuple[float, np.ndarray, np.ndarray]:
+    def sums(self, score: Array, target: Array, weight: Array) -> tuple[float, Array, Array]:
         """The weighted sum of f over vectors, with weighted slopes and curvatures; an empty `weight` counts as ones."""
         with np.errstate(over="ignore", invalid="ignore"):
             value, slope = self.value(score, target), self.gradient(score, target)
@@ -101,15 +109,15 @@ class Loss:
         value, slope, bend = (weight * np.where(some, part, 0.0) for part in (value, slope, bend))
         return float(np.sum(value)), slope, bend
 
-    def conjugate(self, dual: np.ndarray, target: np.ndarray) -> np.ndarray:
+    def conjugate(self, dual: Array, target: Array) -> Array:
         """f*(x; t), elementwise; infinite outside the domain."""
         raise TypeError(f"{type(self).__name__} must define conjugate(dual, target)")
 
-    def domain(self, target):
+    def domain(self, target: Array) -> tuple[Array, Array]:
         """Lower and upper end of the domain of f*, elementwise."""
         raise TypeError(f"{type(self).__name__} must define domain(target)")
 
-    def dual_step(self, point, curvature, target):
+    def dual_step(self, point: Array, curvature: Array, target: Array) -> Array:
         """Prox of f*/curvature at point, elementwise."""
         if self.kernel is None and self.scalar_step is None:
             raise TypeError(f"{type(self).__name__} must define dual_step, scalar_step or kernel")
@@ -118,7 +126,7 @@ class Loss:
         self.compiled().ctypes(point.size, *(_pointer(a) for a in (out, point, curvature, target, weight, params)))
         return out
 
-    def compiled(self):
+    def compiled(self) -> Any:
         """The dual step as a C function."""
         from ..kernels import compiled, losses
 
@@ -128,26 +136,26 @@ class Loss:
             return compiled.numba_step(inspect.getattr_static(self, "scalar_step"))
         return compiled.python_step(self._weighted_step)
 
-    def compiled_gradient(self):
+    def compiled_gradient(self) -> Any:
         """The gradient as a C function of the same form, or a callback into Python."""
         from ..kernels import compiled, gradients
 
         if self.kernel is not None and self.gradient_kernel is not None:
             return compiled.compile_step(getattr(gradients, self.gradient_kernel))
 
-        def gradient(score, curvature, target, weight):
+        def gradient(score: Array, curvature: Array, target: Array, weight: Array) -> Array:
             return np.where(weight > 0, weight * self.gradient(score, target), 0.0)
 
         return compiled.python_step(gradient)
 
-    def _weighted_step(self, point, curvature, target, weight):
+    def _weighted_step(self, point: Array, curvature: Array, target: Array, weight: Array) -> Array:
         out = np.zeros_like(point)
         some = weight > 0
         s = weight[some]
         out[some] = s * self.dual_step(point[some] / s, curvature[some] * s, target[some])
         return out
 
-    def check_targets(self, target) -> np.ndarray:
+    def check_targets(self, target: npt.ArrayLike) -> Array:
         """The targets as a float array, or a ValueError that names the first one this loss cannot take."""
         target = np.asarray(target)
         if target.dtype.kind not in "biuf":
@@ -173,22 +181,24 @@ class Loss:
                     )
         return target
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         inner = ", ".join(f"{key}={value:g}" for key, value in vars(self).items() if isinstance(value, (int, float)))
         return f"{type(self).__name__}({inner})"
 
 
-def _where(flat, array):
+def _where(flat: int, array: Array) -> str:
     return ", ".join(str(i) for i in np.unravel_index(flat, array.shape))
 
 
-def _pointer(array):
+def _pointer(array: Array) -> Any:
     import ctypes
 
     return array.ctypes.data_as(ctypes.POINTER(ctypes.c_double))
 
 
-def _number(name, value, low, high=np.inf, *, open_low=False, open_high=False):
+def _number(
+    name: str, value: float, low: float, high: float = np.inf, *, open_low: bool = False, open_high: bool = False
+) -> float:
     """A finite number in an interval, or a ValueError."""
     try:
         value = float(value)

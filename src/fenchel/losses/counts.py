@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
+import numpy.typing as npt
 from scipy.special import xlogy
 
+from .._validate import Array
 from .base import _TINY, Loss, _where
 
 
@@ -21,37 +23,39 @@ class Poisson(Loss):
     closed_step = False
     kinked = False
 
-    def small_form(self):
+    def small_form(self) -> tuple[str, float]:
         return "poisson", 0.0
 
-    def mean(self, score):
+    def mean(self, score: Array) -> Array:
         return np.exp(score)
 
-    def value(self, score, target):
+    def value(self, score: Array, target: Array) -> Array:
         score = np.asarray(score, dtype=float)
         with np.errstate(over="ignore"):
             return np.exp(score) - target * score
 
-    def gradient(self, score, target):
+    def gradient(self, score: Array, target: Array) -> Array:
         with np.errstate(over="ignore"):
-            return np.exp(np.asarray(score, dtype=float)) - target
+            out: Array = np.exp(np.asarray(score, dtype=float)) - target
+            return out
 
-    def curvature(self, score, target):
+    def curvature(self, score: Array, target: Array) -> Array:
         with np.errstate(over="ignore"):
-            return np.exp(np.asarray(score, dtype=float)) + 0.0 * np.asarray(target)
+            out: Array = np.exp(np.asarray(score, dtype=float)) + 0.0 * np.asarray(target)
+            return out
 
-    def domain(self, target):
+    def domain(self, target: Array) -> tuple[Array, Array]:
         target = np.asarray(target, dtype=float)
         return -target, np.full_like(target, np.inf)
 
-    def conjugate(self, dual: np.ndarray, target: np.ndarray) -> np.ndarray:
+    def conjugate(self, dual: Array, target: Array) -> Array:
         target = np.asarray(target)
         a = np.asarray(dual) + target
         inside = a >= -_TINY * (1 + np.abs(target))
         a = np.maximum(a, 0.0)
         return np.where(inside, xlogy(a, a) - a, np.inf)
 
-    def check_targets(self, target):
+    def check_targets(self, target: npt.ArrayLike) -> Array:
         target = super().check_targets(target)
         bad = np.flatnonzero(target < 0)
         if bad.size:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from scipy.special import expit
 
+from .._validate import Array
 from .base import _TINY, Loss, _number
 
 
@@ -18,14 +19,14 @@ class _Margin(Loss):
     _smoothing, _bound = 0.0, 1.0
 
     @property
-    def params(self):
+    def params(self) -> Array:
         return np.array([self._smoothing, -self._bound])
 
-    def domain(self, target):
+    def domain(self, target: Array) -> tuple[Array, Array]:
         ends = -self._bound * np.asarray(target, dtype=float)
         return np.minimum(ends, 0.0), np.maximum(ends, 0.0)
 
-    def conjugate(self, dual: np.ndarray, target: np.ndarray) -> np.ndarray:
+    def conjugate(self, dual: Array, target: Array) -> Array:
         a = np.asarray(dual) * np.asarray(target)
         slack = _TINY * min(self._bound, 1.0)
         inside = (a <= slack) & (a >= -self._bound - slack)
@@ -44,30 +45,30 @@ class SmoothedHinge(_Margin):
     the clip of :math:`(C u - t)/(C + s)`.
     """
 
-    def __init__(self, smoothing: float = 1.0):
+    def __init__(self, smoothing: float = 1.0) -> None:
         self.smoothing = _number("smoothing", smoothing, 0, open_low=True)
 
     @property
-    def _smoothing(self):
+    def _smoothing(self) -> float:  # type: ignore[override]  # it follows a parameter
         return self.smoothing
 
     @property
-    def smoothness(self):
+    def smoothness(self) -> float:  # type: ignore[override]  # it follows a parameter
         return 1.0 / self.smoothing
 
-    def small_form(self):
+    def small_form(self) -> tuple[str, float]:
         return "smoothed-hinge", self.smoothing
 
-    def value(self, score, target):
+    def value(self, score: Array, target: Array) -> Array:
         short = np.maximum(1.0 - np.asarray(score) * target, 0.0)
         s = self.smoothing
         return np.where(short >= s, short - 0.5 * s, np.minimum(short, s) ** 2 / (2 * s))
 
-    def gradient(self, score, target):
+    def gradient(self, score: Array, target: Array) -> Array:
         short = np.clip((1.0 - np.asarray(score) * target) / self.smoothing, 0.0, 1.0)
         return -np.asarray(target) * short
 
-    def curvature(self, score, target):
+    def curvature(self, score: Array, target: Array) -> Array:
         short = 1.0 - np.asarray(score) * target
         return np.where((short > 0) & (short < self.smoothing), 1.0 / self.smoothing, 0.0)
 
@@ -80,10 +81,10 @@ class Hinge(_Margin):
     Conjugate :math:`f^*(x) = t x` on :math:`t x \in [-1, 0]`; prox: the clip of :math:`u - t/C`.
     """
 
-    def value(self, score, target):
+    def value(self, score: Array, target: Array) -> Array:
         return np.maximum(1.0 - np.asarray(score) * target, 0.0)
 
-    def gradient(self, score, target):
+    def gradient(self, score: Array, target: Array) -> Array:
         return np.where(np.asarray(score) * target < 1, -np.asarray(target), 0.0)
 
 
@@ -99,16 +100,16 @@ class SquaredHinge(_Margin):
     _smoothing, _bound = 0.5, np.inf
     smoothness = 2.0
 
-    def small_form(self):
+    def small_form(self) -> tuple[str, float]:
         return "squared-hinge", 0.0
 
-    def value(self, score, target):
+    def value(self, score: Array, target: Array) -> Array:
         return np.maximum(1.0 - np.asarray(score) * target, 0.0) ** 2
 
-    def gradient(self, score, target):
+    def gradient(self, score: Array, target: Array) -> Array:
         return -2.0 * np.asarray(target) * np.maximum(1.0 - np.asarray(score) * target, 0.0)
 
-    def curvature(self, score, target):
+    def curvature(self, score: Array, target: Array) -> Array:
         return np.where(np.asarray(score) * target < 1, 2.0, 0.0)
 
 
@@ -130,36 +131,37 @@ class Logistic(Loss):
     attained = False
     least = 0.0
 
-    def small_form(self):
+    def small_form(self) -> tuple[str, float]:
         return "logistic", 0.0
 
-    def probability(self, score):
-        return expit(score)
+    def probability(self, score: Array) -> Array:
+        out: Array = expit(score)
+        return out
 
-    def value(self, score, target):
+    def value(self, score: Array, target: Array) -> Array:
         margin = np.asarray(score) * target
         return np.log1p(np.exp(-np.abs(margin))) - np.minimum(margin, 0.0)
 
-    def gradient(self, score, target):
+    def gradient(self, score: Array, target: Array) -> Array:
         margin = np.asarray(score) * target
         small = np.exp(-np.abs(margin))
         return -np.asarray(target) * (np.where(margin > 0, small, 1.0) / (1.0 + small))
 
-    def curvature(self, score, target):
+    def curvature(self, score: Array, target: Array) -> Array:
         small = np.exp(-np.abs(np.asarray(score) * target))
         return small / (1.0 + small) ** 2
 
-    def sums(self, score, target, weight):
+    def sums(self, score: Array, target: Array, weight: Array) -> tuple[float, Array, Array]:
         from ..kernels.loss_sums import logistic
 
         slope, bend = np.empty_like(score), np.empty_like(score)
         return logistic(score, target, weight, slope, bend), slope, bend
 
-    def domain(self, target):
+    def domain(self, target: Array) -> tuple[Array, Array]:
         target = np.asarray(target, dtype=float)
         return np.minimum(-target, 0.0), np.maximum(-target, 0.0)
 
-    def conjugate(self, dual: np.ndarray, target: np.ndarray) -> np.ndarray:
+    def conjugate(self, dual: Array, target: Array) -> Array:
         a = -np.asarray(dual) * np.asarray(target)
         inside = (a >= -_TINY) & (a <= 1 + _TINY)
         a = np.minimum(np.maximum(a, 0.0), 1.0)

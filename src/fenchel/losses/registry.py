@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from .._validate import registering
+from .base import Loss
 from .counts import Poisson
 from .margins import Hinge, Logistic, SmoothedHinge, SquaredHinge
 from .tubes import EpsilonInsensitive, Huber, Quantile, Squared
 
-LOSSES = {
+LOSSES: dict[str, type[Loss]] = {
     "smoothed-hinge": SmoothedHinge,
     "hinge": Hinge,
     "squared-hinge": SquaredHinge,

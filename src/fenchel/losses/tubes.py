@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from .._validate import Array
 from .base import _TINY, Loss, _number
 
 
@@ -15,14 +16,14 @@ class _Tube(Loss):
     _smoothing, _width, _low, _high = 0.0, 0.0, -np.inf, np.inf
 
     @property
-    def params(self):
+    def params(self) -> Array:
         return np.array([self._smoothing, self._width, self._low, self._high])
 
-    def domain(self, target):
+    def domain(self, target: Array) -> tuple[Array, Array]:
         shape = np.shape(target)
         return np.full(shape, self._low), np.full(shape, self._high)
 
-    def conjugate(self, dual: np.ndarray, target: np.ndarray) -> np.ndarray:
+    def conjugate(self, dual: Array, target: Array) -> Array:
         x = np.asarray(dual, dtype=float)
         low, high = self._low, self._high
         inside = (x >= low * (1 + _TINY)) & (x <= high * (1 + _TINY))
@@ -45,19 +46,19 @@ class Squared(_Tube):
     quadratic = True
     fast_sums = True
 
-    def small_form(self):
+    def small_form(self) -> tuple[str, float]:
         return "squared", 0.0
 
-    def value(self, score, target):
+    def value(self, score: Array, target: Array) -> Array:
         return 0.5 * (np.asarray(score) - target) ** 2
 
-    def gradient(self, score, target):
+    def gradient(self, score: Array, target: Array) -> Array:
         return np.asarray(score) - target
 
-    def curvature(self, score, target):
+    def curvature(self, score: Array, target: Array) -> Array:
         return np.ones(np.broadcast_shapes(np.shape(score), np.shape(target)))
 
-    def sums(self, score, target, weight):
+    def sums(self, score: Array, target: Array, weight: Array) -> tuple[float, Array, Array]:
         if weight.size:
             return super().sums(score, target, weight)
         with np.errstate(over="ignore", invalid="ignore"):
@@ -77,28 +78,28 @@ class Huber(_Tube):
     _smoothing = 1.0
     smoothness = 1.0
 
-    def __init__(self, delta: float = 1.35):
+    def __init__(self, delta: float = 1.35) -> None:
         self.delta = _number("delta", delta, 0, open_low=True)
 
     @property
-    def _low(self):
+    def _low(self) -> float:  # type: ignore[override]  # it follows a parameter
         return -self.delta
 
     @property
-    def _high(self):
+    def _high(self) -> float:  # type: ignore[override]  # it follows a parameter
         return self.delta
 
-    def small_form(self):
+    def small_form(self) -> tuple[str, float]:
         return "huber", self.delta
 
-    def value(self, score, target):
+    def value(self, score: Array, target: Array) -> Array:
         size = np.abs(np.asarray(score) - target)
         return np.where(size <= self.delta, 0.5 * size**2, self.delta * (size - 0.5 * self.delta))
 
-    def gradient(self, score, target):
+    def gradient(self, score: Array, target: Array) -> Array:
         return np.clip(np.asarray(score) - target, -self.delta, self.delta)
 
-    def curvature(self, score, target):
+    def curvature(self, score: Array, target: Array) -> Array:
         return np.where(np.abs(np.asarray(score) - target) < self.delta, 1.0, 0.0)
 
 
@@ -110,22 +111,22 @@ class Quantile(_Tube):
     Conjugate :math:`f^*(x) = t x` on :math:`[-q, 1 - q]`; prox: the clip of :math:`u - t/C`.
     """
 
-    def __init__(self, quantile: float = 0.5):
+    def __init__(self, quantile: float = 0.5) -> None:
         self.quantile = _number("quantile", quantile, 0, 1, open_low=True, open_high=True)
 
     @property
-    def _low(self):
+    def _low(self) -> float:  # type: ignore[override]  # it follows a parameter
         return -self.quantile
 
     @property
-    def _high(self):
+    def _high(self) -> float:  # type: ignore[override]  # it follows a parameter
         return 1.0 - self.quantile
 
-    def value(self, score, target):
+    def value(self, score: Array, target: Array) -> Array:
         over = np.asarray(score) - target
         return np.where(over < 0, -self.quantile * over, (1 - self.quantile) * over)
 
-    def gradient(self, score, target):
+    def gradient(self, score: Array, target: Array) -> Array:
         over = np.asarray(score) - target
         return np.where(over < 0, -self.quantile, np.where(over > 0, 1 - self.quantile, 0.0))
 
@@ -141,16 +142,16 @@ class EpsilonInsensitive(_Tube):
 
     _low, _high = -1.0, 1.0
 
-    def __init__(self, epsilon: float = 0.1):
+    def __init__(self, epsilon: float = 0.1) -> None:
         self.epsilon = _number("epsilon", epsilon, 0)
 
     @property
-    def _width(self):
+    def _width(self) -> float:  # type: ignore[override]  # it follows a parameter
         return self.epsilon
 
-    def value(self, score, target):
+    def value(self, score: Array, target: Array) -> Array:
         return np.maximum(np.abs(np.asarray(score) - target) - self.epsilon, 0.0)
 
-    def gradient(self, score, target):
+    def gradient(self, score: Array, target: Array) -> Array:
         over = np.asarray(score) - target
         return np.where(np.abs(over) > self.epsilon, np.sign(over), 0.0)

@@ -15,11 +15,11 @@ import numpy as np
 import scipy.sparse as sp
 import scipy.sparse.linalg as sla
 
-from .._validate import _count
+from .._validate import Array, Ints, MatrixLike, SparseMatrix, _count
 from .gram import Gram, _is_plain
 
-_identities: weakref.WeakValueDictionary[int, sp.csr_array] = weakref.WeakValueDictionary()
-_last: collections.deque[sp.csr_array] = collections.deque(maxlen=4)  # kept for the next problem of that size
+_identities: weakref.WeakValueDictionary[int, SparseMatrix] = weakref.WeakValueDictionary()
+_last: collections.deque[SparseMatrix] = collections.deque(maxlen=4)  # kept for the next problem of that size
 _SMALL = 1 << 16  # features up to which they are: a MiB of memory
 
 
@@ -29,11 +29,11 @@ class Map:
     p: int | None = None
     along_line = False  # whether the features lie on a line, in their order
 
-    def selected(self) -> np.ndarray | None:
+    def selected(self) -> Ints | None:
         """The features that it picks, each at most once; None where it does anything else."""
         return None
 
-    def neighbours(self) -> tuple[np.ndarray, np.ndarray | None] | None:
+    def neighbours(self) -> tuple[Ints, Array | None] | None:
         """The pairs of features (m, 2) that it joins by differences, and their weights; None where it does not."""
         return None
 
@@ -41,66 +41,68 @@ class Map:
         """The shape of the grid whose cells are the features; None where there is none."""
         return None
 
-    def matrix(self, p: int) -> sp.csr_array:
+    def matrix(self, p: int) -> SparseMatrix:
         """B' for p features."""
         if self.p is not None and p != self.p:
             raise ValueError(f"{type(self).__name__} acts on {self.p} features, but there are {p}")
         return self._matrix(p)
 
-    def _matrix(self, p):
+    def _matrix(self, p: int) -> SparseMatrix:
         raise TypeError(f"{type(self).__name__} must define _matrix(p)")
 
-    def _size(self):
+    def _size(self) -> int:
         if self.p is None:
             raise ValueError(f"{type(self).__name__} takes any number of features; use matrix(p)")
         return self.p
 
-    def apply(self, w):
+    def apply(self, w: Array) -> Array:
         """B'w."""
-        return self.matrix(len(w)) @ np.asarray(w)
+        out: Array = self.matrix(len(w)) @ np.asarray(w)
+        return out
 
-    def adjoint(self, u):
+    def adjoint(self, u: Array) -> Array:
         """B u."""
-        return self.matrix(self._size()).T @ np.asarray(u)
+        out: Array = self.matrix(self._size()).T @ np.asarray(u)
+        return out
 
     def norm(self) -> float:
         """An upper bound on the largest singular value of B, tight to 1 %."""
         return spectral_norm(self.matrix(self._size()))
 
-    def gram_solve(self, r):
+    def gram_solve(self, r: Array) -> Array:
         """The least-norm solution v of B B' v = r, for r in the range of B."""
         return self._gram.solve(np.asarray(r, dtype=float))
 
-    def null_space(self) -> np.ndarray:
+    def null_space(self) -> Array:
         """Orthonormal basis (p, k) of the directions w with B'w = 0."""
         return self._gram.null
 
     @functools.cached_property
-    def _gram(self):
+    def _gram(self) -> Gram:
         return Gram(self.matrix(self._size()))
 
-    def __matmul__(self, other):
+    def __matmul__(self, other: Map) -> Map:
         if not isinstance(other, Map):
             return NotImplemented
         return Composed(self, other)
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return f"{type(self).__name__}({'' if self.p is None else self.p})"
 
 
 class Identity(Map):
     """u = w."""
 
-    def __init__(self, p: int | None = None):
+    def __init__(self, p: int | None = None) -> None:
         self.p = None if p is None else _count("p", p)
 
-    def _matrix(self, p):
+    def _matrix(self, p: int) -> SparseMatrix:
         kind = np.int32 if p < 2**31 - 1 else np.int64
         out = sp.csr_array((np.ones(p), np.arange(p, dtype=kind), np.arange(p + 1, dtype=kind)), shape=(p, p))
         out.has_canonical_format = True  # which scipy would have to find out
         return out
 
-    def shared(self, p: int) -> sp.csr_array:
+    def shared(self, p: int) -> SparseMatrix:
         """Its matrix, the same object for all who hold it at a time; nobody may change it."""
         found = _identities.get(p)
         if found is None:
@@ -109,11 +111,11 @@ class Identity(Map):
                 _last.append(found)
         return found
 
-    def norm(self):
+    def norm(self) -> float:
         return 1.0
 
 
-def is_shared_identity(matrix) -> bool:
+def is_shared_identity(matrix: SparseMatrix) -> bool:
     """Whether this is the very matrix of :meth:`Identity.shared`."""
     return _identities.get(matrix.shape[1]) is matrix
 
@@ -121,7 +123,7 @@ def is_shared_identity(matrix) -> bool:
 class Matrix(Map):
     """u = M w for a dense or sparse matrix M = B' of shape (d, p)."""
 
-    def __init__(self, M):
+    def __init__(self, M: MatrixLike) -> None:
         M = M if sp.issparse(M) else np.asarray(M)
         if M.dtype.kind not in "biuf" or M.ndim != 2:
             raise ValueError(f"M has dtype {M.dtype} and shape {M.shape}; it must be a real matrix")
@@ -134,24 +136,24 @@ class Matrix(Map):
         self._values = values
         self.p = values.shape[1]
 
-    def _matrix(self, p):
+    def _matrix(self, p: int) -> SparseMatrix:
         return self._values
 
 
 class MadeMap(Map):
     """A map whose matrix was made, for all who ask for it."""
 
-    def __init__(self, made: sp.csr_array):
+    def __init__(self, made: SparseMatrix) -> None:
         self.made, self.p = made, made.shape[1]
 
-    def _matrix(self, p):
+    def _matrix(self, p: int) -> SparseMatrix:
         return self.made
 
 
 class Stack(Map):
     """Several maps of the same features, one under the other."""
 
-    def __init__(self, *maps: Map):
+    def __init__(self, *maps: Map) -> None:
         if not maps:
             raise ValueError("Stack needs at least one map")
         self.maps = maps
@@ -160,28 +162,28 @@ class Stack(Map):
             raise ValueError(f"Stack holds maps of different numbers of features: {sorted(sizes)}")
         self.p = sizes.pop() if sizes else None
 
-    def _matrix(self, p):
+    def _matrix(self, p: int) -> SparseMatrix:
         return sp.csr_array(sp.vstack([m.matrix(p) for m in self.maps], format="csr"))
 
 
 class Composed(Map):
     """outer applied to the result of inner."""
 
-    def __init__(self, outer: Map, inner: Map):
+    def __init__(self, outer: Map, inner: Map) -> None:
         self.outer, self.inner = outer, inner
         self.p = inner.p
 
-    def _matrix(self, p):
+    def _matrix(self, p: int) -> SparseMatrix:
         inner = self.inner.matrix(p)
         if type(self.outer) is Identity and self.outer.p in (None, inner.shape[0]) and _is_plain(inner):
             return inner
         return sp.csr_array(self.outer.matrix(inner.shape[0]) @ inner)
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return f"{self.outer!r} @ {self.inner!r}"
 
 
-def spectral_norm(matrix) -> float:
+def spectral_norm(matrix: SparseMatrix) -> float:
     """An upper bound on the largest singular value, tight to 1 %.
 
     Lanczos approaches it from below, so a margin is added; the row and column sums bound it from above.
@@ -207,13 +209,13 @@ def spectral_norm(matrix) -> float:
     return float(min(np.sqrt(value) * 1.005, above))
 
 
-def row_width(matrix) -> int:
+def row_width(matrix: SparseMatrix) -> int:
     """Entries in every row, or 0 where rows differ."""
     counts = np.diff(matrix.indptr)
     return int(counts[0]) if counts.size and np.all(counts == counts[0]) else 0
 
 
-def runs_of_rows(matrix, bounds) -> tuple[np.ndarray, np.ndarray]:
+def runs_of_rows(matrix: SparseMatrix, bounds: Ints) -> tuple[Array, Array]:
     """Runs: rows with one entry each, in columns one after another. Where the blocks begin in the runs, and these.
 
     Only for blocks that are made of such runs, of 64 rows or more on average; the others have none.

@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 import scipy.sparse.linalg as sla
 from scipy.linalg import qr
 
+from .._validate import Array, Ints, SparseMatrix
+
 _LONG = 1e9  # multiply-adds of a factor of a band: more take longer than dozens of solves by conjugate gradients
 _EVEN = 100.0  # condition of B B' up to which these are quick; larger: more rounds
 _DIRECT = 30_000  # above this many features B B' is solved by conjugate gradients
 
 
-def _is_plain(matrix):
+def _is_plain(matrix: SparseMatrix) -> bool:
     """Whether a product with the identity would leave it as it is: sums of duplicates made, no zeros."""
     plain = isinstance(matrix, sp.csr_array) and matrix.dtype == float and matrix.has_canonical_format
     return plain and bool(matrix.data.all())
@@ -23,7 +27,7 @@ def _is_plain(matrix):
 class Gram:
     """B B' with its solve: diagonal, sparse factor or conjugate gradients; and the null space of B'."""
 
-    def __init__(self, matrix: sp.csr_array):
+    def __init__(self, matrix: SparseMatrix) -> None:
         self.matrix = matrix = matrix if isinstance(matrix, sp.csr_array) else sp.csr_array(matrix)
         self.p = matrix.shape[1]
         if np.all(np.diff(matrix.indptr) <= 1):
@@ -45,7 +49,8 @@ class Gram:
     def _wide_band(self) -> bool:
         """Whether a factor may take very long: on graphs without an order, most of it fills up."""
         band = int(np.abs(self._rows - self._gram.indices).max(initial=0))
-        return self.p * band**2 > _LONG
+        out: bool = self.p * band**2 > _LONG
+        return out
 
     @property
     def nnz(self) -> int:
@@ -53,11 +58,11 @@ class Gram:
         return int(self._gram.nnz)
 
     @functools.cached_property
-    def _rows(self):
+    def _rows(self) -> Ints:
         """The row of every entry of B B'."""
         return np.repeat(np.arange(self.p), np.diff(self._gram.indptr))
 
-    def evened(self, values, rounds):
+    def evened(self, values: Array, rounds: int) -> Array:
         """Every feature's value replaced, so many times, by the mean over it and those it shares a row of B' with."""
         if self.is_diagonal:
             return values
@@ -68,14 +73,15 @@ class Gram:
         return values
 
     @functools.cached_property
-    def parts(self) -> np.ndarray:
+    def parts(self) -> Ints:
         """Labels of the features; those that rows of B' connect share one."""
         if self.is_diagonal:
             return np.arange(self.p)
-        return sp.csgraph.connected_components(self._gram, directed=False)[1]
+        out: Ints = sp.csgraph.connected_components(self._gram, directed=False)[1]
+        return out
 
     @functools.cached_property
-    def _blind_parts(self) -> list:
+    def _blind_parts(self) -> list[tuple[Any, Any]]:
         """Parts of the features with null directions that mix them: their indices, and orthonormal rows."""
         if self.is_diagonal:
             return []
@@ -121,24 +127,24 @@ class Gram:
         return sp.csc_array((values, rows, ends), shape=(self.p, len(lengths)))
 
     @functools.cached_property
-    def _blind_rows(self):
+    def _blind_rows(self) -> SparseMatrix:
         return sp.csr_array(self.blind.T)
 
     @property
-    def null(self) -> np.ndarray:
+    def null(self) -> Array:
         """Orthonormal basis (p, k) of {w : B'w = 0}."""
         basis = np.zeros((self.p, self.unseen.size))
         basis[self.unseen, np.arange(self.unseen.size)] = 1.0
         return np.column_stack([basis, self.blind.toarray()])
 
-    def project(self, r):
+    def project(self, r: Array) -> Array:
         """The part of r in the range of B."""
         r = r - self.blind @ (self._blind_rows @ r) if self._blind_parts else r.copy()
         r[self.unseen] = 0.0
         return r
 
     @functools.cached_property
-    def _factor(self):
+    def _factor(self) -> Callable[[Array], Array]:
         """Solve with B B' grounded at one feature per null direction.
 
         With E the chosen features, (B B' + E E') v = r and r orthogonal to the null space N give
@@ -156,20 +162,22 @@ class Gram:
             return _sparse_solve(gram)
         rows, scale = gram.T, 1.0 / gram.diagonal()
         precondition = sla.LinearOperator(gram.shape, lambda r: scale * np.ravel(r))
-        direct = []
+        direct: list[Callable[[Array], Array]] = []
 
-        def solve(r):
+        def solve(r: Array) -> Array:
             if not direct:
                 v, failed = sla.cg(rows, r, rtol=1e-14, maxiter=2000, M=precondition)
                 if not failed:
-                    return v
+                    out: Array = v
+                    return out
                 # long chains and grids: many iterations, but little fill
                 direct.append(_sparse_solve(gram))
-            return direct[0](r)
+            out = direct[0](r)
+            return out
 
         return solve
 
-    def _grounded(self, ground):
+    def _grounded(self, ground: Ints) -> SparseMatrix:
         """B B' with more on its diagonal."""
         if self.unseen.size:  # they have no entry there
             return sp.csc_array(self._gram + sp.diags_array(ground))
@@ -178,29 +186,32 @@ class Gram:
         # rows of a symmetric matrix are its columns
         return sp.csc_array((values, self._gram.indices, self._gram.indptr), shape=self._gram.shape)
 
-    def solve(self, r):
+    def solve(self, r: Array) -> Array:
         if self.is_diagonal:
-            return np.divide(r, self.diagonal, out=np.zeros(self.p), where=self.diagonal > 0)
+            out: Array = np.divide(r, self.diagonal, out=np.zeros(self.p), where=self.diagonal > 0)
+            return out
         return self.project(self._factor(self.project(r)))
 
 
-def _well_conditioned(gram):
+def _well_conditioned(gram: SparseMatrix) -> bool:
     """Whether conjugate gradients take some dozen rounds, by Gershgorin's bound."""
     diagonal = gram.diagonal()
     others = np.asarray(abs(gram).sum(axis=1)).ravel() - diagonal
     return bool((diagonal + others).max() <= _EVEN * (diagonal - others).min())
 
 
-def _sparse_solve(gram):
+def _sparse_solve(gram: SparseMatrix) -> Callable[[Array], Array]:
     """The solve of a sparse factor; where rounding has made it singular, of one shifted by as little."""
     try:
-        return sla.splu(gram).solve
+        out: Callable[[Array], Array] = sla.splu(gram).solve
+        return out
     except RuntimeError:
         diagonal = gram.diagonal()
-        return sla.splu(sp.csc_array(gram + sp.diags_array(1e-14 * np.where(diagonal > 0, diagonal, 1.0)))).solve
+        out = sla.splu(sp.csc_array(gram + sp.diags_array(1e-14 * np.where(diagonal > 0, diagonal, 1.0)))).solve
+        return out
 
 
-def _null_of_part(matrix):
+def _null_of_part(matrix: SparseMatrix) -> Array:
     """Orthonormal null vectors of B' restricted to one connected part of its features.
 
     Rows are brought to length 1, which leaves the null space as it is and makes weak rows count; and it is
@@ -215,7 +226,7 @@ def _null_of_part(matrix):
     if polynomials is not None:
         return polynomials
     if size <= 400:
-        triangle = np.zeros((0, size))
+        triangle: Any = np.zeros((0, size))
         for first in range(0, rows.size, 2 * size):
             triangle = np.linalg.qr(np.vstack([triangle, matrix[first : first + 2 * size].toarray()]), mode="r")
         _, values, vectors = np.linalg.svd(triangle)
@@ -233,7 +244,7 @@ def _null_of_part(matrix):
         count *= 2
 
 
-def _polynomial_null(matrix):
+def _polynomial_null(matrix: SparseMatrix) -> Array | None:
     """Differences along a line: rows that begin further and further right are independent, so that the null space
     has one dimension per missing row; if low polynomials lie in it they are all of it."""
     rows, size = matrix.shape

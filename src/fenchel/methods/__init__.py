@@ -5,7 +5,10 @@ The loop over epochs, certificates, limits and callbacks is `fenchel.solve`; a m
 
 from __future__ import annotations
 
+from typing import Any
+
 from .._validate import registering
+from . import roles
 from .baselines.asdca import ASDCA
 from .baselines.batch_admm import BatchADMM
 from .baselines.fobos import FOBOS
@@ -34,7 +37,7 @@ register = registering(METHODS, "method")  # a decorator: @register("name") ente
 AUTO = "auto"  # epochs of SDCA-ADMM in turns with an engine, and other ways tried between them
 
 
-def make_method(name: str, options: dict):
+def make_method(name: str, options: dict[str, Any]) -> roles.Method:
     """The method of that name with its options, or a ValueError that lists what there is."""
     if name == AUTO:
         name, options = SDCAADMM.name, {"newton": options.get("preset", "default") == "default"} | options

@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import itertools
+from typing import TYPE_CHECKING
 
 import numpy as np
 import scipy.sparse.linalg as sla
 
+from .._validate import Array, Ints
+
+if TYPE_CHECKING:
+    from ..problem.problem import Problem
+
 _LONGEST_CALL = 400_000_000  # stored entries read in one kernel call, so that Ctrl-C is heard
 
 
-def epoch_parts(problem, order, blocks, rng):
+def epoch_parts(problem: Problem, order: str, blocks: int, rng: np.random.Generator) -> list[Ints]:
     """The blocks of one epoch in their order ("shuffle", "random" or "cyclic"), in parts of bearable length."""
     if order == "shuffle":
         sequence = rng.permutation(blocks)
@@ -22,7 +28,7 @@ def epoch_parts(problem, order, blocks, rng):
     return [sequence] if calls == 1 else np.array_split(sequence, min(calls, blocks))
 
 
-def block_norms(problem, bounds, metric, scale) -> np.ndarray:
+def block_norms(problem: Problem, bounds: Ints, metric: Array, scale: Array) -> Array:
     """sigma_max of S Z_I' M Z_I S for every block, M and S diagonal.
 
     Exact, from the small Gram matrix, for blocks of up to 300 visits; larger ones by Lanczos iterations, which
@@ -42,7 +48,7 @@ def block_norms(problem, bounds, metric, scale) -> np.ndarray:
         else:
             out = np.empty(size)
 
-            def product(a, first=first, last=last, out=out):
+            def product(a: Array, first: int = first, last: int = last, out: Array = out) -> Array:
                 block_product(rows, layout, first, last, metric, scale, np.ascontiguousarray(a.ravel()), buffer, out)
                 return out.copy()
 

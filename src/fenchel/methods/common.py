@@ -8,15 +8,20 @@ from __future__ import annotations
 
 import dataclasses
 import numbers
-from typing import ClassVar
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias, overload
 
 import numpy as np
 
+from .._validate import Array, Ints
 from ..engine.roles import Iterate
 from ..problem import Problem
 from ..proximal import CompiledPenalty, StructuredProx, check_callbacks, feature_quadratic
 from .blocks import block_norms, epoch_parts
 from .roles import EpochReport, PrimalIterate
+
+if TYPE_CHECKING:
+    pass
 
 _SAMPLED = 10  # blocks that a default step size is taken from
 
@@ -24,7 +29,11 @@ _SAMPLED = 10  # blocks that a default step size is taken from
 # -- options ----------------------------------------------------------------------------------------
 
 
-def positive(name, value):
+@overload
+def positive(name: str, value: float) -> float: ...
+@overload
+def positive(name: str, value: float | None) -> float | None: ...
+def positive(name: str, value: float | None) -> float | None:
     """None, or a positive finite number."""
     if value is None:
         return None
@@ -33,7 +42,11 @@ def positive(name, value):
     return float(value)
 
 
-def whole(name, value):
+@overload
+def whole(name: str, value: int) -> int: ...
+@overload
+def whole(name: str, value: int | None) -> int | None: ...
+def whole(name: str, value: int | None) -> int | None:
     """None, or a whole number from 1 on."""
     if value is None:
         return None
@@ -42,7 +55,7 @@ def whole(name, value):
     return int(value)
 
 
-def choice(name, value, known):
+def choice(name: str, value: str, known: tuple[str, ...]) -> str:
     if value not in known:
         raise ValueError(f"{name} is {value!r}; it must be {', '.join(map(repr, known[:-1]))} or {known[-1]!r}")
     return value
@@ -52,7 +65,9 @@ def choice(name, value, known):
 
 
 # arrays of a state, by what they have an entry for: fields of these types begin at zero
-PerVisit = PerSlot = PerCoordinate = np.ndarray
+PerVisit: TypeAlias = Array
+PerSlot: TypeAlias = Array
+PerCoordinate: TypeAlias = Array
 _SIZES = {"PerVisit": "visits", "PerSlot": "size", "PerCoordinate": "d"}
 
 
@@ -68,22 +83,22 @@ class State:
     u: PerCoordinate
 
     @classmethod
-    def _vectors(cls):
+    def _vectors(cls) -> dict[str, str]:
         """Names of the arrays, and the problem's attribute that is their length."""
-        return {f.name: _SIZES[f.type] for f in dataclasses.fields(cls) if f.type in _SIZES}
+        return {f.name: _SIZES[str(f.type)] for f in dataclasses.fields(cls) if f.type in _SIZES}
 
     @classmethod
-    def fresh(cls, method: str, problem: Problem, rng) -> State:
-        arrays = {name: np.zeros(getattr(problem, size)) for name, size in cls._vectors().items()}
+    def fresh(cls, method: str, problem: Problem, rng: np.random.Generator) -> State:
+        arrays: dict[str, Any] = {name: np.zeros(getattr(problem, size)) for name, size in cls._vectors().items()}
         return cls(method=method, rng=rng, **arrays)
 
-    def as_dict(self) -> dict:
+    def as_dict(self) -> dict[str, Any]:
         saved = {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}
         saved = {key: value.copy() if isinstance(value, np.ndarray) else value for key, value in saved.items()}
         return saved | {"rng": self.rng.bit_generator.state}
 
     @classmethod
-    def from_dict(cls, saved: dict, method: str, problem: Problem, rng) -> State:
+    def from_dict(cls, saved: Mapping[str, Any], method: str, problem: Problem, rng: np.random.Generator) -> State:
         """The state that `as_dict` gave, for this method and a problem of the same shape."""
         origin = saved.get("method", "sdca-admm")
         if origin != method:
@@ -101,7 +116,7 @@ class State:
         """What a certificate is made of; the arrays are the state's own."""
         return PrimalIterate(self.w, self.y, self.u)
 
-    def clear(self):
+    def clear(self) -> None:
         """Back to zero, as at the start."""
         for name in self._vectors():
             getattr(self, name)[:] = 0.0
@@ -121,7 +136,7 @@ class DualState(State):
 # -- what the kernels take ----------------------------------------------------------------------------
 
 
-def live_slots(problem: Problem) -> np.ndarray:
+def live_slots(problem: Problem) -> Array:
     """1 for every entry of w that may move; 0 for intercepts that are switched off."""
     live = np.ones(problem.size)
     if not problem.fit_intercept:
@@ -129,7 +144,7 @@ def live_slots(problem: Problem) -> np.ndarray:
     return live
 
 
-def weighted_norms(problem: Problem, bounds, metric=None) -> np.ndarray:
+def weighted_norms(problem: Problem, bounds: Ints, metric: Array | None = None) -> Array:
     """Largest eigenvalue of Z_I' M Z_I for every block I, rows scaled by the root of their weight."""
     scale = np.ones(problem.visits)
     if problem.weight.size:
@@ -137,7 +152,7 @@ def weighted_norms(problem: Problem, bounds, metric=None) -> np.ndarray:
     return block_norms(problem, bounds, live_slots(problem) if metric is None else metric, scale)
 
 
-def squared_norms(problem: Problem, metric) -> np.ndarray:
+def squared_norms(problem: Problem, metric: Array) -> Array:
     """z_i'M z_i for every visit, with a floor for empty rows."""
     from ..kernels import rows
 
@@ -146,7 +161,7 @@ def squared_norms(problem: Problem, metric) -> np.ndarray:
     return np.maximum(squares, 1e-12 * squares.mean() if squares.any() else 1.0)
 
 
-def smoothness(problem: Problem, bounds, *, sampled: bool = False) -> float:
+def smoothness(problem: Problem, bounds: Ints, *, sampled: bool = False) -> float:
     """The largest Lipschitz constant of a block's unbiased gradient, (K/n) sigma_max(Z_I'Z_I) times the loss's.
 
     A loss without one counts as 1. `sampled` looks at the first blocks only.
@@ -157,7 +172,7 @@ def smoothness(problem: Problem, bounds, *, sampled: bool = False) -> float:
     return largest if largest > 0 else 1.0
 
 
-def prox_rule(problem: Problem, tol: float, most: int):
+def prox_rule(problem: Problem, tol: float, most: int) -> tuple[float, float, int]:
     """When an inner prox stops: its gap, in units of the objective, relative to the mean loss at zero."""
     return tol, max(problem.mean_loss(np.zeros(problem.visits)), 0.0), most
 
@@ -199,9 +214,10 @@ class Method:
     averages = False
     snaps = False  # whether the structure of the penalty's point is made exact before a certificate
     foreseeable = attempts = continues = engines = False  # see fenchel.methods.roles.Method
-    State = State
+    _structured: StructuredProx | None = None
+    state_type: ClassVar[type[State]] = State
 
-    def __init__(self, block_size=50, order="random"):
+    def __init__(self, block_size: int | None = 50, order: str = "random") -> None:
         self.block_size = whole("block_size", block_size)
         self.order = choice("order", order, ("random", "shuffle", "cyclic"))
 
@@ -209,9 +225,10 @@ class Method:
         """Why the method does not fit the problem; None where it does."""
         return None
 
-    def iterate(self, state: State) -> Iterate | PrimalIterate:
+    def iterate(self, state: Any) -> Iterate | PrimalIterate:
         """The point of a state; its arrays are the state's own."""
-        return state.point()
+        out: Iterate | PrimalIterate = state.point()
+        return out
 
     def step_size(self, state: State) -> float:
         """No rho that changes."""
@@ -231,7 +248,7 @@ class Method:
     def learn(self, state: State, gap: float, before: float) -> None:
         """A certificate on schedule found this relative gap; nothing follows from it."""
 
-    def start(self, problem: Problem, rng: np.random.Generator, warm: dict | None = None) -> State:
+    def start(self, problem: Problem, rng: np.random.Generator, warm: Mapping[str, Any] | None = None) -> State:
         """Prepare everything that stays fixed, and the state (zero, or a warm start's)."""
         self.problem = problem
         n = problem.visits
@@ -246,8 +263,8 @@ class Method:
         self.loss = (*(f.address for f in self._loss_functions), self._loss_params.ctypes.data)
         self.prepare(problem)
         if warm is not None:
-            return self.State.from_dict(warm, self.name, problem, rng)
-        return self.State.fresh(self.name, problem, rng)
+            return self.state_type.from_dict(warm, self.name, problem, rng)
+        return self.state_type.fresh(self.name, problem, rng)
 
     def prepare(self, problem: Problem) -> None:
         """Whatever else stays fixed; sets `penalty`."""
@@ -265,7 +282,7 @@ class Method:
         self.finish(state)
         return EpochReport()
 
-    def advance(self, state: State, order) -> None:
+    def advance(self, state: State, order: Ints) -> None:
         """Visit the blocks listed in `order`."""
         raise NotImplementedError
 
@@ -274,7 +291,7 @@ class Method:
 
     def structured(self, problem: Problem) -> StructuredProx:
         """The prox of the problem's whole penalty, prepared once."""
-        if getattr(self, "_structured", None) is None or self._structured.problem is not problem:
+        if self._structured is None or self._structured.problem is not problem:
             self._structured = StructuredProx(problem)
         return self._structured
 
@@ -315,17 +332,24 @@ class Online(Method):
     """
 
     SCHEDULES: ClassVar[dict[str, tuple[str, float]]] = {}  # name: the kernel's name, and factor
-    OPTIONS = ("eta0", "schedule", "report", "block_size", "order")
-    State = OnlineState
+    OPTIONS: tuple[str, ...] = ("eta0", "schedule", "report", "block_size", "order")
+    state_type: ClassVar[type[State]] = OnlineState
 
-    def __init__(self, eta0=None, schedule="sqrt", report="average", block_size=50, order="random"):
+    def __init__(
+        self,
+        eta0: float | None = None,
+        schedule: str = "sqrt",
+        report: str = "average",
+        block_size: int | None = 50,
+        order: str = "random",
+    ) -> None:
         super().__init__(block_size, order)
         self.eta0 = positive("eta0", eta0)
         self.schedule = choice("schedule", schedule, tuple(self.SCHEDULES))
         self.report = choice("report", report, ("average", "last"))
 
-    def start(self, problem, rng, warm=None):
-        state = super().start(problem, rng, warm)
+    def start(self, problem: Problem, rng: np.random.Generator, warm: Mapping[str, Any] | None = None) -> Any:
+        state: Any = super().start(problem, rng, warm)
         if self.eta0 is not None:
             state.eta0 = self.eta0
         elif warm is None:
@@ -333,26 +357,26 @@ class Online(Method):
             state.eta0 = self.SCHEDULES[self.schedule][1] * growth / smoothness(problem, self.bounds, sampled=True)
         return state
 
-    def prepare(self, problem):
+    def prepare(self, problem: Problem) -> None:
         super().prepare(problem)
         self.strength = float(feature_quadratic(problem)[0][problem.feature_slots].min())
 
-    def rule(self, state, *more):
+    def rule(self, state: Any, *more: Any) -> tuple[Any, ...]:
         """Kind of step size, eta0 and strong convexity, and what the kernel wants beside them."""
         from ..kernels.baselines import STEP_SIZES
 
         kind = STEP_SIZES[self.SCHEDULES[self.schedule][0]]
         return (kind, state.eta0 / state.caution, self.strength, *more)
 
-    def advance(self, state, order):
+    def advance(self, state: Any, order: Ints) -> None:
         self.visit(state, order)
         state.t += len(order)
 
-    def visit(self, state: State, order) -> None:
+    def visit(self, state: State, order: Ints) -> None:
         """One step for each of the blocks listed in `order`."""
         raise NotImplementedError
 
-    def finish(self, state):
+    def finish(self, state: Any) -> None:
         if not np.isfinite(state.current).all():
             state.clear()
             state.t, state.caution = 0, 4.0 * state.caution
@@ -361,7 +385,7 @@ class Online(Method):
         state.w[:] = state.current if last else state.mean
         state.y[:] = self.problem.n * self.subgradient(state.dual if last else state.mean_dual, state.w)
 
-    def subgradient(self, dual, w):
+    def subgradient(self, dual: Array, w: Array) -> Array:
         """The subgradient of the penalty at B'w that belongs to the method's own dual variable."""
         raise NotImplementedError
 
@@ -374,18 +398,26 @@ class OnlineADMM(Online):
 
     OPTIONS = ("rho", *Online.OPTIONS)
 
-    def __init__(self, rho=0.1, eta0=None, schedule="sqrt", report="average", block_size=50, order="random"):
+    def __init__(
+        self,
+        rho: float = 0.1,
+        eta0: float | None = None,
+        schedule: str = "sqrt",
+        report: str = "average",
+        block_size: int | None = 50,
+        order: str = "random",
+    ) -> None:
         super().__init__(eta0, schedule, report, block_size, order)
         self.rho = positive("rho", rho)
 
-    def supports(self, problem):
+    def supports(self, problem: Problem) -> str | None:
         return constraint_reason(problem)
 
-    def prepare(self, problem):
+    def prepare(self, problem: Problem) -> None:
         super().prepare(problem)
         self.split = (self.penalty.map, self.penalty.blocks, *self.penalty.steps(1.0 / self.rho))
 
-    def arguments(self, state, order):
+    def arguments(self, state: Any, order: Ints) -> tuple[Any, ...]:
         """What the kernels of all of them take first."""
         rule = self.rule(state, self.rho, self.penalty.norm)
         return (
@@ -393,7 +425,7 @@ class OnlineADMM(Online):
             state.mean, state.mean_dual,
         )  # fmt: skip
 
-    def subgradient(self, dual, w):
+    def subgradient(self, dual: Array, w: Array) -> Array:
         return -dual
 
 
@@ -410,20 +442,29 @@ class OnlineProximal(Online):
 
     OPTIONS = (*Online.OPTIONS, "prox_tol")
     dual_averaging = False
+    penalty: StructuredProx
 
-    def __init__(self, eta0=None, schedule="sqrt", report="average", block_size=50, order="random", prox_tol=1e-6):
+    def __init__(
+        self,
+        eta0: float | None = None,
+        schedule: str = "sqrt",
+        report: str = "average",
+        block_size: int = 50,
+        order: str = "random",
+        prox_tol: float = 1e-6,
+    ) -> None:
         super().__init__(eta0, schedule, report, block_size, order)
         self.prox_tol = positive("prox_tol", prox_tol)
 
-    def supports(self, problem):
+    def supports(self, problem: Problem) -> str | None:
         return None if self.structured(problem).separated else constraint_reason(problem)
 
-    def prepare(self, problem):
+    def prepare(self, problem: Problem) -> None:
         super().prepare(problem)
         self.penalty = self.structured(problem)
         self.prox_rule = prox_rule(problem, self.prox_tol, 200)
 
-    def visit(self, state, order):
+    def visit(self, state: Any, order: Ints) -> None:
         from ..kernels.baselines import proximal_epoch
 
         rule = self.rule(state, self.prox_rule)
@@ -432,9 +473,10 @@ class OnlineProximal(Online):
             state.dual, state.mean, state.mean_dual, self.averaged(state), self.dual_averaging,
         )  # fmt: skip
 
-    def averaged(self, state) -> np.ndarray:
+    def averaged(self, state: Any) -> Array:
         """The mean gradient of a method that averages gradients; the kernel does not touch it for others."""
-        return state.mean
+        mean: Array = state.mean
+        return mean
 
-    def subgradient(self, dual, w):
+    def subgradient(self, dual: Array, w: Array) -> Array:
         return self.penalty.dual(dual, w)

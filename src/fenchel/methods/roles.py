@@ -9,6 +9,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from .._validate import Array
 from ..engine.roles import Iterate
 from ..problem import Problem
 
@@ -17,9 +18,9 @@ from ..problem import Problem
 class PrimalIterate:
     """What a method without dual variables of the rows knows: w, and y and u of the penalty."""
 
-    w: np.ndarray
-    y: np.ndarray
-    u: np.ndarray
+    w: Array
+    y: Array
+    u: Array
 
 
 @dataclasses.dataclass(frozen=True)

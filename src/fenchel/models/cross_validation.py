@@ -2,9 +2,17 @@
 
 from __future__ import annotations
 
-import numpy as np
+from collections.abc import Callable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any
 
+import numpy as np
+import numpy.typing as npt
+
+from .._validate import Array, Frame, Ints, MatrixLike
 from .paths import Path, _as_alphas, _as_problem, _follow, alpha_grid
+
+if TYPE_CHECKING:
+    from ..problem.problem import Problem
 
 
 class CrossValidation:
@@ -19,7 +27,7 @@ class CrossValidation:
     converged : array (k, folds)
     """
 
-    def __init__(self, alphas, scores, paths):
+    def __init__(self, alphas: Array, scores: list[list[float]], paths: list[Path]) -> None:
         self.alphas = alphas
         self.scores = np.column_stack(scores)
         self.relative_gaps = np.column_stack([one.relative_gaps for one in paths])
@@ -57,7 +65,7 @@ class CrossValidation:
         """The alpha of the one-standard-error rule."""
         return float(self.alphas[self.select("1se")])
 
-    def to_frame(self):
+    def to_frame(self) -> Frame:
         """A data frame with a row per alpha: mean score, its standard error, and the largest gap of the folds."""
         import pandas
 
@@ -66,7 +74,7 @@ class CrossValidation:
         }  # fmt: skip
         return pandas.DataFrame(columns, index=pandas.Index(self.alphas, name="alpha"))
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return (
             f"CrossValidation({len(self.alphas)} alphas, {self.scores.shape[1]} folds, best {self.best_alpha:.3g}, "
             f"one standard error {self.alpha_1se:.3g}, largest relative gap {self.relative_gaps.max():.1e})"
@@ -74,20 +82,20 @@ class CrossValidation:
 
 
 def cross_validate_path(
-    problem,
-    y=None,
+    problem: Problem | MatrixLike,
+    y: npt.ArrayLike | None = None,
     *,
-    cv=5,
-    score=None,
-    alphas=None,
+    cv: Any = 5,
+    score: Callable[..., Any] | None = None,
+    alphas: npt.ArrayLike | None = None,
     n_alphas: int = 50,
     eps: float = 1e-3,
     tol: float = 1e-6,
     max_epochs: int = 10_000,
     random_state: int | None = 0,
     n_jobs: int | None = None,
-    solver_options: dict | None = None,
-    **data,
+    solver_options: Mapping[str, Any] | None = None,
+    **data: Any,
 ) -> CrossValidation:
     """Paths on the training rows of every fold, judged on the rows held out.
 
@@ -119,7 +127,7 @@ def cross_validate_path(
     folds = _folds(problem, cv)
     training = [_training(problem, k, train) for k, (train, _) in enumerate(folds)]
 
-    def whole_path(part):
+    def whole_path(part: Problem) -> Path:
         return Path(alphas, _follow(part, alphas, tol, max_epochs, random_state, solver_options), tol)
 
     paths = Parallel(n_jobs=n_jobs, prefer="threads")(delayed(whole_path)(part) for part in training)
@@ -132,7 +140,7 @@ def cross_validate_path(
     return CrossValidation(alphas, scores, paths)
 
 
-def _folds(problem, cv):
+def _folds(problem: Problem, cv: Any) -> list[tuple[Ints, Ints]]:
     from sklearn.model_selection import check_cv
 
     target = problem.target.reshape(problem.n, -1)
@@ -143,7 +151,7 @@ def _folds(problem, cv):
     return folds
 
 
-def _training(problem, number, rows):
+def _training(problem: Problem, number: int, rows: Ints) -> Problem:
     """The problem on some rows; the others get weight 0."""
     weight = np.zeros(problem.n)
     weight[rows] = problem.weight[rows] if problem.weight.size else 1.0
@@ -160,7 +168,7 @@ def _training(problem, number, rows):
     return problem.with_weights(weight)
 
 
-def _held_out_losses(problem, rows, path):
+def _held_out_losses(problem: Problem, rows: Ints, path: Path) -> list[float]:
     """Minus the weighted mean loss on these rows, for every point of a path."""
     outputs = problem.layout[0]
     visits = (np.asarray(rows)[:, None] * outputs + np.arange(outputs)).ravel()
@@ -176,7 +184,7 @@ def _held_out_losses(problem, rows, path):
     ]
 
 
-def _held_out_scores(problem, rows, visits, path):
+def _held_out_scores(problem: Problem, rows: Ints, visits: Ints, path: Path) -> Iterator[Array]:
     """The scores of these rows, for one point of a path after another."""
     if not problem.single:
         for coef, intercept in zip(path.coefs, path.intercepts, strict=True):

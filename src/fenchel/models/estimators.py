@@ -2,26 +2,44 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
 import numpy as np
+import numpy.typing as npt
 from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.metrics import accuracy_score, r2_score
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import validate_data
 
+from .._validate import AnyArray, Array, MatrixLike
 from . import preparation as helpers
 from .fitting import CrossValidated, OneAlpha, with_callbacks
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+    from ..losses.base import Loss
+    from ..penalties.base import Penalty
+
 
 _ACCEPTED = {"accept_sparse": ["csr", "csc"], "dtype": [np.float64, np.float32]}
 
 
-class _Classifies(ClassifierMixin):
+class _Classifies(ClassifierMixin):  # type: ignore[misc]  # scikit-learn has no types
     """Labels: in, and out."""
 
     _classification = True
 
     @with_callbacks
-    def fit(self, X, y, sample_weight=None, task=None):
+    def fit(
+        self,
+        X: MatrixLike,
+        y: npt.ArrayLike,
+        sample_weight: npt.ArrayLike | None = None,
+        task: npt.ArrayLike | None = None,
+    ) -> Self:
         """Fit the model.
 
         Parameters
@@ -44,34 +62,50 @@ class _Classifies(ClassifierMixin):
         check_classification_targets(y)
         weight = helpers.row_weights(sample_weight, self.class_weight, y, X)
         self.classes_, target = helpers.encode_classes(y, weight)
-        return self._fit(X, y, target, weight, task)
+        out: Self = self._fit(X, y, target, weight, task)
+        return out
 
-    def decision_function(self, X, task=None):
+    def decision_function(self, X: MatrixLike, task: npt.ArrayLike | None = None) -> Array:
         """Scores: (n,) for two classes, positive for the second; otherwise (n, classes)."""
-        return self._scores(X, task)
+        out: Array = self._scores(X, task)
+        return out
 
-    def predict(self, X, task=None):
+    def predict(self, X: MatrixLike, task: npt.ArrayLike | None = None) -> AnyArray:
         """The label of every row."""
         scores = self._scores(X, task)
-        return self.classes_[(scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)]
+        out: AnyArray = self.classes_[(scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)]
+        return out
 
-    @available_if(helpers.has_likelihood)
-    def predict_proba(self, X, task=None):
+    @available_if(helpers.has_likelihood)  # type: ignore[untyped-decorator]  # of scikit-learn, which has no types
+    def predict_proba(self, X: MatrixLike, task: npt.ArrayLike | None = None) -> Array:
         """Probabilities (n, classes), for the logistic loss; of several classes each against the rest, normalised."""
         return helpers.class_probabilities(helpers.as_loss(self.loss, True), self._scores(X, task))
 
-    def score(self, X, y, sample_weight=None, task=None):
+    def score(
+        self,
+        X: MatrixLike,
+        y: npt.ArrayLike,
+        sample_weight: npt.ArrayLike | None = None,
+        task: npt.ArrayLike | None = None,
+    ) -> float:
         """The share of rows that are labelled rightly."""
-        return accuracy_score(y, self.predict(X, task), sample_weight=sample_weight)
+        out: float = accuracy_score(y, self.predict(X, task), sample_weight=sample_weight)
+        return out
 
 
-class _Regresses(RegressorMixin):
+class _Regresses(RegressorMixin):  # type: ignore[misc]  # scikit-learn has no types
     """Numbers: in, and out."""
 
     _classification = False
 
     @with_callbacks
-    def fit(self, X, y, sample_weight=None, task=None):
+    def fit(
+        self,
+        X: MatrixLike,
+        y: npt.ArrayLike,
+        sample_weight: npt.ArrayLike | None = None,
+        task: npt.ArrayLike | None = None,
+    ) -> Self:
         """Fit the model.
 
         Parameters
@@ -92,18 +126,26 @@ class _Regresses(RegressorMixin):
         X, y = validate_data(self, X, y, multi_output=True, y_numeric=True, **_ACCEPTED)
         X = helpers.contiguous(X)
         weight = helpers.row_weights(sample_weight, None, y, X)
-        return self._fit(X, y, y, weight, task)
+        out: Self = self._fit(X, y, y, weight, task)
+        return out
 
-    def predict(self, X, task=None):
+    def predict(self, X: MatrixLike, task: npt.ArrayLike | None = None) -> Array:
         """The target of every row: (n,) or (n, outputs); for the Poisson loss the expected count."""
         scores = self._scores(X, task)
         return helpers.as_loss(self.loss, False).mean(scores)
 
-    def score(self, X, y, sample_weight=None, task=None):
+    def score(
+        self,
+        X: MatrixLike,
+        y: npt.ArrayLike,
+        sample_weight: npt.ArrayLike | None = None,
+        task: npt.ArrayLike | None = None,
+    ) -> float:
         """The coefficient of determination, R^2."""
-        return r2_score(y, self.predict(X, task), sample_weight=sample_weight)
+        out: float = r2_score(y, self.predict(X, task), sample_weight=sample_weight)
+        return out
 
-    def __sklearn_tags__(self):
+    def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.target_tags.multi_output = True
         return tags
@@ -174,8 +216,21 @@ class StructuredClassifier(_Classifies, OneAlpha):
     ((3, 4), True)
     """
 
-    def __init__(self, loss="logistic", penalty=None, alpha=0.01, *, fit_intercept=True, tol=1e-6, max_epochs=10_000,
-                 warm_start=False, random_state=0, class_weight=None, verbose=False, solver_options=None):  # fmt: skip
+    def __init__(
+        self,
+        loss: Loss | str = "logistic",
+        penalty: Penalty | str | None = None,
+        alpha: float = 0.01,
+        *,
+        fit_intercept: bool = True,
+        tol: float = 1e-6,
+        max_epochs: int = 10_000,
+        warm_start: bool = False,
+        random_state: Any = 0,
+        class_weight: Mapping[Any, float] | str | None = None,
+        verbose: bool = False,
+        solver_options: Mapping[str, Any] | None = None,
+    ) -> None:
         self.loss = loss
         self.penalty = penalty
         self.alpha = alpha
@@ -220,8 +275,20 @@ class StructuredRegressor(_Regresses, OneAlpha):
     [7, 3]
     """
 
-    def __init__(self, loss="squared", penalty=None, alpha=0.01, *, fit_intercept=True, tol=1e-6, max_epochs=10_000,
-                 warm_start=False, random_state=0, verbose=False, solver_options=None):  # fmt: skip
+    def __init__(
+        self,
+        loss: Loss | str = "squared",
+        penalty: Penalty | str | None = None,
+        alpha: float = 0.01,
+        *,
+        fit_intercept: bool = True,
+        tol: float = 1e-6,
+        max_epochs: int = 10_000,
+        warm_start: bool = False,
+        random_state: Any = 0,
+        verbose: bool = False,
+        solver_options: Mapping[str, Any] | None = None,
+    ) -> None:
         self.loss = loss
         self.penalty = penalty
         self.alpha = alpha
@@ -265,9 +332,26 @@ class StructuredClassifierCV(_Classifies, CrossValidated):
         As in :class:`StructuredClassifier`.
     """
 
-    def __init__(self, loss="logistic", penalty=None, *, alphas=None, n_alphas=50, eps=1e-3, cv=5, scoring=None,
-                 selection="min", n_jobs=None, fit_intercept=True, tol=1e-6, max_epochs=10_000, random_state=0,
-                 class_weight=None, verbose=False, solver_options=None):  # fmt: skip
+    def __init__(
+        self,
+        loss: Loss | str = "logistic",
+        penalty: Penalty | str | None = None,
+        *,
+        alphas: npt.ArrayLike | None = None,
+        n_alphas: int = 50,
+        eps: float = 1e-3,
+        cv: Any = 5,
+        scoring: Any = None,
+        selection: str = "min",
+        n_jobs: int | None = None,
+        fit_intercept: bool = True,
+        tol: float = 1e-6,
+        max_epochs: int = 10_000,
+        random_state: Any = 0,
+        class_weight: Mapping[Any, float] | str | None = None,
+        verbose: bool = False,
+        solver_options: Mapping[str, Any] | None = None,
+    ) -> None:
         self.loss = loss
         self.penalty = penalty
         self.alphas = alphas
@@ -304,9 +388,25 @@ class StructuredRegressorCV(_Regresses, CrossValidated):
         As in :class:`StructuredRegressor`.
     """
 
-    def __init__(self, loss="squared", penalty=None, *, alphas=None, n_alphas=50, eps=1e-3, cv=5, scoring=None,
-                 selection="min", n_jobs=None, fit_intercept=True, tol=1e-6, max_epochs=10_000, random_state=0,
-                 verbose=False, solver_options=None):  # fmt: skip
+    def __init__(
+        self,
+        loss: Loss | str = "squared",
+        penalty: Penalty | str | None = None,
+        *,
+        alphas: npt.ArrayLike | None = None,
+        n_alphas: int = 50,
+        eps: float = 1e-3,
+        cv: Any = 5,
+        scoring: Any = None,
+        selection: str = "min",
+        n_jobs: int | None = None,
+        fit_intercept: bool = True,
+        tol: float = 1e-6,
+        max_epochs: int = 10_000,
+        random_state: Any = 0,
+        verbose: bool = False,
+        solver_options: Mapping[str, Any] | None = None,
+    ) -> None:
         self.loss = loss
         self.penalty = penalty
         self.alphas = alphas

@@ -5,14 +5,18 @@ from __future__ import annotations
 import copy
 import dataclasses
 import inspect
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
+import numpy.typing as npt
 from sklearn.base import BaseEstimator
 from sklearn.metrics import check_scoring
 from sklearn.model_selection import check_cv
 from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from .._validate import AnyArray, Array, Frame, Ints, MatrixLike
 from ..problem import Problem
 from ..solver import solve
 from ..solver.loop import warm_from
@@ -23,59 +27,87 @@ from . import preparation as helpers
 from .cross_validation import cross_validate_path
 from .paths import Path, path
 
-try:
-    from sklearn.callback import CallbackSupportMixin, with_callbacks
-except ImportError:  # before scikit-learn 1.9
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
-    class CallbackSupportMixin:
-        """Stands in for scikit-learn's; without callbacks."""
+    from ..penalties.base import Penalty
+    from ..solver.result import Result, Snapshot
 
-    def with_callbacks(method):
-        return method
+
+if TYPE_CHECKING:  # scikit-learn's have no types, and would take those of what they decorate
+    _Decorated = TypeVar("_Decorated", bound=Callable[..., Any])
+
+    class CallbackSupportMixin: ...
+
+    def with_callbacks(method: _Decorated) -> _Decorated: ...
+
+else:
+    try:
+        from sklearn.callback import CallbackSupportMixin, with_callbacks
+    except ImportError:  # before scikit-learn 1.9
+
+        class CallbackSupportMixin:
+            """Stands in for scikit-learn's; without callbacks."""
+
+        def with_callbacks(method):
+            return method
 
 
 class Hooks:
     """scikit-learn's callbacks around a fit: one task, with a subtask per certificate or per point of a path."""
 
-    def __init__(self, model, X, y, sample_weight):
+    def __init__(self, model: Any, X: MatrixLike, y: npt.ArrayLike, sample_weight: npt.ArrayLike | None) -> None:
         metadata = None if sample_weight is None else {"sample_weight": sample_weight}
         self.model, self.given = model, {"X": X, "y": y, "metadata": metadata}
-        self.context = None
+        self.context: Any = None
         if hasattr(model, "_init_callback_context"):
             self.context = model._init_callback_context(max_subtasks=None)
             self.context.call_on_fit_task_begin(estimator=model, **self.given)
 
     @property
-    def wanted(self):
+    def wanted(self) -> bool:
         return bool(getattr(self.model, "_skl_callbacks", None))
 
-    def subtask(self, name, coef, intercept) -> bool:
+    def subtask(self, name: str, coef: Array, intercept: Array | float) -> bool:
         """Tell of one step; true where a callback asks to stop."""
         task = self.context.subcontext(task_name=name)
         task.call_on_fit_task_begin(estimator=self.model, **self.given)
-        return task.call_on_fit_task_end(
+        out: bool = task.call_on_fit_task_end(
             estimator=self.model,
             reconstruction_attributes=lambda: self.model._shaped(coef, intercept),
             **self.given,
         )
+        return out
 
-    def finish(self):
+    def finish(self) -> None:
         if self.context is not None:
             self.context.call_on_fit_task_end(estimator=self.model, reconstruction_attributes={}, **self.given)
 
 
-class Structured(CallbackSupportMixin, BaseEstimator):
+class Structured(CallbackSupportMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
     """What the classifier and the regressor share, fitted once or cross-validated."""
 
     _classification: bool
-    _mean = None  # of the columns, while fitting to centred ones
+    coef_: Array
+    intercept_: Any  # a number, or one for every output
+    result_: Result
+    tasks_: AnyArray
+    n_features_in_: int
+    _mean: Array | None = None  # of the columns, while fitting to centred ones
 
     # -- fitting ------------------------------------------------------------------------------------
 
-    def _fit(self, X, y, target, sample_weight, task):
+    def _fit(
+        self,
+        X: MatrixLike,
+        y: npt.ArrayLike,
+        target: Array,
+        sample_weight: npt.ArrayLike | None,
+        task: npt.ArrayLike | None,
+    ) -> Self:
         """Make the problem, solve it, keep the answer."""
         loss = helpers.as_loss(self.loss, self._classification)
-        codes = None
+        codes: Ints | None = None
         if hasattr(self, "tasks_"):
             del self.tasks_
         if task is not None:
@@ -89,7 +121,7 @@ class Structured(CallbackSupportMixin, BaseEstimator):
         rows, self._mean = columns.centred(X) if self.fit_intercept else (X, None)
         problem = Problem(
             rows, target, loss=loss, penalty=penalty, alpha=self._alpha(), sample_weight=sample_weight,
-            fit_intercept=self.fit_intercept, task=codes,
+            fit_intercept=bool(self.fit_intercept), task=codes,
         )  # fmt: skip
         hooks = Hooks(self, X, y, sample_weight)
         seed = helpers.as_seed(self.random_state)
@@ -108,10 +140,10 @@ class Structured(CallbackSupportMixin, BaseEstimator):
         helpers.warn_unless_converged(type(self).__name__, result, self.tol)
         return self
 
-    def _limits(self, seed):
+    def _limits(self, seed: int) -> dict[str, Any]:
         return {"tol": self.tol, "max_epochs": self.max_epochs, "random_state": seed}
 
-    def _shaped(self, coef, intercept):
+    def _shaped(self, coef: Array, intercept: Array | float) -> dict[str, Any]:
         """coef_ and intercept_ as scikit-learn has them: rows for classes and outputs, a vector for one regression."""
         coef = coef + 0.0  # no -0.0
         if self._mean is not None:
@@ -122,7 +154,7 @@ class Structured(CallbackSupportMixin, BaseEstimator):
 
     # -- prediction ---------------------------------------------------------------------------------
 
-    def _scores(self, X, task):
+    def _scores(self, X: MatrixLike, task: npt.ArrayLike | None) -> Array:
         """X coef + intercept: (n,) for one output or with tasks, otherwise (n, outputs)."""
         check_is_fitted(self)
         X = validate_data(self, X, accept_sparse=["csr", "csc"], dtype=[np.float64, np.float32], reset=False)
@@ -138,11 +170,12 @@ class Structured(CallbackSupportMixin, BaseEstimator):
         if task is not None:
             raise ValueError(f"{type(self).__name__} was fitted without tasks, but task was given")
         scores = safe_sparse_dot(X, self.coef_.T, dense_output=True) + self.intercept_
-        return scores[:, 0] if scores.ndim == 2 and self.coef_.shape[0] == 1 and self._classification else scores
+        out: Array = scores[:, 0] if scores.ndim == 2 and self.coef_.shape[0] == 1 and self._classification else scores
+        return out
 
     # -- structure ----------------------------------------------------------------------------------
 
-    def support(self):
+    def support(self) -> Frame:
         """The features with a non-zero coefficient, by name; see :func:`fenchel.structure.support`.
 
         Names are those of the data frame in `fit`, or those that the penalty's structure knows. Several outputs are
@@ -157,7 +190,7 @@ class Structured(CallbackSupportMixin, BaseEstimator):
         check_is_fitted(self)
         return support(self._plain_coef(), self._feature_names(), self._output_names())
 
-    def active_groups(self, groups=None):
+    def active_groups(self, groups: Any = None) -> Frame:
         """The groups with a non-zero coefficient; see :func:`fenchel.structure.active_groups`.
 
         Parameters
@@ -185,7 +218,7 @@ class Structured(CallbackSupportMixin, BaseEstimator):
             found.index = found.index.map(lambda number: names[int(number)])  # single features
         return found
 
-    def segments(self, structure=None):
+    def segments(self, structure: Any = None) -> Frame:
         """Neighbouring features that share one value; see :func:`fenchel.structure.segments`.
 
         Parameters
@@ -206,16 +239,17 @@ class Structured(CallbackSupportMixin, BaseEstimator):
                 raise ValueError(f"{self.penalty!r} joins no features; give structure")
         return segments(self._plain_coef(), structure, self._feature_names(), self._output_names())
 
-    def _named_penalty(self):
+    def _named_penalty(self) -> Penalty | None:
         """The penalty, which speaks of the features by the names that the data has, if it has any."""
         names = getattr(self, "feature_names_in_", None)
         if names is None:
-            return self.penalty
+            out: Penalty | None = self.penalty
+            return out
         penalty = helpers.with_names(self.penalty, names)
         helpers.check_names(penalty, names)
         return penalty
 
-    def _feature_names(self):
+    def _feature_names(self) -> Any:
         """Names of the features: those of the data frame, or those that the penalty's structure knows."""
         p = self.n_features_in_
         if hasattr(self, "feature_names_in_"):
@@ -226,13 +260,13 @@ class Structured(CallbackSupportMixin, BaseEstimator):
                 return names
         return None
 
-    def _output_names(self):
+    def _output_names(self) -> Any:
         return getattr(self, "tasks_", getattr(self, "classes_", None)) if len(np.atleast_2d(self.coef_)) > 1 else None
 
-    def _plain_coef(self):
+    def _plain_coef(self) -> Array:
         return self.coef_[0] if self.coef_.ndim == 2 and len(self.coef_) == 1 else self.coef_
 
-    def __sklearn_tags__(self):
+    def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         return tags
@@ -241,11 +275,12 @@ class Structured(CallbackSupportMixin, BaseEstimator):
 class OneAlpha(Structured):
     """A fit for one alpha."""
 
-    def _alpha(self):
-        return self.alpha
+    def _alpha(self) -> float:
+        out: float = self.alpha
+        return out
 
-    def _solve(self, problem, y, seed, hooks):
-        def tell(snapshot):
+    def _solve(self, problem: Problem, y: npt.ArrayLike, seed: int, hooks: Hooks) -> Result:
+        def tell(snapshot: Snapshot) -> bool:
             return hooks.subtask("certificate", snapshot.coef, snapshot.intercept)
 
         warm = None
@@ -262,10 +297,10 @@ class OneAlpha(Structured):
 class CrossValidated(Structured):
     """A fit for the alpha that cross-validation picks."""
 
-    def _alpha(self):
+    def _alpha(self) -> float:
         return 1.0
 
-    def _solve(self, problem, y, seed, hooks):
+    def _solve(self, problem: Problem, y: npt.ArrayLike, seed: int, hooks: Hooks) -> Result:
         if self.selection not in ("min", "1se"):
             raise ValueError(f"selection is {self.selection!r}; it must be 'min' or '1se'")
         shared = {"solver_options": self.solver_options, **self._limits(seed)}
@@ -278,7 +313,7 @@ class CrossValidated(Structured):
         index = self.cv_results_.select(self.selection)
         self.alpha_ = float(self.alphas_[index])
 
-        def tell(alpha, result):
+        def tell(alpha: float, result: Result) -> bool:
             return hooks.subtask("alpha", result.coef, result.intercept)
 
         self.path_ = path(
@@ -300,7 +335,7 @@ class CrossValidated(Structured):
             self.path_ = Path(self.path_.alphas, results, self.path_.tol)
         return last
 
-    def _score_function(self, given):
+    def _score_function(self, given: dict[str, Any]) -> Callable[..., float] | None:
         """The scorer as a function of coefficients, intercept and held-out rows; None for the mean loss."""
         if self.scoring is None:
             return None
@@ -310,11 +345,12 @@ class CrossValidated(Structured):
         X, y, weight = given["X"], given["y"], (given["metadata"] or {}).get("sample_weight")
         takes_weight = "sample_weight" in inspect.signature(getattr(scorer, "_score_func", scorer)).parameters
 
-        def score(coef, intercept, rows):
+        def score(coef: Array, intercept: float, rows: Ints) -> float:
             model = copy.copy(self)
             for name, value in self._shaped(coef, intercept).items():
                 setattr(model, name, value)
             weighted = {"sample_weight": weight[rows]} if weight is not None and takes_weight else {}
-            return scorer(model, X[rows], y[rows], **weighted)
+            out: float = scorer(model, X[rows], y[rows], **weighted)
+            return out
 
         return score

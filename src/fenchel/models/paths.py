@@ -9,14 +9,22 @@ not get there, epochs do. Either way the point is accepted by the problem's cert
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
+import numpy.typing as npt
 
+from .._validate import Array, Flags, Frame, Ints, MatrixLike
 from ..engine.roles import Iterate
 from ..problem import Problem
 from ..problem.alpha_max import zero_answer
 from ..solver.entry import follow
 from ..solver.result import Status
+
+if TYPE_CHECKING:
+    from ..problem.alpha_max import ZeroAnswer
+    from ..solver.result import Result
 
 
 class Path:
@@ -33,28 +41,31 @@ class Path:
     tol : float
     """
 
-    def __init__(self, alphas, results, tol):
+    def __init__(self, alphas: Array, results: Iterable[Result], tol: float) -> None:
         self.alphas = np.asarray(alphas, dtype=float)
         self.results = list(results)
         self.tol = tol
         self.coefs = np.array([result.coef for result in self.results])
         self.intercepts = np.array([result.intercept for result in self.results])
-        for name in ("primal", "dual", "gap", "relative_gap"):
-            setattr(self, f"{name}s", np.array([getattr(result, name) for result in self.results]))
+        self.primals, self.duals, self.gaps, self.relative_gaps = (
+            np.array([getattr(result, name) for result in self.results])
+            for name in ("primal", "dual", "gap", "relative_gap")
+        )
         self.epochs = np.array([result.epochs for result in self.results])
         self.seconds = np.array([result.seconds for result in self.results])
 
     @property
-    def converged(self) -> np.ndarray:
+    def converged(self) -> Flags:
         """Whether each point reached the tolerance."""
         return np.array([result.status is Status.CONVERGED for result in self.results])
 
     @property
-    def nonzeros(self) -> np.ndarray:
+    def nonzeros(self) -> Ints:
         """The number of non-zero coefficients of each point."""
-        return np.count_nonzero(self.coefs.reshape(len(self), -1), axis=1)
+        out: Ints = np.count_nonzero(self.coefs.reshape(len(self), -1), axis=1)
+        return out
 
-    def to_frame(self):
+    def to_frame(self) -> Frame:
         """A data frame with a row per alpha: objective, gap, non-zero coefficients, cost and status."""
         import pandas
 
@@ -64,13 +75,16 @@ class Path:
         }  # fmt: skip
         return pandas.DataFrame(columns, index=pandas.Index(self.alphas, name="alpha"))
 
-    def __len__(self):
+    def __iter__(self) -> Iterator[Result]:
+        return iter(self.results)
+
+    def __len__(self) -> int:
         return len(self.results)
 
-    def __getitem__(self, index):
+    def __getitem__(self, index: int) -> Result:
         return self.results[index]
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return (
             f"Path({len(self)} alphas from {self.alphas[0]:.3g} to {self.alphas[-1]:.3g}, "
             f"{np.count_nonzero(self.converged)} converged, largest relative gap {self.relative_gaps.max():.1e}, "
@@ -79,19 +93,19 @@ class Path:
 
 
 def path(
-    problem,
-    y=None,
+    problem: Problem | MatrixLike,
+    y: npt.ArrayLike | None = None,
     *,
-    alphas=None,
+    alphas: npt.ArrayLike | None = None,
     n_alphas: int = 50,
     eps: float = 1e-3,
     tol: float = 1e-6,
     max_epochs: int = 10_000,
-    callback=None,
+    callback: Callable[..., Any] | None = None,
     random_state: int | None = 0,
-    solver_options: dict | None = None,
+    solver_options: Mapping[str, Any] | None = None,
     verbose: bool = False,
-    **data,
+    **data: Any,
 ) -> Path:
     """Solve a problem for a falling sequence of alphas, each to a certified relative gap.
 
@@ -142,7 +156,7 @@ def path(
         alphas, known = _as_alphas(alphas), problem.zero_answer
         if known is not None and alphas[0] > 0 and known.alpha <= alphas[0] * (1 + 1e-12):
             first = known
-    results = []
+    results: list[Result] = []
     try:
         for result in _follow(problem, alphas, tol, max_epochs, random_state, solver_options, first):
             alpha = alphas[len(results)]
@@ -157,34 +171,42 @@ def path(
     return Path(alphas[: len(results)], results, tol)
 
 
-def _follow(problem, alphas, tol, max_epochs, random_state, solver_options, first=None):
+def _follow(
+    problem: Problem,
+    alphas: Array,
+    tol: float,
+    max_epochs: int,
+    random_state: Any,
+    solver_options: Mapping[str, Any] | None,
+    first: ZeroAnswer | None = None,
+) -> Iterator[Result]:
     """The result of every alpha, one after another, without the solver's state."""
     known = None
     if first is not None:
         known = Iterate(first.w, first.x, first.y, problem.gradient_sum(first.x), np.zeros(first.y.size))
     options = solver_options or {}
     limits = {"tol": tol, "max_epochs": max_epochs, "random_state": random_state}
-    for result in follow(problem, alphas, known=known, correct=not options, **limits, **options):
+    for result in follow(problem, cast(Sequence[float], alphas), known=known, correct=not options, **limits, **options):
         if result.status is Status.INTERRUPTED:
             raise KeyboardInterrupt
         yield result
 
 
-def _as_problem(problem, y, data):
+def _as_problem(problem: Problem | MatrixLike, y: npt.ArrayLike | None, data: Mapping[str, Any]) -> Problem:
     if not isinstance(problem, Problem):
-        return Problem(problem, y, **data)
+        return Problem(problem, cast(npt.ArrayLike, y), **data)
     if y is not None or data:
         extra = "y" if y is not None else sorted(data)[0]
         raise ValueError(f"{extra} was given beside a Problem, which has its own; pass X and y, or a Problem")
     return problem
 
 
-def alpha_grid(problem: Problem, n_alphas: int = 50, eps: float = 1e-3) -> np.ndarray:
+def alpha_grid(problem: Problem, n_alphas: int = 50, eps: float = 1e-3) -> Array:
     """`n_alphas` values from ``problem.alpha_max()`` down to `eps` times that, evenly spaced in the logarithm."""
     return _grid(problem, problem.alpha_max(), n_alphas, eps)
 
 
-def _grid(problem, top, n_alphas, eps):
+def _grid(problem: Problem, top: float, n_alphas: int, eps: float) -> Array:
     if isinstance(n_alphas, bool) or int(n_alphas) != n_alphas or n_alphas < 1:
         raise ValueError(f"n_alphas is {n_alphas!r}; it must be a whole number, at least 1")
     if not 0 < eps < 1:
@@ -199,7 +221,7 @@ def _grid(problem, top, n_alphas, eps):
     return np.geomspace(top, eps * top, int(n_alphas)) if n_alphas > 1 else np.array([top])
 
 
-def _as_alphas(alphas):
+def _as_alphas(alphas: npt.ArrayLike) -> Array:
     alphas = np.asarray(alphas)
     if alphas.ndim != 1 or alphas.size == 0 or alphas.dtype.kind not in "iuf":
         raise ValueError(f"alphas has dtype {alphas.dtype} and shape {alphas.shape}; it must be a vector of numbers")

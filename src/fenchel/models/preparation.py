@@ -5,16 +5,24 @@ from __future__ import annotations
 import functools
 import sys
 import warnings
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import numpy.typing as npt
 from sklearn.utils import check_random_state
 
+from .._validate import AnyArray, Array, Floats, Ints, MatrixLike
 from ..losses import LOSSES, Loss
 from ..penalties import L1, Penalty
 from ..solver.result import Status
 
+if TYPE_CHECKING:
+    from ..solver.result import Result
+    from ..structure.groups import Groups
 
-def as_loss(loss, classification: bool) -> Loss:
+
+def as_loss(loss: Loss | str, classification: bool) -> Loss:
     """The loss by name or itself; a ValueError where it is of the other kind."""
     found = named_loss(loss)
     if found is None or found.classification != classification:
@@ -25,7 +33,7 @@ def as_loss(loss, classification: bool) -> Loss:
     return found
 
 
-def has_likelihood(model) -> bool:
+def has_likelihood(model: Any) -> bool:
     """Whether the loss is minus the logarithm of a probability; otherwise an AttributeError that says so."""
     loss = named_loss(model.loss)
     if loss is None or not loss.likelihood:
@@ -34,14 +42,14 @@ def has_likelihood(model) -> bool:
     return True
 
 
-def named_loss(loss) -> Loss | None:
+def named_loss(loss: Loss | str) -> Loss | None:
     """The loss by name or itself; None where it is neither."""
     if isinstance(loss, Loss):
         return loss
     return LOSSES[loss]() if isinstance(loss, str) and loss in LOSSES else None
 
 
-def class_probabilities(loss: Loss, scores: np.ndarray) -> np.ndarray:
+def class_probabilities(loss: Loss, scores: Array) -> Array:
     """The probability of every class (n, classes); of several classes each against the rest, normalised."""
     if scores.ndim == 1:
         return np.column_stack([loss.probability(-scores), loss.probability(scores)])
@@ -51,7 +59,7 @@ def class_probabilities(loss: Loss, scores: np.ndarray) -> np.ndarray:
     return np.where(total > 0, shares / np.where(total > 0, total, 1.0), 1.0 / shares.shape[1])
 
 
-def encode_classes(y, weight):
+def encode_classes(y: npt.ArrayLike, weight: Array | None) -> tuple[AnyArray, Floats]:
     """The classes, and targets +1 and -1: a vector for two classes, a column per class for more."""
     classes, code = np.unique(y, return_inverse=True)
     seen = np.unique(code if weight is None else code[weight > 0])
@@ -68,27 +76,31 @@ def encode_classes(y, weight):
     return classes, np.where(code[:, None] == np.arange(len(classes)), 1.0, -1.0)
 
 
-def row_weights(sample_weight, class_weight, y, X):
+def row_weights(
+    sample_weight: npt.ArrayLike | None, class_weight: Mapping[Any, float] | str | None, y: npt.ArrayLike, X: MatrixLike
+) -> Array | None:
     """Sample weights times class weights, or None where there are neither."""
     from sklearn.utils.class_weight import compute_class_weight
     from sklearn.utils.validation import _check_sample_weight
 
+    weight: Array | None = None
     if sample_weight is not None:
-        sample_weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
-        if not sample_weight.any():
+        weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+        if not weight.any():
             raise ValueError("Sample weights must contain at least one non-zero number.")
     if class_weight is None:
-        return sample_weight
+        return weight
     classes, code = np.unique(y, return_inverse=True)
     if isinstance(class_weight, str) and class_weight == "balanced":
-        counts = np.bincount(code, sample_weight)
+        counts = np.bincount(code, weight)
         own = np.divide(counts.sum(), len(classes) * counts, out=np.zeros(len(classes)), where=counts > 0)
     else:
         own = compute_class_weight(class_weight, classes=classes, y=y)
-    return own[code] if sample_weight is None else own[code] * sample_weight
+    out: Array | None = own[code] if weight is None else own[code] * weight
+    return out
 
 
-def encode_tasks(task, n, known=None):
+def encode_tasks(task: npt.ArrayLike | None, n: int, known: AnyArray | None = None) -> tuple[AnyArray, Ints]:
     """The tasks and the number of each row's; with `known` tasks a ValueError names one that is not among them."""
     task = np.asarray(task)
     if task.ndim != 1 or len(task) != n:
@@ -102,26 +114,29 @@ def encode_tasks(task, n, known=None):
     return known, place
 
 
-def contiguous(X):
+def contiguous(X: MatrixLike) -> MatrixLike:
     """X as it is where its rows or its columns are stored one after another, otherwise a copy."""
     if isinstance(X, np.ndarray) and not (X.flags.c_contiguous or X.flags.f_contiguous):
         return np.ascontiguousarray(X)
     return X
 
 
-def as_seed(random_state) -> int:
+def as_seed(random_state: Any) -> int:
     """The first whole number of a random state; a whole number always gives the same one."""
     if isinstance(random_state, int):
-        return _seed_of(random_state)
-    return check_random_state(random_state).randint(2**31 - 1)
+        out: int = _seed_of(random_state)
+        return out
+    result: int = check_random_state(random_state).randint(2**31 - 1)
+    return result
 
 
 @functools.lru_cache(maxsize=64)
-def _seed_of(number):
-    return check_random_state(number).randint(2**31 - 1)
+def _seed_of(number: int) -> int:
+    out: int = check_random_state(number).randint(2**31 - 1)
+    return out
 
 
-def for_outputs(penalty, outputs: int, p: int) -> Penalty:
+def for_outputs(penalty: Penalty | None, outputs: int, p: int) -> Penalty:
     """The penalty on all outputs * p coefficients; see :meth:`fenchel.Penalty.for_outputs`."""
     penalty = L1() if penalty is None else penalty
     if not isinstance(penalty, Penalty):
@@ -129,12 +144,12 @@ def for_outputs(penalty, outputs: int, p: int) -> Penalty:
     return penalty.for_outputs(outputs, p)
 
 
-def with_names(penalty, names):
+def with_names(penalty: Penalty | None, names: Any) -> Penalty | None:
     """The penalty with these names wherever it holds names of features but not the list of all."""
     return penalty.with_feature_names(names) if isinstance(penalty, Penalty) else penalty
 
 
-def check_names(penalty, names):
+def check_names(penalty: Penalty | None, names: Any) -> None:
     """Refuse structure that knows the features by other names than the data does."""
     if not isinstance(penalty, Penalty):
         return
@@ -152,7 +167,7 @@ def check_names(penalty, names):
                 )
 
 
-def find_groups(penalty, p):
+def find_groups(penalty: Penalty | None, p: int) -> Groups | None:
     """The groups of the p features that a penalty is made of; None where there are none."""
     from ..structure import Groups
 
@@ -165,7 +180,7 @@ def find_groups(penalty, p):
     return None
 
 
-def find_graph(penalty, p):
+def find_graph(penalty: Penalty | None, p: int) -> Any:
     """What joins neighbouring features in a penalty, as `structure.segments` takes it; None where nothing does."""
     from ..structure import Graph
 
@@ -173,7 +188,7 @@ def find_graph(penalty, p):
         return None
     for part, places in penalty.written_parts(None, p):
         found = part.feature_graph(p if places is None else len(places))
-        if found == "sizes":
+        if isinstance(found, str):  # "sizes"
             return found
         if found is not None:
             return found if places is None else Graph(places[found.edges], p, getattr(found, "weights", None))
@@ -188,7 +203,7 @@ _ADVICE = {
 }
 
 
-def warn_unless_converged(name, result, tol):
+def warn_unless_converged(name: str, result: Result, tol: float) -> None:
     """A ConvergenceWarning with the gap that was reached and what to change."""
     if result.status not in _ADVICE:
         return
@@ -200,7 +215,7 @@ def warn_unless_converged(name, result, tol):
     )
 
 
-def warn(message):
+def warn(message: str) -> None:
     """A ConvergenceWarning that points at the code which asked for the fit."""
     from sklearn.exceptions import ConvergenceWarning
 

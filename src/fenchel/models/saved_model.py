@@ -10,15 +10,22 @@ import dataclasses
 import json
 import math
 import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import numpy.typing as npt
 import scipy.sparse as sp
 
 from .. import __version__
+from .._validate import AnyArray, Array, Floats, MatrixLike
 from ..losses import LOSSES, Loss
 from ..solver.result import Result, write_whole
 from .columns import Scaling
 from .preparation import class_probabilities
+
+if TYPE_CHECKING:
+    from ..problem.problem import Problem
 
 _FORMAT = "fenchel model 1"
 _NUMBERS = ("primal", "dual", "gap", "relative_gap", "seconds")
@@ -49,24 +56,26 @@ class Model:
     version : of fenchel
     """
 
-    coef: np.ndarray
-    intercept: float | np.ndarray
+    coef: Array
+    intercept: float | Array
     loss: str
-    loss_params: dict
+    loss_params: dict[str, Any]
     penalty: str
     alpha: float
     features: list[str] | None = None
-    classes: list | None = None
+    classes: list[Any] | None = None
     target: str | list[str] | None = None
     first_index: int | None = None
-    certificate: dict = dataclasses.field(default_factory=dict)
+    certificate: dict[str, Any] = dataclasses.field(default_factory=dict)
     task: str | None = None
-    tasks: list | None = None
+    tasks: list[Any] | None = None
     scaling: Scaling | None = None
     version: str = __version__
 
     @classmethod
-    def from_result(cls, result: Result, problem, *, tol: float, scaling: Scaling | None = None, **about) -> Model:
+    def from_result(
+        cls, result: Result, problem: Problem, *, tol: float, scaling: Scaling | None = None, **about: Any
+    ) -> Model:
         """The model of a solved problem; `about` holds features, classes, target, first_index, task, tasks."""
         certificate = {
             "primal": result.primal, "dual": result.dual, "gap": result.gap, "relative_gap": result.relative_gap,
@@ -86,9 +95,10 @@ class Model:
 
     @property
     def n_features(self) -> int:
-        return self.coef.shape[-1]
+        out: int = self.coef.shape[-1]
+        return out
 
-    def decision(self, X, task=None) -> np.ndarray:
+    def decision(self, X: MatrixLike, task: npt.ArrayLike | None = None) -> Array:
         """The scores X coef + intercept: (n,), or (n, outputs) for several classes or targets."""
         X = X if sp.issparse(X) else np.asarray(X, dtype=float)
         if X.ndim != 2 or X.shape[1] != self.n_features:
@@ -104,19 +114,21 @@ class Model:
             raise ValueError(f"task {unknown!r} is not among the {len(places)} tasks of the model")
         return scores[np.arange(len(scores)), [places[str(name)] for name in np.asarray(task).tolist()]]
 
-    def predict(self, X, task=None) -> np.ndarray:
+    def predict(self, X: MatrixLike, task: npt.ArrayLike | None = None) -> AnyArray:
         """Labels as they stood in the data, or numbers (for Poisson the expected count)."""
         return self.from_decision(self.decision(X, task))
 
-    def from_decision(self, decision) -> np.ndarray:
+    def from_decision(self, decision: Array) -> AnyArray:
         """The predictions that belong to these scores."""
         decision = np.asarray(decision)
         if self.classes is not None:
             best = decision.argmax(axis=1) if decision.ndim == 2 else (decision > 0).astype(int)
-            return np.array(self.classes)[best]
-        return self._loss.mean(decision)
+            result: AnyArray = np.array(self.classes)[best]
+            return result
+        out: AnyArray = self._loss.mean(decision)
+        return out
 
-    def probabilities(self, decision) -> np.ndarray:
+    def probabilities(self, decision: Array) -> Array:
         """The probability of every class (n, classes); of several classes each against the rest, normalised."""
         if not self._loss.likelihood:
             fitting = " or ".join(repr(name) for name, kind in LOSSES.items() if kind.likelihood)
@@ -128,7 +140,7 @@ class Model:
         """The loss, made again; one of the user's own that has no name here predicts scores."""
         return LOSSES[self.loss](**self.loss_params) if self.loss in LOSSES else Loss()
 
-    def score(self, predicted, y) -> tuple[str, float]:
+    def score(self, predicted: AnyArray, y: npt.ArrayLike) -> tuple[str, float]:
         """("accuracy", share) or ("R^2", value, the mean over several targets) of predictions for these targets."""
         y = np.asarray(y)
         if len(y) != len(predicted):
@@ -149,7 +161,7 @@ class Model:
 
     # -- file -----------------------------------------------------------------------------------------
 
-    def save(self, path) -> None:
+    def save(self, path: Path | str) -> None:
         """Write the model, whole or not at all."""
         content = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
         content["coef"], content["intercept"] = self.coef.tolist(), np.asarray(self.intercept).tolist()
@@ -168,7 +180,7 @@ class Model:
         write_whole(path, (text + "\n").encode())
 
     @classmethod
-    def load(cls, path) -> Model:
+    def load(cls, path: Path | str) -> Model:
         """Read what `save` wrote, or raise a ValueError that says what is wrong with the file."""
         path = os.fspath(path)
         if not os.path.exists(path):
@@ -192,7 +204,7 @@ class Model:
             raise ValueError(f"{path} is a broken fenchel model: {error}") from error
 
     @classmethod
-    def _from_content(cls, content) -> Model:
+    def _from_content(cls, content: dict[str, Any]) -> Model:
         coef = np.array(content["coef"], dtype=float)
         intercept = np.array(content["intercept"], dtype=float)
         if coef.ndim not in (1, 2) or not np.isfinite(coef).all() or not np.isfinite(intercept).all():
@@ -226,7 +238,7 @@ class Model:
         )  # fmt: skip
 
 
-def encode_labels(y) -> tuple[np.ndarray, list]:
+def encode_labels(y: npt.ArrayLike) -> tuple[Floats, list[Any]]:
     """Targets -1 and +1 for two labels of any kind, and the labels, the smaller first.
 
     A ValueError says how many labels there are if they are not two.

@@ -17,6 +17,7 @@ import itertools
 import numpy as np
 import scipy.sparse as sp
 
+from .._validate import Array, Flags, Index, Ints, MatrixLike, SparseMatrix
 from ..maps import Identity, MadeMap, Map, Matrix
 from .written import Written
 
@@ -33,11 +34,11 @@ class UnitForm:
     tells whether there may be a finite bound.
     """
 
-    weights: np.ndarray
-    lower: np.ndarray
-    upper: np.ndarray
-    labels: np.ndarray | None = None
-    norms: np.ndarray | None = None
+    weights: Array
+    lower: Array
+    upper: Array
+    labels: Ints | None = None
+    norms: Array | None = None
     bounded: bool = True
 
 
@@ -66,29 +67,29 @@ class Penalty(Written):
 
     # -- the function itself, on its own coordinates u ------------------------------------------------
 
-    def value(self, u) -> float:
+    def value(self, u: Array) -> float:
         """psi(u)."""
         raise TypeError(f"{type(self).__name__} must define value(u)")
 
-    def prox(self, u, step):
+    def prox(self, u: Array, step: float | Array) -> Array:
         """argmin over z of step psi(z) + |z - u|^2 / 2; `step` is a number or constant on each unit."""
         if self.kernel is None and self.numba_prox is None:
             raise TypeError(f"{type(self).__name__} must define prox(u, step), numba_prox or kernel")
         return run_prox(self.sized(len(u)), u, step)
 
-    def conjugate(self, y) -> float:
+    def conjugate(self, y: Array) -> float:
         """psi*(y); infinite outside its domain, up to rounding."""
         raise TypeError(f"{type(self).__name__} must define conjugate(y)")
 
-    def gauge(self, y) -> float:
+    def gauge(self, y: Array) -> float:
         """The smallest t >= 0 with y in t times the domain of psi*; infinite where no t will do."""
         raise TypeError(f"{type(self).__name__} must define gauge(y)")
 
-    def zero_gauge(self, y) -> float:
+    def zero_gauge(self, y: Array) -> float:
         """The smallest t >= 0 with y in t times the subdifferential at 0; of a norm it is the domain of psi*."""
         return self.gauge(y)
 
-    def units(self, d: int) -> np.ndarray:
+    def units(self, d: int) -> Ints:
         """Labels of the d coordinates; the prox's step must agree on coordinates of one label."""
         return np.zeros(d, dtype=np.int64)
 
@@ -101,20 +102,20 @@ class Penalty(Written):
         return self
 
     @property
-    def params(self) -> np.ndarray:
+    def params(self) -> Array:
         return np.zeros(1)
 
     @property
-    def index(self) -> np.ndarray:
+    def index(self) -> Index:
         return np.zeros(1, dtype=np.int64)
 
-    def bound_violations(self, y) -> np.ndarray:
+    def bound_violations(self, y: Array) -> Ints:
         """Coordinates where y breaks a one-sided dual bound of zero, which no scaling mends."""
         return np.zeros(0, dtype=np.int64)
 
     # -- structure that an answer should carry exactly ------------------------------------------------
 
-    def local(self, u):
+    def local(self, u: Array) -> tuple[Array, Array, Array] | None:
         """Slope and curvature at u: (slope, diagonal, direction), each of the length of u; None where it has none.
 
         On units that are zero all three are zero. On the others the curvature is ``diag(diagonal)`` less, for every
@@ -122,14 +123,14 @@ class Penalty(Written):
         """
         return None
 
-    def prox_slope(self, u, step):
+    def prox_slope(self, u: Array, step: float | Array) -> tuple[Array, Array] | None:
         """The slope of the prox at u: (diagonal, direction), each of the length of u; None where it is not known.
 
         The derivative is ``diag(diagonal)`` plus, for every unit, ``direction direction'``.
         """
         return None
 
-    def prox_jacobian(self, u, step):
+    def prox_jacobian(self, u: Array, step: float | Array) -> Array | SparseMatrix:
         """The derivative of the prox at u, a symmetric matrix (sparse or not) with eigenvalues from 0 to 1.
 
         Where it has none, one of a point close by. By differences where a penalty knows neither this nor its
@@ -145,12 +146,12 @@ class Penalty(Written):
             out = out + across @ across.T
         return sp.csr_array(out)
 
-    def ties(self, u):
+    def ties(self, u: Array) -> tuple[Ints, Ints, Array]:
         """Coordinates that u, a prox, holds equal or opposite: i, j and the sign with u_i = sign u_j. Zeros apart."""
         none = np.zeros(0, dtype=np.int64)
         return none, none, np.zeros(0)
 
-    def restore(self, at, u):
+    def restore(self, at: Array, u: Array) -> Array:
         """A point close to `at` with the structure of u, a prox, beyond zeros and ties; `at` itself if none is."""
         return at
 
@@ -164,12 +165,12 @@ class Penalty(Written):
 
     # -- what others ask of it; a penalty that does not know says so, and they do without --------------
 
-    def limits(self, d: int) -> tuple[np.ndarray, np.ndarray] | None:
+    def limits(self, d: int) -> tuple[Array, Array] | None:
         """The lower and the upper limit of every coordinate; None where none of them is finite."""
         form = self.unit_form(d)
         return None if form is None or not form.bounded else (form.lower, form.upper)
 
-    def entry_weights(self, d: int) -> np.ndarray | None:
+    def entry_weights(self, d: int) -> Array | None:
         """omega, where the function is the sum of omega_j |u_j| within its limits; None where it is something else."""
         form = self.unit_form(d)
         return None if form is None or form.labels is not None else form.weights
@@ -179,7 +180,7 @@ class Penalty(Written):
         weights = self.entry_weights(d)
         return weights is not None and not weights.any() and self.limits(d) is None
 
-    def radius(self, d: int) -> np.ndarray:
+    def radius(self, d: int) -> Array:
         """The typical size of the entries of the subdifferential at 0: positive, and the same on each unit."""
         return np.ones(d)
 
@@ -192,7 +193,7 @@ class Penalty(Written):
         """The function as it looks from 0: limits elsewhere play no part; None where 0 is out of them."""
         return self
 
-    def pulled_at_zero(self, d: int) -> np.ndarray:
+    def pulled_at_zero(self, d: int) -> Flags:
         """For every coordinate whether some y but 0 lies in the subdifferential at 0; a square has none there."""
         return np.full(d, self.zero_gauge(np.ones(d)) < np.inf)
 
@@ -201,11 +202,11 @@ class Penalty(Written):
         """Whether psi(t u) = t psi(u), so that the domain of psi* is the subdifferential at 0."""
         return type(self).zero_gauge is Penalty.zero_gauge
 
-    def restricted(self, keep: np.ndarray) -> Penalty:
+    def restricted(self, keep: Any) -> Penalty:
         """The function of some of the coordinates, the others zero; only where it is `restrictable`."""
         raise TypeError(f"{type(self).__name__} is not a sum over units that may be dropped")
 
-    def conjugate_curvature(self, u: np.ndarray, scale: float, ridge: float) -> np.ndarray | None:
+    def conjugate_curvature(self, u: Array, scale: float, ridge: float) -> Array | None:
         """The second derivative (d, d) of the conjugate of ``scale psi + ridge/2 |.|^2`` at its slope in u.
 
         Units that are zero count as strictly inside their dual ball. None where it is not known.
@@ -214,7 +215,7 @@ class Penalty(Written):
 
     # -- parameters, as scikit-learn wants them ------------------------------------------------------
 
-    def get_params(self, deep: bool = True) -> dict:
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
         """The constructor's arguments by name; `deep` adds those of penalties among them, as ``name__inner``."""
         params = self._own_params()
         for name, value in list(params.items()):
@@ -222,10 +223,10 @@ class Penalty(Written):
                 params |= {f"{name}__{inner}": one for inner, one in value.get_params().items()}
         return params
 
-    def set_params(self, **params):
+    def set_params(self, **params: Any) -> Penalty:
         """Construct again with some arguments replaced, and pass ``name__inner`` on; returns self."""
         known = self._own_params()
-        inner: dict[str, dict] = {}
+        inner: dict[str, dict[str, Any]] = {}
         for name in list(params):
             head, _, rest = name.partition("__")
             if head not in known or (rest and not isinstance(params.get(head, known[head]), Penalty)):
@@ -240,13 +241,14 @@ class Penalty(Written):
             self._own_params()[head].set_params(**some)
         return self
 
-    def _own_params(self) -> dict:
-        return {name: getattr(self, name) for name in _arguments(type(self))}
+    def _own_params(self) -> dict[str, Any]:
+        kind: Any = type(self)
+        return {name: getattr(self, name) for name in _arguments(kind)}
 
-    def _construct(self, params) -> None:
-        self.__init__(**params)
+    def _construct(self, params: dict[str, Any]) -> None:
+        type(self).__init__(self, **params)
 
-    def __sklearn_clone__(self):
+    def __sklearn_clone__(self) -> Penalty:
         return copy.deepcopy(self)
 
     # -- algebra ------------------------------------------------------------------------------------
@@ -255,29 +257,30 @@ class Penalty(Written):
         """This penalty on p features, for those that are shorthand for an expression of others."""
         return self
 
-    def terms(self, p: int | None = None):
+    def terms(self, p: int | None = None) -> list[tuple[float, Penalty, Map]]:
         """The sum as a list of (scale, leaf, map); the map of a bare penalty is the identity."""
         built = self.build(p)
         return [(1.0, self, Identity())] if built is self else built.terms(p)
 
-    def __add__(self, other):
+    def __add__(self, other: Penalty) -> Penalty:
         return Sum(self, other) if isinstance(other, Penalty) else NotImplemented
 
-    def __mul__(self, scale):
-        return Scaled(scale, self) if np.isscalar(scale) else NotImplemented
+    def __mul__(self, scale: float) -> Penalty:
+        number = bool(np.isscalar(scale))
+        return Scaled(scale, self) if number else NotImplemented
 
     __rmul__ = __mul__
 
-    def __matmul__(self, map_):
+    def __matmul__(self, map_: Map | MatrixLike) -> Penalty:
         if isinstance(map_, np.ndarray) or sp.issparse(map_):
             map_ = Matrix(map_)
         return Mapped(self, map_) if isinstance(map_, Map) else NotImplemented
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return f"{type(self).__name__}()"
 
 
-def _jacobian_by_differences(function: Penalty, u, step):
+def _jacobian_by_differences(function: Penalty, u: Array, step: float | Array) -> Any:
     """The derivative of a prox: the k-th coordinates of all units are moved together."""
     d, out = len(u), sp.lil_array((len(u), len(u)))
     _, labels = np.unique(function.units(d), return_inverse=True)
@@ -298,7 +301,7 @@ def _jacobian_by_differences(function: Penalty, u, step):
 
 
 @functools.cache
-def _arguments(kind):
+def _arguments(kind: Any) -> tuple[str, ...]:
     """The names of a constructor's arguments."""
     return tuple(inspect.signature(kind).parameters)
 
@@ -308,26 +311,28 @@ class Sum(Penalty):
 
     is_leaf = False
 
-    def __init__(self, *parts):
-        self.parts = tuple(one for part in parts for one in (part.parts if isinstance(part, Sum) else [part]))
+    def __init__(self, *parts: Penalty) -> None:
+        self.parts: tuple[Penalty, ...] = tuple(
+            one for part in parts for one in (part.parts if isinstance(part, Sum) else [part])
+        )
 
-    def _own_params(self):
+    def _own_params(self) -> dict[str, Any]:
         return {f"part{k}": part for k, part in enumerate(self.parts)}
 
-    def _construct(self, params):
+    def _construct(self, params: dict[str, Any]) -> None:
         self.parts = tuple(params.values())
 
-    def terms(self, p=None):
+    def terms(self, p: int | None = None) -> list[tuple[float, Penalty, Map]]:
         return [term for part in self.parts for term in part.terms(p)]
 
-    def written_parts(self, places, p):
+    def written_parts(self, places: Ints | None, p: int) -> Iterator[tuple[Penalty, Ints | None]]:
         for part in self.parts:
             yield from part.written_parts(places, p)
 
-    def for_outputs(self, outputs, p):
+    def for_outputs(self, outputs: int, p: int) -> Penalty:
         return Sum(*(part.for_outputs(outputs, p) for part in self.parts))
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return " + ".join(map(repr, self.parts))
 
 
@@ -336,22 +341,22 @@ class Scaled(Penalty):
 
     is_leaf = False
 
-    def __init__(self, scale, part):
+    def __init__(self, scale: float, part: Penalty) -> None:
         scale = float(scale)
         if not (np.isfinite(scale) and scale >= 0):
             raise ValueError(f"a penalty was multiplied by {scale:g}; the factor must be finite and not negative")
         self.scale, self.part = scale, part
 
-    def terms(self, p=None):
+    def terms(self, p: int | None = None) -> list[tuple[float, Penalty, Map]]:
         return [(self.scale * scale, leaf, map_) for scale, leaf, map_ in self.part.terms(p)]
 
-    def written_parts(self, places, p):
+    def written_parts(self, places: Ints | None, p: int) -> Iterator[tuple[Penalty, Ints | None]]:
         return self.part.written_parts(places, p)
 
-    def for_outputs(self, outputs, p):
+    def for_outputs(self, outputs: int, p: int) -> Penalty:
         return self.scale * self.part.for_outputs(outputs, p)
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return f"{self.scale:g} * ({self.part!r})"
 
 
@@ -360,22 +365,22 @@ class Mapped(Penalty):
 
     is_leaf = False
 
-    def __init__(self, part, map):
+    def __init__(self, part: Penalty, map: Map) -> None:
         self.part, self.map = part, map
 
-    def terms(self, p=None):
+    def terms(self, p: int | None = None) -> list[tuple[float, Penalty, Map]]:
         if p is None:
             return [(scale, leaf, inner @ self.map) for scale, leaf, inner in self.part.terms(None)]
         map_ = MadeMap(self.map.matrix(p))
         return [(scale, leaf, inner @ map_) for scale, leaf, inner in self.part.terms(map_.made.shape[0])]
 
-    def written_parts(self, places, p):
+    def written_parts(self, places: Ints | None, p: int) -> Iterator[tuple[Penalty, Ints | None]]:
         chosen = self.map.selected()
         if chosen is None:
             return super().written_parts(places, p)
         return self.part.written_parts(chosen if places is None else places[chosen], p)
 
-    def feature_graph(self, size):
+    def feature_graph(self, size: int) -> Graph | Grid | str | None:
         from ..structure import Graph, Grid
 
         shape, joined = self.map.grid_shape(), self.map.neighbours()
@@ -383,10 +388,10 @@ class Mapped(Penalty):
             return Grid(shape)
         return None if joined is None else Graph(joined[0], self.map.p or size, joined[1])
 
-    def feature_shape(self, size):
+    def feature_shape(self, size: int) -> Any:
         return size if self.map.along_line else self.map.grid_shape()
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return f"({self.part!r}) @ {self.map!r}"
 
 
@@ -405,7 +410,7 @@ def _unbounded(d):
 _kept_unbounded = functools.lru_cache(maxsize=4)(_unbounded)
 
 
-def run_prox(function: Penalty, u, step):
+def run_prox(function: Penalty, u: Array, step: float | Array) -> Array:
     """The compiled prox of a sized penalty, from Python."""
     u = np.array(u, dtype=float)
     if function.size() not in (None, len(u)):
@@ -418,14 +423,14 @@ def run_prox(function: Penalty, u, step):
 
 
 @functools.cache
-def _by_address(address):
+def _by_address(address: int) -> Any:
     """A prox that takes the addresses of its arrays: to make typed pointers takes longer than most proxes do."""
     import ctypes
 
     return ctypes.CFUNCTYPE(None, ctypes.c_int64, *4 * [ctypes.c_void_p])(address)
 
 
-def compiled_prox(function: Penalty):
+def compiled_prox(function: Penalty) -> Any:
     """The prox as a C function (or a callback into Python, which has `check`)."""
     from ..kernels import compiled, penalties
 
@@ -440,8 +445,8 @@ def compiled_prox(function: Penalty):
 class _Norm(Penalty):
     """A norm, through the gauge of its dual ball."""
 
-    def conjugate(self, y):
+    def conjugate(self, y: Array) -> float:
         return 0.0 if self.gauge(y) <= 1 + _TINY else np.inf
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return f"{type(self).__name__}({self.size()})"

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -18,15 +18,18 @@ from ..maps import Gram, is_shared_identity
 from .base import Penalty
 from .compile import Block, scale_blocks, unit_blocks
 
+if TYPE_CHECKING:
+    pass
+
 _NONE = np.zeros(0, dtype=np.int64)
 
 
-def _once_per_map(method):
+def _once_per_map(method: Callable[..., Any]) -> Any:
     """A property that is found once for all problems on the same data and map, whatever their alpha."""
 
     name = method.__name__
 
-    def get(self):
+    def get(self: BlockSum) -> Any:
         known = self._of_map
         if name not in known:
             known[name] = method(self)
@@ -68,7 +71,7 @@ class BlockSum:
         """The penalty, compiled: see ``penalties/compile.py``."""
         return scale_blocks(self._unit_blocks, self.alpha)
 
-    def _set_blocks(self, blocks: list[Block]):
+    def _set_blocks(self, blocks: list[Block]) -> None:
         self.blocks, features = blocks, self.vectors * self.p
         self._of_map: dict[str, object] = {}  # what follows from data and map alone; see `_once_per_map`
         self.map = _stacked([b.matrix for b in blocks], features)  # B' on the features alone
@@ -99,19 +102,21 @@ class BlockSum:
         return self.map_slots.T.tocsr()
 
     @_once_per_map
-    def entry_slots(self):
+    def entry_slots(self) -> Ints:
         """The slot of w that every entry of B' meets."""
-        return self.feature_slots[self.map.indices]
+        out: Ints = self.feature_slots[self.map.indices]
+        return out
 
-    def penalised(self, w) -> np.ndarray:
+    def penalised(self, w: Array) -> Array:
         """B'w, what the penalty looks at."""
         w = _vector("w", w, self.size)
         if self._is_w:
             return w[: self.p].copy()
         # a matrix is made only where it does more than to pick numbers
-        return self.map.data * w[self.entry_slots] if self._picks else self.map_slots @ w
+        out: Array = self.map.data * w[self.entry_slots] if self._picks else self.map_slots @ w
+        return out
 
-    def spread(self, y) -> np.ndarray:
+    def spread(self, y: Array) -> Array:
         """B y, on all slots of w."""
         y = _vector("y", y, self.d)
         y = y if self._picks else y[self.entries[0]]
@@ -132,9 +137,10 @@ class BlockSum:
 
     @property
     def d(self) -> int:
-        return self.map.shape[0]
+        out: int = self.map.shape[0]
+        return out
 
-    def pack(self, coef, intercept=0.0) -> np.ndarray:
+    def pack(self, coef: Array, intercept: Array | float = 0.0) -> Array:
         """One flat w from coefficients (p,) or (vectors, p) and intercepts."""
         w = np.zeros(self.size)
         coef = np.asarray(coef, dtype=float)
@@ -144,18 +150,18 @@ class BlockSum:
         w[self.intercept_slots] = np.asarray(intercept, dtype=float)
         return w
 
-    def unpack(self, w: np.ndarray) -> tuple[np.ndarray, float | np.ndarray]:
+    def unpack(self, w: Array) -> tuple[Array, float | Array]:
         """Coefficients and intercept, as (p,) and a number for one output."""
         if self.single:
             return w[: self.p].copy(), float(w[self.p])
         return w[self.feature_slots].reshape(self.vectors, self.p), w[self.intercept_slots]
 
-    def penalty_value(self, u) -> float:
+    def penalty_value(self, u: Array) -> float:
         """alpha psi at u = B'w."""
         return float(sum(b.value(u[first:last]) for b, first, last in self._parts()))
 
     @_once_per_map
-    def units(self):
+    def units(self) -> tuple[Ints, int]:
         """The unit that every coordinate of B'w belongs to, counted through all blocks, and how many there are."""
         labels, count = [], 0
         for block in self.blocks:
@@ -164,7 +170,7 @@ class BlockSum:
             count += int(own.max(initial=-1)) + 1
         return np.concatenate(labels or [_NONE]), count
 
-    def feature_units(self) -> np.ndarray:
+    def feature_units(self) -> Array:
         """The units in which the penalty measures every feature, relative to the others: in other units the numbers
         v = units * w, and the columns divided by them, would be the same.
 
@@ -185,11 +191,11 @@ class BlockSum:
     def _parts(self) -> Iterator[tuple[Block, int, int]]:
         return ((block, *span) for block, span in zip(self.blocks, self._spans, strict=True))
 
-    def penalty_conjugate(self, y) -> float:
+    def penalty_conjugate(self, y: Array) -> float:
         """psi*(y), for y already divided by n."""
         return float(sum(b.conjugate(y[first:last]) for b, first, last in self._parts()))
 
-    def gauge(self, y) -> float:
+    def gauge(self, y: Array) -> float:
         return max((b.gauge(y[first:last]) for b, first, last in self._parts()), default=0.0)
 
     @_once_per_map
@@ -197,12 +203,12 @@ class BlockSum:
         return Gram(self.map)
 
     @_once_per_map
-    def entries(self):
+    def entries(self) -> tuple[Ints, Array]:
         """The row and the size of every entry of B'."""
         return np.repeat(np.arange(self.d), np.diff(self.map.indptr)), np.abs(self.map.data)
 
     @_once_per_map
-    def map_squares(self):
+    def map_squares(self) -> SparseMatrix:
         """The squares of the entries of `map_slots`."""
         return self.map_slots.power(2)
 
@@ -217,12 +223,12 @@ class BlockSum:
         return len(self.blocks) == 1 and self._is_w
 
     @_once_per_map
-    def _picks(self):
+    def _picks(self) -> bool:
         """Whether every row of B' is a multiple of one feature."""
         return self._is_w or bool((self.map.indptr[1:] - self.map.indptr[:-1] == 1).all())
 
     @_once_per_map
-    def renames(self):
+    def renames(self) -> bool:
         """Whether B' only reorders and scales the features."""
         columns, matrix = self.map.shape[1], self.map
         if self._is_w:
@@ -242,7 +248,7 @@ class BlockSum:
         return max((b.gauge_without_ridge(y[i:j]) for b, i, j in self._parts()), default=0.0)
 
 
-def _numbered(labels):
+def _numbered(labels: Ints) -> Ints:
     """Labels numbered from 0 in their order, without gaps."""
     steps = np.diff(labels)
     if labels.size and labels[0] == 0 and steps.min(initial=0) >= 0 and steps.max(initial=0) <= 1:
@@ -250,7 +256,7 @@ def _numbered(labels):
     return np.unique(labels, return_inverse=True)[1]
 
 
-def _stacked(matrices, columns):
+def _stacked(matrices: list[SparseMatrix], columns: int) -> SparseMatrix:
     """Matrices one under the other, each row in order and without duplicates."""
     if not matrices:
         return sp.csr_array((0, columns))
@@ -263,12 +269,12 @@ def _stacked(matrices, columns):
     return stacked
 
 
-def _is_stacked(matrix):
+def _is_stacked(matrix: SparseMatrix) -> bool:
     """Whether a matrix is such a stack by itself."""
     return type(matrix) is sp.csr_array and matrix.indices.dtype == np.int32 and bool(matrix.has_canonical_format)
 
 
-def _vector(name, values, length):
+def _vector(name: str, values: Array, length: int) -> Array:
     """A float vector of that length: a kernel would read past the end of a shorter one."""
     values = np.ascontiguousarray(values, dtype=float)
     if values.shape != (length,):

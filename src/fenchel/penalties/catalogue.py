@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from .._validate import registering
+from .base import Penalty
 from .differences import FusedLasso, GraphFused, Monotone, TotalVariation, TrendFilter
 from .exclusive import ExclusiveLasso
 from .group_lasso import GroupLasso, GroupMax, SparseGroupLasso
@@ -15,7 +16,40 @@ from .outputs import MultiTaskLasso, PerOutput, Unpenalised
 from .separable import L1, Box, NonNegative, Ridge
 from .slope import Oscar, Slope
 
-CATALOGUE = {
+__all__ = [
+    "CATALOGUE",
+    "L1",
+    "PENALTIES",
+    "Box",
+    "ElasticNet",
+    "ExclusiveLasso",
+    "FusedLasso",
+    "GraphFused",
+    "GroupL2",
+    "GroupLasso",
+    "GroupLinf",
+    "GroupMax",
+    "Lasso",
+    "LatentGroupLasso",
+    "LowRank",
+    "Monotone",
+    "MultiTaskLasso",
+    "MultiTaskLowRank",
+    "NonNegative",
+    "Oscar",
+    "PerOutput",
+    "Ridge",
+    "Slope",
+    "SparseGroupLasso",
+    "TensorTraceNorm",
+    "TotalVariation",
+    "TraceNorm",
+    "TreeGroups",
+    "TrendFilter",
+    "Unpenalised",
+]
+
+CATALOGUE: dict[str, type[Penalty]] = {
     "lasso": Lasso,
     "elastic-net": ElasticNet,
     "group-lasso": GroupLasso,
@@ -40,7 +74,7 @@ CATALOGUE = {
 }
 
 
-PENALTIES = {
+PENALTIES: dict[str, type[Penalty]] = {
     "l1": L1,
     "ridge": Ridge,
     "group-l2": GroupL2,

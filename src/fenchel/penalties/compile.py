@@ -24,14 +24,18 @@ class Block:
     function: Penalty
     scale: float
     ridge: float
-    matrix: sp.csr_array
-    before_copies: tuple = (None, None)  # of groups: the map behind the copies, and the copies
+    matrix: SparseMatrix
+    before_copies: tuple[SparseMatrix, SparseMatrix] = (
+        None,
+        None,
+    )  # of groups: the map behind the copies, and the copies
 
     @property
-    def d(self):
-        return self.matrix.shape[0]
+    def d(self) -> int:
+        out: int = self.matrix.shape[0]
+        return out
 
-    def times(self, factor) -> Block:
+    def times(self, factor: float) -> Block:
         """This block multiplied; bounds stay where they are."""
         function, scale = self.function, self.scale
         if isinstance(function, Separable):
@@ -46,14 +50,14 @@ class Block:
             return self.ridge
         return float(self.function.weights.min()) if isinstance(self.function, Separable) else self.scale
 
-    def value(self, u):
+    def value(self, u: Array) -> float:
         return self.scale * self.function.value(u) + 0.5 * self.ridge * float(u @ u)
 
-    def at_zero(self):
+    def at_zero(self) -> float:
         """The value at u = 0."""
         return self.scale * self.function.value_at_zero(self.d)
 
-    def conjugate(self, y):
+    def conjugate(self, y: Array) -> float:
         if self.ridge > 0:
             # the maximiser of u'y - psi(u) - ridge/2 |u|^2 is a prox
             u = self.prox(y / self.ridge, np.full(self.d, self.scale / self.ridge))
@@ -62,25 +66,25 @@ class Block:
             return 0.0 if not np.any(y) else np.inf
         return self.scale * self.function.conjugate(y / self.scale)
 
-    def prox(self, u, step):
+    def prox(self, u: Array, step: float | Array) -> Array:
         return self.function.prox(u, step)
 
-    def gauge(self, y):
+    def gauge(self, y: Array) -> float:
         """The function's gauge; 0 where a quadratic makes every y feasible."""
         return 0.0 if self.ridge > 0 else self.gauge_without_ridge(y)
 
-    def gauge_without_ridge(self, y):
+    def gauge_without_ridge(self, y: Array) -> float:
         if self.scale == 0:
             return 0.0 if not np.any(y) else np.inf
         return self.function.gauge(y) / self.scale
 
-    def zero_gauge(self, y):
+    def zero_gauge(self, y: Array) -> float:
         """The smallest multiple of the block at which y lets u = 0 be the answer."""
         if self.scale == 0:
             return 0.0 if not np.any(y) else np.inf
         return self.function.zero_gauge(y) / self.scale
 
-    def bound_violations(self, y):
+    def bound_violations(self, y: Array) -> Ints:
         return self.function.bound_violations(y) if self.ridge == 0 else np.zeros(0, dtype=np.int64)
 
 
@@ -127,14 +131,14 @@ def unit_blocks(penalty: Penalty | None, p: int) -> list[Block]:
     return [pruned for pruned in map(_prune, blocks) if pruned is not None]
 
 
-def _check_size(leaf, matrix):
+def _check_size(leaf: Penalty, matrix: SparseMatrix) -> None:
     size = leaf.size()
     if size is not None and size != matrix.shape[0]:
         what = "weights of " if getattr(leaf, "weights", None) is not None else ""
         raise ValueError(f"{what}{leaf!r} acts on {size} coordinates, but its map gives {matrix.shape[0]}")
 
 
-def _same(a, b):
+def _same(a: SparseMatrix, b: SparseMatrix) -> bool:
     return a is b or (
         a.shape == b.shape
         and a.nnz == b.nnz
@@ -144,14 +148,14 @@ def _same(a, b):
     )
 
 
-def _reorders(matrix):
+def _reorders(matrix: SparseMatrix) -> bool:
     """Whether the map only reorders the features, perhaps with signs: it keeps Euclidean lengths."""
     rows, columns = matrix.shape
     once = rows == columns == matrix.nnz and np.all(np.diff(matrix.indptr) == 1)
-    return once and np.all(np.abs(matrix.data) == 1) and np.unique(matrix.indices).size == columns
+    return bool(once and np.all(np.abs(matrix.data) == 1) and np.unique(matrix.indices).size == columns)
 
 
-def _merge_ridge(block, scale, matrix):
+def _merge_ridge(block: Block, scale: float, matrix: SparseMatrix) -> bool:
     """Add scale/2 |matrix w|^2 to the block if it can carry it; True on success."""
     if _same(block.matrix, matrix) or (_reorders(block.matrix) and _reorders(matrix)):
         block.ridge += scale
@@ -166,7 +170,7 @@ def _merge_ridge(block, scale, matrix):
     return False
 
 
-def _prune(block):
+def _prune(block: Block) -> Block | None:
     """Drop what has no effect: such coordinates are unpenalised directions for the certificate."""
     if block.d == 0:
         return None

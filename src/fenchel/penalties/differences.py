@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
-import numpy as np
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
-from .._validate import _count, finite_vector
+import numpy as np
+import numpy.typing as npt
+
+from .._validate import Ints, _count, finite_vector
 from ..maps import Difference, Incidence
 from ..structure import Graph, Grid
 from .groups import GroupL2
 from .separable import L1, NonNegative
 from .shorthand import Shorthand, _feature_weights, _known, _ratio
+
+if TYPE_CHECKING:
+    from .base import Penalty
 
 
 class Monotone(Shorthand):
@@ -24,14 +31,15 @@ class Monotone(Shorthand):
     Non-negative differences: conjugate 0 where these have multipliers :math:`y \le 0`.
     """
 
-    def __init__(self, increasing=True):
+    def __init__(self, increasing: bool = True) -> None:
         self.increasing = increasing
 
-    def feature_graph(self, size):
+    def feature_graph(self, size: int) -> Graph | Grid | str | None:
         return Graph(Grid(size).edges, size)  # a line
 
-    def build(self, p):
-        here = np.arange(_known(p, "Monotone") - 1)
+    def build(self, p: int | None) -> Penalty:
+        p = _known(p, "Monotone")
+        here = np.arange(p - 1)
         steps = np.column_stack([here + 1, here] if self.increasing else [here, here + 1])
         return NonNegative() @ Incidence(steps, p)
 
@@ -56,12 +64,19 @@ class FusedLasso(Shorthand):
     Prox: soft thresholds of the coefficients and of the differences. Conjugate: 0 on the corresponding bounds.
     """
 
-    def __init__(self, l1_ratio=0.5, order=1, weights=None, difference_weights=None):
+    def __init__(
+        self,
+        l1_ratio: float = 0.5,
+        order: int = 1,
+        weights: npt.ArrayLike | None = None,
+        difference_weights: npt.ArrayLike | None = None,
+    ) -> None:
         self.l1_ratio, self.order = _ratio(l1_ratio), _count("order", order)
         self.weights, self.difference_weights = weights, difference_weights
 
-    def build(self, p):
-        count = _known(p, type(self).__name__) - self.order
+    def build(self, p: int | None) -> Penalty:
+        p = _known(p, type(self).__name__)
+        count = p - self.order
         if count < 1:
             raise ValueError(f"order is {self.order}, but there are only {p} features; it must be below")
         weights = self.difference_weights
@@ -87,10 +102,10 @@ class TrendFilter(Shorthand):
 
     weights_per = ("term",)
 
-    def __init__(self, order=2, weights=None):
+    def __init__(self, order: int = 2, weights: npt.ArrayLike | None = None) -> None:
         self.order, self.weights = _count("order", order), weights
 
-    def build(self, p):
+    def build(self, p: int | None) -> Penalty:
         return FusedLasso(0, self.order, difference_weights=self.weights).build(p)
 
 
@@ -113,10 +128,12 @@ class GraphFused(Shorthand):
     Prox: soft thresholds of the coefficients and of the differences. Conjugate: 0 on the corresponding bounds.
     """
 
-    def __init__(self, graph, l1_ratio=0.5, weights=None):
+    def __init__(
+        self, graph: Graph | npt.ArrayLike | Sequence[Any], l1_ratio: float = 0.5, weights: npt.ArrayLike | None = None
+    ) -> None:
         self.graph, self.l1_ratio, self.weights = graph, _ratio(l1_ratio), weights
 
-    def build(self, p):
+    def build(self, p: int | None) -> Penalty:
         graph = self.graph if isinstance(self.graph, Graph) else Graph(self.graph, _known(p, "GraphFused"))
         graph.checked(p)
         edges, weights = graph.edges, graph.weights
@@ -147,10 +164,16 @@ class TotalVariation(Shorthand):
     Prox: soft threshold of the coefficients, and of the differences cell by cell. Conjugate: 0 on the bounds.
     """
 
-    def __init__(self, grid, isotropic=True, l1_ratio=0.0, weights=None):
+    def __init__(
+        self,
+        grid: Grid | int | tuple[int, ...],
+        isotropic: bool = True,
+        l1_ratio: float = 0.0,
+        weights: npt.ArrayLike | None = None,
+    ) -> None:
         self.grid, self.isotropic, self.l1_ratio, self.weights = grid, isotropic, _ratio(l1_ratio), weights
 
-    def build(self, p):
+    def build(self, p: int | None) -> Penalty:
         grid = (self.grid if isinstance(self.grid, Grid) else Grid(self.grid)).checked(p)
         if not len(grid.edges):
             raise ValueError(f"{grid!r} has no neighbouring cells")
@@ -159,7 +182,7 @@ class TotalVariation(Shorthand):
         return fused if self.l1_ratio == 0 else self.l1_ratio * L1(_feature_weights(self.weights, grid.p)) + fused
 
 
-def _ranges(labels):
+def _ranges(labels: Ints) -> Penalty:
     """The sum of Euclidean norms of the runs of equal labels: groups in one go, since a volume has many."""
     bounds = np.concatenate([[0], np.flatnonzero(np.diff(labels)) + 1, [len(labels)]])
     return GroupL2.of_ranges(bounds, np.ones(len(bounds) - 1))

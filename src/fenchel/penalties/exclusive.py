@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import scipy.sparse as sp
 
+from .._validate import Array, Index, Ints, SparseMatrix
 from ..maps import Copies
 from .base import Penalty, run_prox
 from .group_lasso import _Grouped
@@ -22,34 +25,34 @@ class ExclusiveL1(Penalty):
     weights : vector of positive numbers
     """
 
-    def __init__(self, sizes, weights):
+    def __init__(self, sizes: list[int], weights: Array) -> None:
         self.sizes, self.weights = np.asarray(sizes), np.asarray(weights, dtype=float)
         self._bounds = np.concatenate([[0], np.cumsum(self.sizes)])
 
     @property
-    def kernel(self):
+    def kernel(self) -> Any:  # type: ignore[override]  # loaded when it is asked for
         from ..kernels import catalogue
 
         return catalogue.exclusive
 
     @property
-    def params(self):
+    def params(self) -> Array:
         return self.weights
 
     @property
-    def index(self):
+    def index(self) -> Index:
         return np.concatenate([[len(self.sizes)], self._bounds]).astype(np.int64)
 
-    def size(self):
+    def size(self) -> int:
         return int(self._bounds[-1])
 
-    def units(self, d):
+    def units(self, d: int) -> Ints:
         return np.repeat(np.arange(len(self.sizes)), self.sizes)
 
-    def value(self, u):
+    def value(self, u: Array) -> float:
         return 0.5 * float(self.weights @ np.add.reduceat(np.abs(u), self._bounds[:-1]) ** 2)
 
-    def prox_jacobian(self, u, step):
+    def prox_jacobian(self, u: Array, step: float | Array) -> Array | SparseMatrix:
         # on the support the threshold is the step times the weight times the l1 norm of what is left
         found = run_prox(self, u, step)
         group, sign = self.units(len(found)), np.sign(found)
@@ -58,16 +61,16 @@ class ExclusiveL1(Penalty):
         across = sp.csr_array((sign * across[group], (np.arange(len(found)), group)))
         return sp.csr_array(sp.diags_array(np.abs(sign)) - across @ across.T)
 
-    def conjugate(self, y):
+    def conjugate(self, y: Array) -> float:
         return 0.5 * float((np.maximum.reduceat(np.abs(y), self._bounds[:-1]) ** 2 / self.weights).sum())
 
-    def gauge(self, y):
+    def gauge(self, y: Array) -> float:
         return 0.0
 
-    def zero_gauge(self, y):
+    def zero_gauge(self, y: Array) -> float:
         return np.inf if np.any(y) else 0.0
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return f"ExclusiveL1({len(self.sizes)} groups)"
 
 
@@ -87,7 +90,7 @@ class ExclusiveLasso(_Grouped):
     Conjugate: :math:`\tfrac12 \sum_g \|y_g\|_\infty^2 / \omega_g`.
     """
 
-    def build(self, p):
+    def build(self, p: int | None) -> Penalty:
         groups = self._groups(p)
         weights = np.ones(len(groups)) if self.weights is None else self.weights
         if isinstance(weights, dict):

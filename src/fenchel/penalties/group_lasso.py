@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
+import numpy.typing as npt
 
 from .._validate import finite_vector
 from ..structure import as_groups
@@ -11,17 +14,23 @@ from .nested import _nested
 from .separable import L1
 from .shorthand import Shorthand, _group_weights, _known, _ratio
 
+if TYPE_CHECKING:
+    from ..penalties.shorthand import GroupWeights
+    from ..structure.groups import Groups
+    from ..structure.tree import GroupsLike
+    from .base import Penalty
+
 
 class _Grouped(Shorthand):
     """What penalties of groups share."""
 
     weights_per = ("group",)
 
-    def __init__(self, groups, weights=None):
+    def __init__(self, groups: GroupsLike, weights: GroupWeights = None) -> None:
         # what is wrong with them is said here rather than in the middle of a fit
         self.groups, self.weights, self._read = groups, weights, (groups, as_groups(groups))
 
-    def _groups(self, p):
+    def _groups(self, p: int | None) -> Groups:
         """The groups for p features; they are read once, unless somebody sets others."""
         given, read = self._read
         return read.checked(p) if given is self.groups else as_groups(self.groups, p)
@@ -44,7 +53,7 @@ class GroupLasso(_Grouped):
     :math:`\|y_g\| \le \omega_g`.
     """
 
-    def build(self, p):
+    def build(self, p: int | None) -> Penalty:
         groups = self._groups(p)
         return GroupL2.of_flat(groups.flat, groups.bounds, _group_weights(self.weights, groups))
 
@@ -60,7 +69,7 @@ class GroupMax(_Grouped):
     :math:`\|y_g\|_1 \le \omega_g`.
     """
 
-    def build(self, p):
+    def build(self, p: int | None) -> Penalty:
         groups = self._groups(p)
         return GroupLinf(groups.members, _group_weights(self.weights, groups))
 
@@ -84,11 +93,17 @@ class SparseGroupLasso(_Grouped):
     Prox: soft threshold, then the shrinkage of groups. Conjugate: 0 where the prox of y with step 1 is zero.
     """
 
-    def __init__(self, groups, l1_ratio=0.5, weights=None, feature_weights=None):
+    def __init__(
+        self,
+        groups: GroupsLike,
+        l1_ratio: float = 0.5,
+        weights: GroupWeights = None,
+        feature_weights: npt.ArrayLike | None = None,
+    ) -> None:
         super().__init__(groups, weights)
         self.l1_ratio, self.feature_weights = _ratio(l1_ratio), feature_weights
 
-    def build(self, p):
+    def build(self, p: int | None) -> Penalty:
         groups = self._groups(p)
         p = _known(p or groups.p, "SparseGroupLasso")
         single = np.ones(p) if self.feature_weights is None else self.feature_weights

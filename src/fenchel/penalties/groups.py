@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import itertools
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from .._validate import finite_vector, index_array, repeated
 from ..maps import Copies, Identity, Map
@@ -16,7 +18,7 @@ class _Groups(Penalty):
 
     nonnegative = True
 
-    def __init__(self, groups, weights=None):
+    def __init__(self, groups: Any, weights: npt.ArrayLike | None = None) -> None:
         self.copies, self.bounds = _members(groups)
         self._default_weights = weights is None
         weights = np.sqrt(np.diff(self.bounds)) if weights is None else weights
@@ -24,31 +26,31 @@ class _Groups(Penalty):
         self._local = False
 
     @classmethod
-    def of_ranges(cls, bounds, weights):
+    def of_ranges(cls, bounds: Ints, weights: Array) -> Penalty:
         """Groups that stand one after another; nothing is checked, so that there may be millions."""
         return cls.of_flat(np.arange(bounds[-1]), np.asarray(bounds, dtype=np.int64), weights)
 
     @classmethod
-    def of_flat(cls, copies, bounds, weights):
+    def of_flat(cls, copies: Ints, bounds: Ints, weights: Array) -> Penalty:
         """Groups whose features stand one group after another in `copies`, and that were checked by others."""
         out = cls.__new__(cls)
         out.copies, out.bounds = copies, bounds
         out.weights, out._default_weights, out._local = np.asarray(weights, dtype=float), False, False
         return out
 
-    def __len__(self):
+    def __len__(self) -> int:
         return len(self.bounds) - 1
 
     @property
-    def groups(self) -> list[np.ndarray]:
+    def groups(self) -> list[Ints]:
         """The features of every group."""
         return [self.copies[first:last] for first, last in itertools.pairwise(self.bounds.tolist())]
 
-    def _own_params(self):
+    def _own_params(self) -> dict[str, Any]:
         # default weights follow the groups when those are replaced
         return {"groups": self.groups, "weights": None if self._default_weights else self.weights}
 
-    def localised(self, keep=None):
+    def localised(self, keep: Any = None) -> Penalty:
         """The same function on the copies themselves; `keep` selects groups."""
         out = object.__new__(type(self))
         out.__dict__.update(self.__dict__)
@@ -58,7 +60,7 @@ class _Groups(Penalty):
         out.copies, out._local = np.arange(out.bounds[-1]), True
         return out
 
-    def copies_map(self, p) -> Map:
+    def copies_map(self, p: int) -> Map:
         outside = np.flatnonzero(self.copies >= p)
         if outside.size:
             k = np.searchsorted(self.bounds, outside[0], side="right") - 1
@@ -74,23 +76,23 @@ class _Groups(Penalty):
     def _norms(self, u):
         raise NotImplementedError
 
-    def _dual_norms(self, y):
+    def _dual_norms(self, y: Array) -> Array:
         raise NotImplementedError
 
-    def _split(self, u):
+    def _split(self, u: Array) -> Array:
         """u in group order; u is given on features unless this is the localised form."""
         u = np.asarray(u, dtype=float)
         return u if self._local else u[self.copies]
 
     @property
-    def params(self):
+    def params(self) -> Array:
         return np.asarray(self.weights, dtype=float)
 
     @property
-    def index(self):
+    def index(self) -> Index:
         return np.concatenate([[len(self)], self.bounds]).astype(np.int64)
 
-    def units(self, d):
+    def units(self, d: int) -> Ints:
         own = np.repeat(np.arange(len(self)), np.diff(self.bounds))
         if self._local:
             return own
@@ -99,19 +101,19 @@ class _Groups(Penalty):
         labels[self.copies] = own
         return labels
 
-    def size(self):
+    def size(self) -> int | None:
         return int(self.bounds[-1]) if self._local else None
 
     @property
-    def is_leaf(self):
+    def is_leaf(self) -> bool:  # type: ignore[override]  # groups may overlap or not
         """Overlapping groups are a function behind copies of the features."""
         return self._local or np.unique(self.copies).size == len(self.copies)
 
     @property
-    def restrictable(self):
+    def restrictable(self) -> bool:  # type: ignore[override]  # groups may overlap or not
         return self._local
 
-    def restricted(self, keep):
+    def restricted(self, keep: Any) -> Penalty:
         groups, sizes = np.unique(self.units(self.bounds[-1])[keep], return_counts=True)
         out = object.__new__(type(self))
         out.__dict__.update(self.__dict__)
@@ -120,17 +122,17 @@ class _Groups(Penalty):
         out.copies = np.arange(out.bounds[-1])
         return out
 
-    def limits(self, d):
+    def limits(self, d: int) -> tuple[Array, Array] | None:
         return None
 
-    def entry_weights(self, d):
+    def entry_weights(self, d: int) -> Array | None:
         return None
 
-    def radius(self, d):
+    def radius(self, d: int) -> Array:
         sizes = np.diff(self.bounds)
         return np.repeat(self.weights / np.sqrt(sizes), sizes)
 
-    def value(self, u):
+    def value(self, u: Array) -> float:
         return float(self.weights @ self._norms(self._split(u)))
 
     def value_at_zero(self, d):
@@ -146,10 +148,10 @@ class _Groups(Penalty):
             return u
         return run_prox(self, u, step)
 
-    def conjugate(self, y):
+    def conjugate(self, y: Array) -> float:
         return 0.0 if self.gauge(y) <= 1 + _TINY else np.inf
 
-    def gauge(self, y):
+    def gauge(self, y: Array) -> float:
         if not self._local and (len(np.unique(self.copies)) < len(self.copies)):
             raise ValueError("the conjugate of overlapping groups has no closed form; ask the Problem")
         y = np.asarray(y, dtype=float)
@@ -164,11 +166,11 @@ class _Groups(Penalty):
                 return np.inf
         return gauge
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return f"{type(self).__name__}({len(self)} groups)"
 
 
-def _members(groups):
+def _members(groups: Any) -> tuple[Ints, Ints]:
     """The features of all groups one after another, and the bounds of the groups: many groups are looked at at once."""
     if isinstance(groups, np.ndarray) and groups.ndim == 2 and groups.size:
         sizes, kinds = np.full(len(groups), groups.shape[1]), groups
@@ -215,10 +217,11 @@ class GroupL2(_Groups):
 
     kernel = value_kernel = "group_l2"
 
-    def _norms(self, u):
+    def _norms(self, u: Array) -> Array:
         return np.sqrt(np.add.reduceat(u * u, self.bounds[:-1]))
 
-    _dual_norms = _norms
+    def _dual_norms(self, y: Array) -> Array:
+        return self._norms(y)
 
     def dual_balls(self, d):
         return np.repeat(self.weights, np.diff(self.bounds)) if self._local else np.zeros(d)
@@ -229,7 +232,7 @@ class GroupL2(_Groups):
         return UnitForm(np.zeros(d), *unbounded(d), labels=self.units(d), norms=np.asarray(self.weights, dtype=float),
                         bounded=False)  # fmt: skip
 
-    def conjugate_curvature(self, u, scale, ridge):
+    def conjugate_curvature(self, u: Array, scale: float, ridge: float) -> Array | None:
         out = np.zeros((len(u), len(u)))
         for weight, i, j in zip(self.weights, self.bounds[:-1], self.bounds[1:], strict=True):
             size = np.linalg.norm(u[i:j])
@@ -240,7 +243,7 @@ class GroupL2(_Groups):
                 out[i:j, i:j] = along / ridge + (np.eye(j - i) - along) / (ridge + bend)
         return out
 
-    def local(self, u):
+    def local(self, u: Array) -> tuple[Array, Array, Array] | None:
         if not self._local:
             return None
         sizes = np.diff(self.bounds)
@@ -249,7 +252,7 @@ class GroupL2(_Groups):
         weights, direction = np.repeat(self.weights, sizes), u * inverse
         return weights * direction, weights * inverse, direction
 
-    def prox_slope(self, u, step):
+    def prox_slope(self, u: Array, step: float | Array) -> tuple[Array, Array] | None:
         if not self._local:
             return None
         sizes = np.diff(self.bounds)
@@ -272,10 +275,10 @@ class GroupLinf(_Groups):
 
     kernel = value_kernel = "group_linf"
 
-    def _norms(self, u):
+    def _norms(self, u: Array) -> Array:
         return np.maximum.reduceat(np.abs(u), self.bounds[:-1])
 
-    def ties(self, u):
+    def ties(self, u: Array) -> tuple[Ints, Ints, Array]:
         size = np.abs(u)
         group = self.units(len(u))
         top = np.flatnonzero((size > 0) & (size == np.maximum.reduceat(size, self.bounds[:-1])[group]))
@@ -283,7 +286,7 @@ class GroupLinf(_Groups):
         same = group[i] == group[j]
         return i[same], j[same], np.sign(u[i] * u[j])[same]
 
-    def prox_slope(self, u, step):
+    def prox_slope(self, u: Array, step: float | Array) -> tuple[Array, Array] | None:
         if not self._local:
             return None
         # what the prox leaves alone keeps its slope; the largest entries, cut to one size, move together
@@ -295,5 +298,5 @@ class GroupLinf(_Groups):
         direction = np.divide(np.sign(u), np.sqrt(count), out=np.zeros_like(u), where=top)
         return ((most > 0) & ~top).astype(float), direction
 
-    def _dual_norms(self, y):
+    def _dual_norms(self, y: Array) -> Array:
         return np.add.reduceat(np.abs(y), self.bounds[:-1])

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
+import numpy.typing as npt
 import scipy.sparse as sp
 
 from .._validate import weight_vector
 from ..maps import Matrix
 from .separable import L1, Ridge
 from .shorthand import Shorthand, _feature_weights, _known, _ratio
+
+if TYPE_CHECKING:
+    from .base import Penalty
 
 
 class Lasso(Shorthand):
@@ -24,10 +30,10 @@ class Lasso(Shorthand):
     Prox: soft threshold. Conjugate: 0 on :math:`|y_j| \le \omega_j`.
     """
 
-    def __init__(self, weights=None):
+    def __init__(self, weights: npt.ArrayLike | None = None) -> None:
         self.weights = weights
 
-    def build(self, p):
+    def build(self, p: int | None) -> Penalty:
         return L1(None if self.weights is None else weight_vector("weights", self.weights, _known(p, "weights")))
 
 
@@ -47,10 +53,10 @@ class ElasticNet(Shorthand):
     Conjugate: :math:`\sum_j (|y_j| - \omega_j \rho)_+^2 / (2 \omega_j (1 - \rho))`.
     """
 
-    def __init__(self, l1_ratio=0.5, weights=None):
+    def __init__(self, l1_ratio: float = 0.5, weights: npt.ArrayLike | None = None) -> None:
         self.l1_ratio, self.weights = _ratio(l1_ratio), weights
 
-    def build(self, p):
+    def build(self, p: int | None) -> Penalty:
         weights = _feature_weights(self.weights, p)
         if weights is None:
             return self.l1_ratio * L1() + (1 - self.l1_ratio) * Ridge()

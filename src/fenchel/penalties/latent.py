@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import functools
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy.sparse as sp
 
+from .._validate import Array, Index, Ints, SparseMatrix
 from ..maps import Selection
 from .base import _Norm, run_prox
 from .group_lasso import _Grouped
 from .separable import L1
 from .shorthand import _group_weights, _known
+
+if TYPE_CHECKING:
+    from ..penalties.base import Penalty
 
 
 class LatentL2(_Norm):
@@ -25,45 +30,46 @@ class LatentL2(_Norm):
         Bounds, in the groups and in the coordinates, of the parts that share no coordinate.
     """
 
-    def __init__(self, members, weights, in_groups, in_features):
+    def __init__(self, members: list[Ints], weights: Array, in_groups: Ints, in_features: Ints) -> None:
         self.members, self.weights, self.in_groups, self.in_features = members, weights, in_groups, in_features
 
     @property
-    def kernel(self):
+    def kernel(self) -> Any:  # type: ignore[override]  # loaded when it is asked for
         from ..kernels import catalogue
 
         return catalogue.latent
 
     @property
-    def params(self):
-        return self.weights
+    def params(self) -> Array:
+        out: Array = self.weights
+        return out
 
     @functools.cached_property
-    def _bounds(self):
+    def _bounds(self) -> Index:
         return np.concatenate([[0], np.cumsum([len(group) for group in self.members])]).astype(np.int64)
 
     @functools.cached_property
-    def _flat(self):
+    def _flat(self) -> Ints:
         return np.concatenate(self.members)
 
     @functools.cached_property
-    def index(self):
+    def index(self) -> Index:
         sizes = [len(self.in_groups) - 1, len(self.members), self._bounds[-1]]
         return np.concatenate([sizes, self.in_groups, self.in_features, self._bounds, self._flat]).astype(np.int64)
 
-    def size(self):
+    def size(self) -> int:
         return int(self.in_features[-1])
 
-    def units(self, d):
+    def units(self, d: int) -> Ints:
         return np.repeat(np.arange(len(self.in_features) - 1), np.diff(self.in_features))
 
-    def value(self, u):
+    def value(self, u: Array) -> float:
         from ..kernels.catalogue import latent_value
 
         u = np.ascontiguousarray(u, dtype=float)
         return float(latent_value(u, self.weights, self.index))
 
-    def prox_jacobian(self, u, step):
+    def prox_jacobian(self, u: Array, step: float | Array) -> Array | SparseMatrix:
         r"""With v the projection on the balls, :math:`v_j = u_j / D_j` and :math:`D_j = 1 + \sum_{g \ni j} \lambda_g`.
 
         A move of u changes the multipliers of the balls that hold v so that it stays on their surfaces:
@@ -85,7 +91,7 @@ class LatentL2(_Norm):
         middle = normal.T @ (member * v[:, None])
         return np.diag(1.0 - share) + normal @ np.linalg.pinv(middle, rcond=1e-10, hermitian=True) @ normal.T
 
-    def gauge(self, y):
+    def gauge(self, y: Array) -> float:
         squares = np.asarray(y, dtype=float)[self._flat] ** 2
         return float(np.max(np.sqrt(np.add.reduceat(squares, self._bounds[:-1])) / self.weights))
 
@@ -107,7 +113,7 @@ class LatentGroupLasso(_Grouped):
     Conjugate: 0 on :math:`\|y_g\| \le \omega_g` (Jacob, Obozinski and Vert, 2009).
     """
 
-    def build(self, p):
+    def build(self, p: int | None) -> Penalty:
         groups = self._groups(p)
         weights = _group_weights(self.weights, groups)
         members = groups.members
@@ -117,10 +123,11 @@ class LatentGroupLasso(_Grouped):
         alive = [k for k, group in enumerate(members) if group.size]
         if not alive:
             return 0.0 * L1()
-        return _latent([members[k] for k in alive], weights[alive], _known(p or groups.p, "LatentGroupLasso"))
+        out: Penalty = _latent([members[k] for k in alive], weights[alive], _known(p or groups.p, "LatentGroupLasso"))
+        return out
 
 
-def _latent(members, weights, p):
+def _latent(members: list[Ints], weights: Array, p: int) -> Penalty:
     """The latent norm of these groups, features and groups ordered by the parts that share no feature."""
     holders = np.repeat(np.arange(len(members)), [len(group) for group in members])
     table = sp.csr_array((np.ones(holders.size), (holders, np.concatenate(members))), shape=(len(members), p))

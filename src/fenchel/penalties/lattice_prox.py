@@ -2,20 +2,28 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 import numpy as np
 
+from .._validate import Array, Ints
+from .block_sum import BlockSum
 from .groups import GroupL2
 from .separable import Separable
 from .structured_prox import StructuredProx
 
+if TYPE_CHECKING:
+    from .base import Penalty
+    from .compile import Block
+
 _DIRECTIONS = 4  # that edges may have
 
 
-def has_directions(problem) -> bool:
+def has_directions(problem: BlockSum) -> bool:
     """Whether the edges of a problem have few directions; a look that costs little."""
     start = problem.map.indptr[:-1][np.diff(problem.map.indptr) == 2]
     reach = np.abs(problem.map.indices[start + 1] - problem.map.indices[start])
-    return np.count_nonzero(np.bincount(reach)) <= _DIRECTIONS
+    return bool(np.count_nonzero(np.bincount(reach)) <= _DIRECTIONS)
 
 
 class LatticeProx:
@@ -38,7 +46,7 @@ class LatticeProx:
             return None
         return ChainProx.of(made) or made
 
-    def __init__(self, prox: StructuredProx, edges):
+    def __init__(self, prox: StructuredProx, edges: Ints) -> None:
         self.prox, self.edges = prox, edges
         problem = prox.problem
         start, slots, data = prox.map
@@ -54,7 +62,7 @@ class LatticeProx:
         own = start[self.lone]
         self.lone_features, self.lone_values = slots[own], data[own]
 
-    def _fits(self):
+    def _fits(self) -> bool:
         """Whether no two edges have one place, and balls hold one edge each or all from a feature; then the kernel's
         arrays are made."""
         prox, count = self.prox, self.edges.size
@@ -75,10 +83,19 @@ class LatticeProx:
         ball[(0, self.origin) if self.together else self.places] = radius[self.edges]
         lone = np.zeros(self.shape[1])
         lone[self.lone_features] = np.abs(self.lone_values) * radius[self.lone]
-        self.solver = (self.shift.astype(np.int64), low, high, ball, self.together, bound, lone, prox.quadratic)
+        self.solver: tuple[Any, ...] = (
+            self.shift.astype(np.int64),
+            low,
+            high,
+            ball,
+            self.together,
+            bound,
+            lone,
+            prox.quadratic,
+        )
         return True
 
-    def __call__(self, v, eta, slope, rule, info):
+    def __call__(self, v: Array, eta: float, slope: Array, rule: tuple[float, float, int] | None, info: Array) -> Array:
         """The prox at v; `slope` on the edges is where it begins, and what it leaves. `rule` and info as the kernel has
         them."""
         w = np.empty_like(v)
@@ -86,7 +103,7 @@ class LatticeProx:
         self.last = v, eta, w, far
         return w
 
-    def structure(self, slope):
+    def structure(self, slope: Array) -> Array:
         """u = B'w of the last prox, with exact zeros, and its slope beside the edges."""
         v, eta, w, far = self.last
         return self._beside_edges(v, eta, w, far, slope)
@@ -115,7 +132,9 @@ class LatticeProx:
             slope[self.lone] = left[self.lone_features] / (eta * self.lone_values)
         return u
 
-    def _solve(self, v, eta, w, slope, rule, info):
+    def _solve(
+        self, v: Array, eta: float, w: Array, slope: Array, rule: tuple[float, float, int] | None, info: Array
+    ) -> Any:
         """w receives the prox; B'w on the edges with exact zeros, and the slopes there."""
         from ..kernels.lattice import lattice_prox
 
@@ -168,15 +187,16 @@ class ChainProx(LatticeProx):
         return value * (w[self.origin + 1] - w[self.origin]), pull[self.origin] / value
 
 
-def _is_norm(function):
+def _is_norm(function: Penalty) -> bool:
     if isinstance(function, Separable):
         return bool(np.all(np.isinf(function.lower) & np.isinf(function.upper)) and np.all(function.weights > 0))
     return type(function) is GroupL2 and bool(np.all(function.weights > 0))
 
 
-def _weights(block):
+def _weights(block: Block) -> Array:
     """The weight of every row."""
     function = block.function
     if isinstance(function, Separable):
-        return function.weights
+        out: Array = function.weights
+        return out
     return np.repeat(function.weights, np.diff(function.bounds)) if type(function) is GroupL2 else np.zeros(block.d)

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-import numpy as np
+from collections.abc import Sequence
+from typing import cast
 
-from .._validate import _count, finite_vector
+import numpy as np
+import numpy.typing as npt
+
+from .._validate import Array, SparseMatrix, _count, finite_vector
 from ..maps import Selection
 from .base import _TINY, Penalty, Sum
 from .outputs import _features_of, _outputs
@@ -19,30 +23,31 @@ class TraceNorm(Penalty):
     Prox: soft threshold of the singular values. Conjugate: 0 where the largest is at most 1.
     """
 
-    def __init__(self, shape):
+    def __init__(self, shape: tuple[int, int]) -> None:
         shape = tuple(np.atleast_1d(shape).tolist())
         if len(shape) != 2 or min(shape) < 1:
             raise ValueError(f"shape is {shape}; it must be two positive numbers")
         self.shape = tuple(_count("shape", s) for s in shape)
 
-    def size(self):
+    def size(self) -> int:
         return self.shape[0] * self.shape[1]
 
-    def value(self, u):
+    def value(self, u: Array) -> float:
         return float(np.linalg.svd(np.reshape(u, self.shape), compute_uv=False).sum())
 
-    def prox(self, u, step):
+    def prox(self, u: Array, step: float | Array) -> Array:
         left, s, right = np.linalg.svd(np.reshape(u, self.shape), full_matrices=False)
         s = np.maximum(s - np.ravel(step)[0], 0.0)
-        return ((left * s) @ right).ravel()
+        out: Array = ((left * s) @ right).ravel()
+        return out
 
-    def conjugate(self, y):
+    def conjugate(self, y: Array) -> float:
         return 0.0 if self.gauge(y) <= 1 + _TINY else np.inf
 
-    def gauge(self, y):
+    def gauge(self, y: Array) -> float:
         return float(np.linalg.norm(np.reshape(y, self.shape), 2))
 
-    def prox_jacobian(self, u, step):
+    def prox_jacobian(self, u: Array, step: float | Array) -> Array | SparseMatrix:
         r"""In the bases of the singular vectors it couples the entries (i, j) and (j, i) alone.
 
         With :math:`f = (s - t)_+` the symmetric part of such a pair is multiplied by
@@ -71,15 +76,16 @@ class TraceNorm(Penalty):
             images[:, square] += basis[:, there[j[square], i[square]]] * swapped[i, j][square]
         return images @ basis.T
 
-    def restore(self, at, u):
+    def restore(self, at: Array, u: Array) -> Array:
         left, s, _ = np.linalg.svd(np.reshape(u, self.shape), full_matrices=False)
         rank = np.count_nonzero(s > 1e-13 * s[0])
         if rank == len(s):
             return at
         left = left[:, :rank]
-        return (left @ (left.T @ np.reshape(at, self.shape))).ravel()
+        out: Array = (left @ (left.T @ np.reshape(at, self.shape))).ravel()
+        return out
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return f"TraceNorm({self.shape})"
 
 
@@ -95,11 +101,11 @@ class LowRank(Shorthand):
     Prox: soft threshold of the singular values. Conjugate: 0 where the largest is at most 1.
     """
 
-    def __init__(self, shape):
+    def __init__(self, shape: tuple[int, int]) -> None:
         TraceNorm(shape)
         self.shape = shape
 
-    def build(self, p):
+    def build(self, p: int | None) -> Penalty:
         return TraceNorm(self.shape)
 
 
@@ -120,14 +126,14 @@ class TensorTraceNorm(Shorthand):
 
     weights_per = ("term",)
 
-    def __init__(self, shape, weights=None):
+    def __init__(self, shape: Sequence[int], weights: npt.ArrayLike | None = None) -> None:
         if np.ndim(shape) != 1 or len(shape) < 2:
             raise ValueError(f"shape is {shape!r}; it must be two numbers or more")
         for size in shape:
             _count("shape", size)
         self.shape, self.weights = shape, weights
 
-    def build(self, p):
+    def build(self, p: int | None) -> Penalty:
         modes = len(self.shape)
         weights = np.ones(modes) if self.weights is None else finite_vector("weights", self.weights, modes, minimum=0)
         number = np.arange(int(np.prod(self.shape))).reshape(self.shape)
@@ -154,8 +160,9 @@ class MultiTaskLowRank(Shorthand):
     Prox: soft threshold of the singular values. Conjugate: 0 where the largest is at most 1.
     """
 
-    def __init__(self, n_outputs=None):
+    def __init__(self, n_outputs: int | None = None) -> None:
         self.n_outputs = _outputs(n_outputs)
 
-    def build(self, p):
-        return TraceNorm((self.n_outputs, _features_of(p, self.n_outputs, "MultiTaskLowRank")))
+    def build(self, p: int | None) -> Penalty:
+        features = _features_of(p, self.n_outputs, "MultiTaskLowRank")
+        return TraceNorm((cast(int, self.n_outputs), features))

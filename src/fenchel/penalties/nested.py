@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 import numpy as np
 import scipy.sparse as sp
 
+from .._validate import Array, Index, Ints, SparseMatrix
 from ..maps import Selection
 from ..structure import as_groups
 from .base import UnitForm, _Norm, unbounded
 from .separable import L1
 from .shorthand import Shorthand, _group_weights, _known
+
+if TYPE_CHECKING:
+    from ..penalties.shorthand import GroupWeights
+    from ..structure.tree import GroupsLike
+    from .base import Penalty
 
 
 class NestedL2(_Norm):
@@ -24,41 +32,41 @@ class NestedL2(_Norm):
     weights : vector of positive numbers
     """
 
-    def __init__(self, first, last, parent, weights):
+    def __init__(self, first: Ints, last: Ints, parent: Ints, weights: Array) -> None:
         self.first, self.last, self.parent, self.weights = first, last, parent, weights
 
     @property
-    def kernel(self):
+    def kernel(self) -> Any:  # type: ignore[override]  # loaded when it is asked for
         from ..kernels import catalogue
 
         return catalogue.nested
 
     @property
-    def params(self):
+    def params(self) -> Array:
         return self.weights
 
     @property
-    def index(self):
+    def index(self) -> Index:
         return np.concatenate([[len(self.first)], self.first, self.last]).astype(np.int64)
 
-    def size(self):
+    def size(self) -> int:
         return int(self.last.max())
 
-    def units(self, d):
+    def units(self, d: int) -> Ints:
         return np.searchsorted(np.sort(self.first[self.parent < 0]), np.arange(d), side="right") - 1
 
-    def value(self, u):
+    def value(self, u: Array) -> float:
         from ..kernels.catalogue import nested_norms
 
         return float(self.weights @ nested_norms(np.ascontiguousarray(u, dtype=float), self.first, self.last))
 
-    def gauge(self, y):
+    def gauge(self, y: Array) -> float:
         from ..kernels.catalogue import nested_gauge
 
         y = np.ascontiguousarray(y, dtype=float)
         return float(nested_gauge(y, self.first, self.last, self.parent, self.weights))
 
-    def prox_jacobian(self, u, step):
+    def prox_jacobian(self, u: Array, step: float | Array) -> Array | SparseMatrix:
         # groups shrink one after another, from inner to outer ones: the product of their derivatives
         u, step, d = np.array(u, dtype=float), np.broadcast_to(step, np.shape(u)), len(u)
         roots = np.flatnonzero(self.parent < 0)
@@ -81,7 +89,7 @@ class NestedL2(_Norm):
         out = sp.block_diag([parts[key] for key in sorted(parts)], format="csr")
         return out if out.shape[0] == d else sp.csr_array(sp.block_diag([out, sp.eye_array(d - out.shape[0])]))
 
-    def unit_form(self, d):
+    def unit_form(self, d: int) -> UnitForm | None:
         several = self.last - self.first > 1
         if np.any(several & (self.parent >= 0)):
             return None  # groups inside groups
@@ -109,18 +117,18 @@ class TreeGroups(Shorthand):
 
     weights_per = ("group",)
 
-    def __init__(self, tree, weights=None):
+    def __init__(self, tree: GroupsLike, weights: GroupWeights = None) -> None:
         as_groups(tree)
         self.tree, self.weights = tree, weights
 
-    def build(self, p):
+    def build(self, p: int | None) -> Penalty:
         groups = as_groups(self.tree, p)
         p = _known(p or groups.p, "TreeGroups")
         weights = _group_weights(self.weights, groups)
         return _nested(np.concatenate(groups.members), groups.sizes, weights, groups.names, p)
 
 
-def _nested(members, sizes, weights, names, p):
+def _nested(members: Ints, sizes: Ints, weights: Array, names: list[str], p: int) -> Penalty:
     """The sum of Euclidean norms of nested groups, its features ordered so that every group is a range.
 
     The groups stand one after another in `members`.
@@ -164,7 +172,7 @@ def _nested(members, sizes, weights, names, p):
     return leaf @ Selection(features, p)
 
 
-def _outer_first(parent):
+def _outer_first(parent: Ints) -> Ints:
     """Places of the nodes of a forest, each before those below it and these all together; a level at a time."""
     levels, nodes = [], np.flatnonzero(parent < 0)
     children = np.argsort(parent, kind="stable")

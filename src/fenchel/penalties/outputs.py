@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
-from .._validate import _count, finite_vector, index_array
+from .._validate import Ints, Names, _count, finite_vector, index_array
 from ..maps import Selection
 from ..structure import Groups, as_groups
 from ..structure.names import _names, _places
@@ -14,8 +16,13 @@ from .base import Sum
 from .groups import GroupL2
 from .shorthand import Shorthand, _as_penalty, _group_weights, _known
 
+if TYPE_CHECKING:
+    from ..penalties.shorthand import GroupWeights
+    from ..structure.tree import GroupsLike
+    from .base import Penalty
 
-def _features_of(p, n_outputs, name):
+
+def _features_of(p: int | None, n_outputs: int | None, name: str) -> int:
     """The number of features of each output."""
     if n_outputs is None:
         raise ValueError(f"{name} does not know the number of outputs; give n_outputs")
@@ -25,7 +32,7 @@ def _features_of(p, n_outputs, name):
     return features
 
 
-def _outputs(n_outputs):
+def _outputs(n_outputs: int | None) -> int | None:
     return None if n_outputs is None else _count("n_outputs", n_outputs)
 
 
@@ -48,24 +55,27 @@ class MultiTaskLasso(Shorthand):
 
     weights_per = ("feature", "group")
 
-    def __init__(self, n_outputs=None, groups=None, weights=None):
+    def __init__(
+        self, n_outputs: int | None = None, groups: GroupsLike | None = None, weights: GroupWeights = None
+    ) -> None:
         self.n_outputs, self.groups, self.weights = _outputs(n_outputs), groups, weights
 
-    def feature_groups(self, size):
+    def feature_groups(self, size: int) -> Groups | None:
         """The groups, or the features themselves, each of which is in or out for all outputs."""
         each = Groups(np.arange(size)[:, None], [str(j) for j in range(size)], size)
         return each if self.groups is None else super().feature_groups(size)
 
-    def build(self, p):
+    def build(self, p: int | None) -> Penalty:
         features = _features_of(p, self.n_outputs, "MultiTaskLasso")
+        outputs = cast(int, self.n_outputs)
         if self.groups is None and not isinstance(self.weights, dict):
-            members = np.arange(p).reshape(self.n_outputs, features).T
+            members = np.arange(outputs * features).reshape(outputs, features).T
             weights = np.ones(features) if self.weights is None else self.weights
             return GroupL2(members, finite_vector("weights", weights, features, minimum=0))
         groups = as_groups(np.arange(features) if self.groups is None else self.groups, features)
-        first = features * np.arange(self.n_outputs)
-        members = [np.add.outer(first, group).ravel() for group in groups]
-        return GroupL2(members, _group_weights(self.weights, groups))
+        first = features * np.arange(outputs)
+        joined = [np.add.outer(first, group).ravel() for group in groups]
+        return GroupL2(joined, _group_weights(self.weights, groups))
 
 
 class PerOutput(Shorthand):
@@ -77,14 +87,15 @@ class PerOutput(Shorthand):
     n_outputs : int
     """
 
-    def __init__(self, penalty, n_outputs=None):
+    def __init__(self, penalty: Penalty, n_outputs: int | None = None) -> None:
         self.penalty, self.n_outputs = _as_penalty(penalty), _outputs(n_outputs)
 
-    def written_parts(self, places, p):
+    def written_parts(self, places: Ints | None, p: int) -> Iterator[tuple[Penalty, Ints | None]]:
         return self.penalty.written_parts(places, p)
 
-    def build(self, p):
+    def build(self, p: int | None) -> Penalty:
         features = _features_of(p, self.n_outputs, "PerOutput")
+        p = _known(p, "PerOutput")
         starts = range(0, p, features)
         return Sum(*(self.penalty @ Selection(np.arange(first, first + features), p) for first in starts))
 
@@ -107,22 +118,23 @@ class Unpenalised(Shorthand):
     Unpenalised(penalty=LowRank(shape=(8, 8)), features=[64, 65])
     """
 
-    def __init__(self, penalty, features, names=None):
+    def __init__(self, penalty: Penalty, features: Sequence[int | str], names: Names | None = None) -> None:
         self.penalty, self.features, self.names = _as_penalty(penalty), features, names
 
-    def written_parts(self, places, p):
+    def written_parts(self, places: Ints | None, p: int) -> Iterator[tuple[Penalty, Ints | None]]:
         rest = self.rest(p if places is None else len(places))
         return self.penalty.written_parts(rest if places is None else places[rest], p)
 
-    def with_feature_names(self, names):
+    def with_feature_names(self, names: Any) -> Any:
         out = super().with_feature_names(names)
         if self.names is None and any(isinstance(feature, str) for feature in self.features):
             out = copy.copy(out).set_params(names=list(names))
         return out
 
-    def rest(self, p) -> np.ndarray:
+    def rest(self, p: int | None) -> Ints:
         """The features that the penalty acts on."""
-        features, p = list(self.features), _known(p, "Unpenalised")
+        features: list[Any] = list(self.features)
+        p = _known(p, "Unpenalised")
         if any(isinstance(feature, str) for feature in features):
             if self.names is None:
                 raise ValueError(f"features holds {features[0]!r}; names need names=, the list of all of them, or a "
@@ -137,5 +149,5 @@ class Unpenalised(Shorthand):
             raise ValueError("features holds every feature; nothing is left for the penalty")
         return rest
 
-    def build(self, p):
-        return self.penalty @ Selection(self.rest(p), p)
+    def build(self, p: int | None) -> Penalty:
+        return self.penalty @ Selection(self.rest(p), _known(p, "Unpenalised"))

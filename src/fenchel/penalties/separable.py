@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import numpy.typing as npt
 
 from .._lazy import lazy
 from .._validate import weight_vector
@@ -16,10 +17,10 @@ class Separable(Penalty):
     nonnegative = True
     restrictable = True
 
-    def __init__(self, weights, lower, upper):
+    def __init__(self, weights: Array, lower: Array, upper: Array) -> None:
         self.weights, self.lower, self.upper = weights, lower, upper
 
-    def times(self, factor) -> Separable:
+    def times(self, factor: float) -> Separable:
         """Its weights multiplied; bounds stay where they are, and what is known of them."""
         out = Separable(factor * self.weights, self.lower, self.upper)
         out._unbounded = self._unbounded
@@ -28,18 +29,18 @@ class Separable(Penalty):
             out._weighs_all = bool(out.weights.min(initial=1.0) > 0)
         return out
 
-    def size(self):
+    def size(self) -> int:
         return len(self.weights)
 
     @property
-    def params(self):
+    def params(self) -> Array:
         return np.concatenate([self.weights, self.lower, self.upper])
 
     @property
-    def index(self):
+    def index(self) -> Index:
         return np.array([self._unbounded], dtype=np.int64)
 
-    def units(self, d):
+    def units(self, d: int) -> Ints:
         return np.arange(d)
 
     @lazy
@@ -50,7 +51,7 @@ class Separable(Penalty):
     def _weighs_all(self):
         return bool((self.weights > 0).all())
 
-    def value(self, u):
+    def value(self, u: Array) -> float:
         if self._unbounded:
             return float(self.weights @ np.abs(u))
         slack = _TINY * (1 + np.abs(u))
@@ -58,10 +59,10 @@ class Separable(Penalty):
             return np.inf
         return float(self.weights @ np.abs(u))
 
-    def value_at_zero(self, d):
+    def value_at_zero(self, d: int) -> float:
         return 0.0 if self._unbounded else self.value(np.zeros(d))
 
-    def conjugate(self, y):
+    def conjugate(self, y: Array) -> float:
         if self._unbounded and (np.abs(y) <= self.weights).all():
             return 0.0
         # the supremum of u y - w|u| over an interval is at 0 (clipped to it) or at an end
@@ -77,7 +78,7 @@ class Separable(Penalty):
             best = np.where(finite, np.maximum(best, at * y - self.weights * np.abs(at)), best)
         return float(best.sum())
 
-    def _excess(self, y):
+    def _excess(self, y: Array) -> Array:
         """By how much |y| passes the weight on a side without a bound, relative to the scale of y."""
         if self._unbounded:
             over = np.abs(y) - self.weights
@@ -88,7 +89,7 @@ class Separable(Penalty):
             )
         return over / np.maximum(np.abs(y), self.weights + 1e-300)
 
-    def gauge(self, y):
+    def gauge(self, y: Array) -> float:
         if self._unbounded:
             over = np.abs(y)
         else:
@@ -101,36 +102,36 @@ class Separable(Penalty):
         ratio = np.divide(over, self.weights, out=np.zeros_like(over), where=self.weights > 0)
         return float(ratio.max(initial=0.0))
 
-    def local(self, u):
+    def local(self, u: Array) -> tuple[Array, Array, Array] | None:
         if not self._unbounded and (
             np.any((u != 0) & ((u <= self.lower) | (u >= self.upper))) or np.any((self.lower > 0) | (self.upper < 0))
         ):
             return None  # held by a bound
         return self.weights * np.sign(u), np.zeros_like(u), np.zeros_like(u)
 
-    def prox_slope(self, u, step):
+    def prox_slope(self, u: Array, step: float | Array) -> tuple[Array, Array]:
         soft = np.sign(u) * np.maximum(np.abs(u) - step * self.weights, 0.0)
         free = ((soft != 0) | (self.weights == 0)) & (soft > self.lower) & (soft < self.upper)
         return free.astype(float), np.zeros_like(u)
 
-    def zero_gauge(self, y):
+    def zero_gauge(self, y: Array) -> float:
         at_zero = self.at_zero()
         return np.inf if at_zero is None else at_zero.gauge(y)
 
     @property
-    def homogeneous(self):
+    def homogeneous(self) -> bool:
         """Where every limit is zero or none."""
         return bool(
             np.all((self.lower == 0) | np.isinf(self.lower)) and np.all((self.upper == 0) | np.isinf(self.upper))
         )
 
-    def limits(self, d):
+    def limits(self, d: int) -> tuple[Array, Array] | None:
         return None if self._unbounded else (self.lower, self.upper)
 
-    def entry_weights(self, d):
+    def entry_weights(self, d: int) -> Array | None:
         return self.weights
 
-    def radius(self, d):
+    def radius(self, d: int) -> Array:
         return np.where(self.weights > 0, self.weights, self.weights.mean() or 1.0)
 
     def dual_balls(self, d):
@@ -139,30 +140,30 @@ class Separable(Penalty):
     def pulled_at_zero(self, d):
         return (self.weights > 0) | np.isfinite(self.lower) | np.isfinite(self.upper)
 
-    def conjugate_curvature(self, u, scale, ridge):
+    def conjugate_curvature(self, u: Array, scale: float, ridge: float) -> Array | None:
         kinked = (self.weights > 0) & (u == 0)
         inside = (u > self.lower) & (u < self.upper)
         return np.diag(np.where(inside & ~kinked, 1 / ridge, 0.0))
 
-    def at_zero(self):
+    def at_zero(self) -> Separable | None:
         if np.any(self.lower > 0) or np.any(self.upper < 0):
             return None
         lower, upper = unbounded(len(self.weights))
         return Separable(self.weights, np.where(self.lower == 0, 0.0, lower), np.where(self.upper == 0, 0.0, upper))
 
-    def bound_violations(self, y):
+    def bound_violations(self, y: Array) -> Ints:
         if self._unbounded:
             return np.zeros(0, dtype=np.int64)
         side = np.where(np.isinf(self.upper), y, 0.0) + np.where(np.isinf(self.lower), -y, 0.0)
         return np.flatnonzero((self.weights == 0) & (side > 0))
 
-    def unit_form(self, d):
+    def unit_form(self, d: int) -> UnitForm:
         return UnitForm(self.weights, self.lower, self.upper, bounded=not self._unbounded)
 
-    def restricted(self, keep):
+    def restricted(self, keep: Any) -> Penalty:
         return Separable(self.weights[keep], self.lower[keep], self.upper[keep])
 
-    def __add__(self, other):
+    def __add__(self, other: Penalty) -> Penalty:
         if not isinstance(other, Separable):
             return super().__add__(other)
         lower, upper = np.maximum(self.lower, other.lower), np.minimum(self.upper, other.upper)
@@ -177,25 +178,25 @@ class Separable(Penalty):
 class _SeparableLeaf(Penalty):
     """A public penalty that becomes a Separable of d coordinates."""
 
-    def separable(self, d, scale=1.0) -> Separable:
+    def separable(self, d: int, scale: float = 1.0) -> Separable:
         raise NotImplementedError
 
-    def value(self, u):
+    def value(self, u: Array) -> float:
         u = np.asarray(u, dtype=float)
         return self.separable(len(u)).value(u)
 
-    def prox(self, u, step):
+    def prox(self, u: Array, step: float | Array) -> Array:
         return run_prox(self.separable(len(u)), u, step)
 
-    def conjugate(self, y):
+    def conjugate(self, y: Array) -> float:
         y = np.asarray(y, dtype=float)
         return self.separable(len(y)).conjugate(y)
 
-    def gauge(self, y):
+    def gauge(self, y: Array) -> float:
         y = np.asarray(y, dtype=float)
         return self.separable(len(y)).gauge(y)
 
-    def units(self, d):
+    def units(self, d: int) -> Ints:
         return np.arange(d)
 
 
@@ -212,10 +213,10 @@ class L1(_SeparableLeaf):
     Prox: soft threshold at :math:`s \omega_j`. Conjugate: 0 on :math:`|y_j| \le \omega_j`.
     """
 
-    def __init__(self, weights=None):
+    def __init__(self, weights: npt.ArrayLike | None = None) -> None:
         self.weights = None if weights is None else weight_vector("weights", weights, np.size(weights))
 
-    def size(self):
+    def size(self) -> int | None:
         return None if self.weights is None else len(self.weights)
 
     def separable(self, d, scale=1.0):
@@ -239,7 +240,7 @@ class NonNegative(_SeparableLeaf):
 
     has_strength = False
 
-    def separable(self, d, scale=1.0):
+    def separable(self, d: int, scale: float = 1.0) -> Separable:
         return Separable(np.zeros(d), np.zeros(d), np.full(d, np.inf))
 
 
@@ -252,8 +253,10 @@ class Box(_SeparableLeaf):
     """
 
     has_strength = False
+    lower: Array
+    upper: Array
 
-    def __init__(self, lower, upper):
+    def __init__(self, lower: npt.ArrayLike, upper: npt.ArrayLike) -> None:
         for name, bound, never in (("lower", lower, np.inf), ("upper", upper, -np.inf)):
             bound = np.asarray(bound)
             if bound.dtype.kind not in "biuf" or bound.ndim > 1:
@@ -275,10 +278,10 @@ class Box(_SeparableLeaf):
             )
         self._size = None if low.ndim == 0 else low.size
 
-    def size(self):
+    def size(self) -> int | None:
         return self._size
 
-    def separable(self, d, scale=1.0):
+    def separable(self, d: int, scale: float = 1.0) -> Separable:
         return Separable(np.zeros(d), np.broadcast_to(self.lower, d).copy(), np.broadcast_to(self.upper, d).copy())
 
 
@@ -290,17 +293,17 @@ class Ridge(Penalty):
     Prox: :math:`u / (1 + s)`. Conjugate: :math:`\tfrac12 \|y\|^2`.
     """
 
-    def value(self, u):
+    def value(self, u: Array) -> float:
         return 0.5 * float(np.dot(u, u))
 
-    def prox(self, u, step):
+    def prox(self, u: Array, step: float | Array) -> Array:
         return np.asarray(u) / (1.0 + np.asarray(step))
 
-    def conjugate(self, y):
+    def conjugate(self, y: Array) -> float:
         return 0.5 * float(np.dot(y, y))
 
-    def gauge(self, y):
+    def gauge(self, y: Array) -> float:
         return 0.0
 
-    def units(self, d):
+    def units(self, d: int) -> Ints:
         return np.arange(d)

@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 import numpy as np
+import numpy.typing as npt
 import scipy.sparse as sp
 
-from .._validate import finite_vector
+from .._validate import Array, Ints, SparseMatrix, finite_vector
 from .base import _Norm, run_prox
 from .shorthand import Shorthand, _is_real, _known
+
+if TYPE_CHECKING:
+    from ..structure.graph import Graph
+    from ..structure.grid import Grid
+    from .base import Penalty
 
 
 class SortedL1(_Norm):
@@ -18,7 +26,7 @@ class SortedL1(_Norm):
     weights : vector of numbers that do not increase
     """
 
-    def __init__(self, weights):
+    def __init__(self, weights: Array) -> None:
         weights = finite_vector("weights", weights, np.size(weights), minimum=0)
         rise = np.flatnonzero(np.diff(weights) > 0)
         if rise.size:
@@ -30,25 +38,25 @@ class SortedL1(_Norm):
         self.weights = weights
 
     @property
-    def kernel(self):
+    def kernel(self) -> Any:  # type: ignore[override]  # loaded when it is asked for
         from ..kernels import catalogue
 
         return catalogue.sorted_l1
 
     @property
-    def params(self):
+    def params(self) -> Array:
         return self.weights
 
-    def size(self):
+    def size(self) -> int:
         return len(self.weights)
 
-    def value(self, u):
+    def value(self, u: Array) -> float:
         return float(self.weights @ np.sort(np.abs(u))[::-1])
 
-    def gauge(self, y):
+    def gauge(self, y: Array) -> float:
         return float(np.max(np.cumsum(np.sort(np.abs(y))[::-1]) / np.cumsum(self.weights)))
 
-    def prox_jacobian(self, u, step):
+    def prox_jacobian(self, u: Array, step: float | Array) -> Array | SparseMatrix:
         # entries of one size were pooled: they move together, each by the mean
         found = run_prox(self, u, step)
         size = np.abs(found)
@@ -57,7 +65,7 @@ class SortedL1(_Norm):
         across = sp.csr_array((direction, (np.arange(len(found)), pool)), shape=(len(found), count.size))
         return across @ across.T
 
-    def ties(self, u):
+    def ties(self, u: Array) -> tuple[Ints, Ints, Array]:
         size = np.abs(u)
         order = np.argsort(size, kind="stable")
         i, j = order[:-1], order[1:]
@@ -85,22 +93,23 @@ class Slope(Shorthand):
 
     weights_per = ("term",)
 
-    def __init__(self, weights=None, q=0.1):
+    def __init__(self, weights: npt.ArrayLike | None = None, q: float = 0.1) -> None:
         if not (_is_real(q) and 0 < q < 1):
             raise ValueError(f"q is {q!r}; it must be a number between 0 and 1")
         self.weights, self.q = weights, q
 
-    def feature_graph(self, size):
+    def feature_graph(self, size: int) -> Graph | Grid | str | None:
         return "sizes"
 
-    def build(self, p):
+    def build(self, p: int | None) -> Penalty:
         if self.weights is not None:
             return SortedL1(
                 finite_vector("weights", self.weights, np.size(self.weights) if p is None else p, minimum=0)
             )
         from scipy.special import ndtri
 
-        return SortedL1(-ndtri(self.q * np.arange(1, _known(p, "Slope") + 1) / (2 * p)))
+        p = _known(p, "Slope")
+        return SortedL1(-ndtri(self.q * np.arange(1, p + 1) / (2 * p)))
 
 
 class Oscar(Shorthand):
@@ -116,7 +125,7 @@ class Oscar(Shorthand):
     The sorted l1 norm with :math:`\lambda_k = a + b (p - k)`; see Slope (Bondell and Reich, 2008).
     """
 
-    def __init__(self, a=1.0, b=0.1):
+    def __init__(self, a: float = 1.0, b: float = 0.1) -> None:
         for name, value in (("a", a), ("b", b)):
             if not (_is_real(value) and value >= 0):
                 raise ValueError(f"{name} is {value!r}; it must be finite and at least 0")
@@ -124,8 +133,8 @@ class Oscar(Shorthand):
             raise ValueError("a and b are both 0; one of them must be positive")
         self.a, self.b = a, b
 
-    def feature_graph(self, size):
+    def feature_graph(self, size: int) -> Graph | Grid | str | None:
         return "sizes"
 
-    def build(self, p):
+    def build(self, p: int | None) -> Penalty:
         return SortedL1(self.a + self.b * np.arange(_known(p, "Oscar") - 1, -1, -1.0))

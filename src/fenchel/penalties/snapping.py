@@ -3,23 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 import scipy.sparse.linalg as sla
 
+from .._validate import Array, Flags, Ints
 from .block_sum import _NONE, BlockSum, _once_per_map
 
 
 class Snapping(BlockSum):
     """A sum of blocks that makes the structure of an answer exact: zeros, ties, ranks, limits."""
 
-    def snaps(self, w: np.ndarray, u: np.ndarray) -> Iterator[np.ndarray]:
+    def snaps(self, w: Array, u: Array) -> Iterator[Array]:
         """Answers close to w in which the structure of u = prox(...) is exact, the plainest first."""
         yield self.snap(w, u)
         yield from self.restored(w, u)
 
-    def restored(self, w, u):
+    def restored(self, w: Array, u: Array) -> Iterator[Array]:
         """Answers close to w in which that structure is exact beyond zeros and ties."""
         if self.renames:
             # u is w itself: whatever a penalty does to it is exact
@@ -31,7 +33,7 @@ class Snapping(BlockSum):
             yield self.snap(restored, u)
 
     @_once_per_map
-    def links(self):
+    def links(self) -> tuple[tuple[Ints, Ints], tuple[Ints, Ints, Ints, Array], Flags, list[Any] | list[bool]]:
         """What zeros of B'w say of features: rows with one entry, and its feature; rows that join two features by
         entries of one size, these, and the sign between them; whether a row says anything else; and per block whether
         all its rows have one entry."""
@@ -47,7 +49,7 @@ class Snapping(BlockSum):
         joined = pairs, self.map.indices[first], self.map.indices[first + 1], sign
         return (lone, self.map.indices[start[lone]]), joined, others, alone
 
-    def _restore(self, w, u):
+    def _restore(self, w: Array, u: Array) -> Array:
         """w moved to the ranks of u and, where zero rows of B' join more than two features, to its zeros."""
         values, counts, changed = w[self.feature_slots], np.diff(self.map.indptr), False
         for block, first, last in self._parts():
@@ -73,7 +75,7 @@ class Snapping(BlockSum):
         w[self.feature_slots] = values
         return w
 
-    def snap(self, w, u) -> np.ndarray:
+    def snap(self, w: Array, u: Array) -> Array:
         """w with the zeros and ties of u = prox(...) made exact: zero features are 0.0, equal ones equal bits."""
         zero = u == 0
         (lone, feature), (pairs, left, right, between), _, alone = self.links
@@ -104,7 +106,7 @@ class Snapping(BlockSum):
         w[self.feature_slots] = values
         return w
 
-    def within(self, w) -> np.ndarray:
+    def within(self, w: Array) -> Array:
         """w with single features brought inside the bounds that the penalty sets them; it is changed in place."""
         for block, first in zip(self.blocks, self.bounds, strict=False):
             limits = block.function.limits(block.d)
@@ -115,7 +117,7 @@ class Snapping(BlockSum):
         return w
 
 
-def tied_features(a, b, sign, count):
+def tied_features(a: Ints, b: Ints, sign: Array, count: int) -> tuple[Ints, Array, Ints]:
     """Components of features joined by w_a = sign w_b: their labels, each feature's side (1 or -1), and the features
     of components that ask for w = -w."""
     if not a.size:

@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy.sparse as sp
 
+from .._validate import AnyArray, Array, Flags, Ints, SparseMatrix
 from ..maps import row_width, spectral_norm
 from .base import Penalty, compiled_prox
 from .block_sum import BlockSum
 from .separable import Separable
+
+if TYPE_CHECKING:
+    from .compile import Block
 
 
 def compiled_map(problem: BlockSum):
@@ -37,7 +43,7 @@ class CompiledPenalty:
         An upper bound on the largest eigenvalue of B B'.
     """
 
-    def __init__(self, problem: BlockSum, keep=None):
+    def __init__(self, problem: BlockSum, keep: Sequence[int] | None = None) -> None:
         self.problem = problem
         keep = range(len(problem.blocks)) if keep is None else keep
         bounds = problem.bounds
@@ -69,17 +75,17 @@ class CompiledPenalty:
     def norm(self) -> float:
         return spectral_norm(self.problem.map_slots) ** 2
 
-    def steps(self, step):
+    def steps(self, step: float | Array) -> tuple[Array, Array]:
         """What a prox of all blocks with this step multiplies the point by, and the step of the bare functions."""
         shrink = 1.0 / (1.0 + step * self.ridge)
         return shrink, step * self.scale * shrink
 
     @property
-    def functions(self):
+    def functions(self) -> tuple[Any, ...]:
         """The C functions, some of which may call back into Python."""
         return (*self._proxes, *self._values)
 
-    def check(self):
+    def check(self) -> None:
         """Raise what a penalty written in Python has raised inside a kernel."""
         check_callbacks(*self.functions)
 
@@ -100,7 +106,7 @@ class StructuredProx(CompiledPenalty):
         What the kernel takes; see ``kernels/prox.py``.
     """
 
-    def __init__(self, problem: BlockSum):
+    def __init__(self, problem: BlockSum) -> None:
         self.quadratic, self.folded = feature_quadratic(problem)
         keep = [
             k for k, block in enumerate(problem.blocks) if not block.function.vanishes(block.d) or _has_pairs(block)
@@ -120,11 +126,11 @@ class StructuredProx(CompiledPenalty):
                        self.separated, without)  # fmt: skip
 
     @functools.cached_property
-    def _kept(self):
+    def _kept(self) -> SparseMatrix:
         """B' of the blocks that have dual variables; the other rows are empty."""
         return sp.csr_array(sp.diags_array(self._dual_rows.astype(float)) @ self.problem.map_slots)
 
-    def _closed_blocks(self, keep):
+    def _closed_blocks(self, keep: list[int]) -> Flags:
         """Which of the blocks that are kept are simple in w itself, beside others that join features.
 
         Their features must differ; so that of two on the same features the first one is taken.
@@ -155,7 +161,7 @@ class StructuredProx(CompiledPenalty):
             return False
         return all(_constant(values, self._units[rows]) for values in (value[entries] ** 2, self.quadratic[features]))
 
-    def _bounds(self):
+    def _bounds(self) -> Array:
         """diag(c) >= B'B, constant on each unit: the norm, or the bound of Pock and Chambolle (2011) if smaller."""
         size = abs(self._kept)
         c = size @ np.asarray(size.sum(axis=0)).ravel()
@@ -168,7 +174,7 @@ class StructuredProx(CompiledPenalty):
             c = np.full_like(c, top) if top < c[self._dual_rows].mean() else c
         return np.maximum(c, max(1e-12 * c.max(initial=0.0), 1e-300))
 
-    def _screened_units(self):
+    def _screened_units(self) -> tuple[AnyArray, ...]:
         """Units that may be found to be zero before the dual is solved; none where the argument does not hold.
 
         It needs every block to shrink each of its features towards zero.
@@ -178,7 +184,7 @@ class StructuredProx(CompiledPenalty):
         first, last, radius, absolute = [], [], [], []
         if all(_renames(b.matrix) and _shrinks(b.function) for b, _ in kept):
             for block, begin in kept:
-                function = block.function
+                function: Any = block.function
                 groups = not isinstance(function, Separable)
                 ends = function.bounds if groups else np.arange(block.d + 1)
                 first.append(begin + ends[:-1])
@@ -188,9 +194,10 @@ class StructuredProx(CompiledPenalty):
         columns = ((first, np.int64), (last, np.int64), (radius, float), (absolute, bool))
         return tuple(np.concatenate([np.zeros(0), *parts]).astype(kind) for parts, kind in columns)
 
-    def dual(self, slope, w):
+    def dual(self, slope: Array, w: Array) -> Array:
         """Subgradients of all blocks, quadratics included, from the kernel's slope at w."""
-        return slope + self.folded * self.problem.penalised(w)
+        out: Array = slope + self.folded * self.problem.penalised(w)
+        return out
 
 
 def _of_blocks(which, counts):
@@ -207,7 +214,7 @@ def check_callbacks(*functions):
     raise_errors(*functions)
 
 
-def _compiled_value(function: Penalty):
+def _compiled_value(function: Penalty) -> Any:
     """The value of a penalty as a C function, or a callback into Python."""
     from ..kernels import compiled, values
     from ..kernels.calls import PROX_CTYPE
@@ -215,30 +222,30 @@ def _compiled_value(function: Penalty):
     if function.kernel is not None and function.value_kernel is not None:
         return compiled.compile_prox(getattr(values, function.value_kernel))
 
-    def value(d, u, out, params, index):
+    def value(d: int, u: Any, out: Any, params: Any, index: Any) -> None:
         out[0] = function.value(np.ctypeslib.as_array(u, shape=(d,)).copy())
 
     return compiled.Callback(PROX_CTYPE, value)
 
 
-def _renames(matrix):
+def _renames(matrix: SparseMatrix) -> bool:
     """Whether every row of the map is a multiple of one feature."""
     return bool(np.all(np.diff(matrix.indptr) == 1) and np.all(matrix.data != 0))
 
 
-def _has_pairs(block):
+def _has_pairs(block: Block) -> bool:
     """Whether some row of the block's map joins several features."""
     return bool(np.any(np.diff(block.matrix.indptr) > 1))
 
 
-def _shrinks(function):
+def _shrinks(function: Penalty) -> bool:
     """Whether the function pulls every coordinate towards zero, and its units' dual balls are known here."""
     if isinstance(function, Separable):
         return bool(np.all(function.lower <= 0) and np.all(function.upper >= 0))
     return function.kernel in ("group_l2", "group_linf")
 
 
-def _rough_square_norm(matrix, rounds=20):
+def _rough_square_norm(matrix: SparseMatrix, rounds: int = 20) -> float:
     """The square of the largest singular value, from below and to some per cent: power iterations."""
     vector = np.random.default_rng(0).standard_normal(matrix.shape[1])
     value, back = 0.0, sp.csr_array(matrix.T)
@@ -251,7 +258,7 @@ def _rough_square_norm(matrix, rounds=20):
     return value
 
 
-def _constant(values, labels):
+def _constant(values: Array, labels: Ints) -> bool:
     """Whether values agree, up to rounding, wherever labels do."""
     if not values.size or bool((labels[1:] > labels[:-1]).all()):
         return True
@@ -261,7 +268,7 @@ def _constant(values, labels):
     return bool(np.all(high[labels] <= low[labels] * (1 + 1e-12)))
 
 
-def feature_quadratic(problem):
+def feature_quadratic(problem: BlockSum) -> tuple[Array, Array]:
     """The quadratics of single features: their sum per entry of w, and which ridge per row of B' was taken."""
     quadratic, folded = np.zeros(problem.size), np.zeros(problem.d)
     for block, first in zip(problem.blocks, problem.bounds, strict=False):

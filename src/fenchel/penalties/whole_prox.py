@@ -9,9 +9,12 @@ from __future__ import annotations
 
 import dataclasses
 import warnings
+from typing import Literal, cast, overload
 
 import numpy as np
+import numpy.typing as npt
 
+from .._validate import AnyArray, Array
 from .base import Penalty
 from .snapping import Snapping
 from .structured_prox import StructuredProx
@@ -32,24 +35,42 @@ class ProxInfo:
     gap: float
     iterations: int
     converged: bool
-    dual: np.ndarray = dataclasses.field(repr=False)
+    dual: Array = dataclasses.field(repr=False)
 
 
 class _Denoising(Snapping):
     """The problem whose answer is a prox: half the mean of |w - v|^2 plus step / p times the penalty."""
 
-    def __init__(self, point: np.ndarray, penalty: Penalty, step: float):
+    def __init__(self, point: Array, penalty: Penalty, step: float) -> None:
         self.point, self.n = point, point.size
         self._compile(penalty, step / self.n, self.n, 1, True)
 
-    def primal(self, coef: np.ndarray) -> float:
+    def primal(self, coef: Array) -> float:
         """The objective at these coefficients."""
         away = coef - self.point
         return float(np.sum(0.5 * (away * away))) / self.n + self.penalty_value(self.penalised(self.pack(coef)))
 
 
-def prox(v, penalty: Penalty, step: float = 1.0, *, tol: float = 1e-10, max_iter: int = 10_000,
-         warm_start=None, return_info: bool = False):  # fmt: skip
+@overload
+def prox(
+    v: npt.ArrayLike, penalty: Penalty, step: float = 1.0, *, tol: float = 1e-10, max_iter: int = 10_000,
+    warm_start: npt.ArrayLike | None = None, return_info: Literal[False] = False,
+) -> Array: ...  # fmt: skip
+@overload
+def prox(
+    v: npt.ArrayLike, penalty: Penalty, step: float = 1.0, *, tol: float = 1e-10, max_iter: int = 10_000,
+    warm_start: npt.ArrayLike | None = None, return_info: Literal[True],
+) -> tuple[Array, ProxInfo]: ...  # fmt: skip
+def prox(
+    v: npt.ArrayLike,
+    penalty: Penalty,
+    step: float = 1.0,
+    *,
+    tol: float = 1e-10,
+    max_iter: int = 10_000,
+    warm_start: npt.ArrayLike | None = None,
+    return_info: bool = False,
+) -> Array | tuple[Array, ProxInfo]:
     r"""The proximal operator of any fenchel penalty, whatever maps it holds.
 
     Parameters
@@ -91,7 +112,7 @@ def prox(v, penalty: Penalty, step: float = 1.0, *, tol: float = 1e-10, max_iter
     >>> prox(noisy, fl.L1() @ fl.Difference(6), 0.3).round(6)
     array([0.1, 0.1, 0.1, 0.9, 0.9, 0.9])
     """
-    v, point = _as_point(v)
+    given, point = _as_point(v)
     if not isinstance(penalty, Penalty):
         raise ValueError(f"penalty is {penalty!r}; it must be a fenchel penalty, e.g. fenchel.L1()")
     if not (np.isfinite(step) and step >= 0):
@@ -112,16 +133,18 @@ def prox(v, penalty: Penalty, step: float = 1.0, *, tol: float = 1e-10, max_iter
             ConvergenceWarning,
             stacklevel=2,
         )
-    w = w.reshape(v.shape)
+    w = w.reshape(given.shape)
     return (w, ProxInfo(gap, steps, converged, slope)) if return_info else w
 
 
-def _run(structured, point, slope, tol, max_iter):
+def _run(
+    structured: StructuredProx, point: Array, slope: Array, tol: float, max_iter: int
+) -> tuple[Array, float, int, bool]:
     """The prox on the problem's own scale: coefficients, relative gap, steps, and whether it stopped by the gap."""
     from ..kernels.prox import structured_prox
     from .lattice_prox import LatticeProx
 
-    problem = structured.problem
+    problem = cast(_Denoising, structured.problem)
     v, info = problem.pack(point), np.zeros(4)
     chain = LatticeProx.make(structured)
     if chain is not None and chain.exact:
@@ -145,9 +168,11 @@ def _run(structured, point, slope, tol, max_iter):
     return coef, gap, steps, closed
 
 
-def _snap(structured, w, u, gap, objective, tol):
+def _snap(
+    structured: StructuredProx, w: Array, u: Array, gap: float, objective: float, tol: float
+) -> tuple[Array, float]:
     """Coefficients with exact zeros and ties, if the gap allows, and the relative gap."""
-    problem = structured.problem
+    problem = cast(_Denoising, structured.problem)
     # rows of B' that the prox left alone say nothing about zeros
     u = np.where(structured._rows, u, 1.0)
     plain, snapped = (problem.unpack(candidate)[0] for candidate in (w, problem.snap(w, u)))
@@ -160,7 +185,7 @@ def _snap(structured, w, u, gap, objective, tol):
     return plain, gap / floor
 
 
-def _as_point(v):
+def _as_point(v: npt.ArrayLike) -> tuple[AnyArray, Array]:
     v = np.asarray(v)
     if v.dtype == object or not (np.issubdtype(v.dtype, np.number) or v.dtype == bool) or v.size == 0:
         raise ValueError(f"v has dtype {v.dtype} and shape {v.shape}; it must hold numbers")
@@ -174,7 +199,7 @@ def _as_point(v):
     return v, point
 
 
-def _as_slope(warm_start, d):
+def _as_slope(warm_start: npt.ArrayLike | None, d: int) -> Array:
     if warm_start is None:
         return np.zeros(d)
     slope = np.array(warm_start, dtype=float)

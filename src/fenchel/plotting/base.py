@@ -2,10 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+
 import numpy as np
 
+from .._validate import AnyArray, Array, Names
 from ..solver.result import Result
 from ..structure import Graph, Grid, Groups, Tree, as_groups
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.axis import Axis
+    from matplotlib.colorbar import Colorbar
+
 
 INK, GREY, PALE, LINES = "#1c2733", "#66707a", "#c3c9ce", "#e6e8ea"
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#1c2733")
@@ -14,25 +24,28 @@ SIGNED = "RdBu_r"
 # -- what a model knows -----------------------------------------------------------------------------
 
 
-def is_path(model):
+Model: TypeAlias = Any  # a result, a path, an estimator that was fitted, or coefficients: asked for what it has
+
+
+def is_path(model: Model) -> bool:
     return hasattr(model, "alphas") and hasattr(model, "coefs")
 
 
-def path_of(model):
+def path_of(model: Model) -> Any:
     found = model if is_path(model) else getattr(model, "path_", None)
     if found is None:
         raise ValueError(f"model is {type(model).__name__}; give a Path or a fitted estimator ending in CV")
     return found
 
 
-def result_of(model) -> Result:
+def result_of(model: Model) -> Result:
     result = model if isinstance(model, Result) else getattr(model, "result_", None)
     if result is None:
         raise ValueError(f"model is {type(model).__name__}; give a Result, a Path or a fitted estimator")
     return result
 
 
-def coef_of(model) -> np.ndarray:
+def coef_of(model: Model) -> Array:
     """Coefficients (outputs, p) of a result, an estimator, a saved model or an array."""
     for name in ("coef", "coef_"):
         if hasattr(model, name):
@@ -46,14 +59,15 @@ def coef_of(model) -> np.ndarray:
     return np.atleast_2d(coef)
 
 
-def tol_of(model):
+def tol_of(model: Model) -> float | None:
     tol = getattr(model, "tol", None)
     return tol if isinstance(tol, float) and tol > 0 else None
 
 
-def groups_of(model, groups):
+def groups_of(model: Model, groups: Any) -> Any:
     if groups is not None:
-        return groups
+        out: Any = groups
+        return out
     if hasattr(model, "penalty"):
         from ..models.preparation import find_groups
 
@@ -61,7 +75,7 @@ def groups_of(model, groups):
     return None
 
 
-def fitted_groups(groups, p):
+def fitted_groups(groups: Groups, p: int) -> tuple[Groups, bool]:
     """The groups, and whether they hold the coefficients of all outputs (numbers beyond p)."""
     groups = groups if isinstance(groups, (Groups, Tree)) else Groups(groups)
     groups = as_groups(groups)
@@ -69,7 +83,7 @@ def fitted_groups(groups, p):
     return (groups if joint else groups.checked(p)), joint
 
 
-def graph_of(model):
+def graph_of(model: Model) -> Any:
     from ..models.preparation import find_graph
 
     if not hasattr(model, "penalty") or isinstance(model.penalty, str):
@@ -78,7 +92,7 @@ def graph_of(model):
     return found if isinstance(found, (Graph, Grid)) else None
 
 
-def grid_of(model):
+def grid_of(model: Model) -> Any:
     """A grid or a matrix's shape in the terms of an estimator's penalty."""
     if not hasattr(model, "penalty") or model.penalty is None or isinstance(model.penalty, str):
         return None
@@ -88,7 +102,7 @@ def grid_of(model):
     return next((shape for shape in shapes if shape is not None), None)
 
 
-def names_of(model, names, p, structure=None):
+def names_of(model: Model, names: Names | None, p: int, structure: Graph | None = None) -> list[str]:
     for source in (names, getattr(structure, "features", None), getattr(model, "feature_names_in_", None)):
         if source is not None:
             source = list(getattr(source, "columns", source))
@@ -98,7 +112,7 @@ def names_of(model, names, p, structure=None):
     return [f"feature {j}" for j in range(p)]
 
 
-def output_labels(model, outputs, labels=None):
+def output_labels(model: Model, outputs: int, labels: Sequence[str] | None = None) -> list[str]:
     """Names of the outputs: as given, the tasks or classes of an estimator, or numbers."""
     if labels is not None:
         if len(labels) != outputs:
@@ -114,7 +128,7 @@ def output_labels(model, outputs, labels=None):
 # -- style ------------------------------------------------------------------------------------------
 
 
-def need_matplotlib():
+def need_matplotlib() -> None:
     """An ImportError that says what to install."""
     try:
         import matplotlib  # noqa: F401
@@ -122,7 +136,7 @@ def need_matplotlib():
         raise ImportError("pictures need matplotlib: pip install 'fenchel[plot]'") from None
 
 
-def new_axes(ax=None, size=(6.4, 4.2)):
+def new_axes(ax: Axes | None = None, size: tuple[float, float] = (6.4, 4.2)) -> Axes:
     """The axes themselves, or those of a new figure."""
     if ax is not None:
         return ax
@@ -131,7 +145,7 @@ def new_axes(ax=None, size=(6.4, 4.2)):
     return plt.subplots(figsize=size, layout="constrained")[1]
 
 
-def titled(ax, title, subtitle=""):
+def titled(ax: Axes, title: str, subtitle: str = "") -> None:
     """A title at the left, and a smaller line below it."""
     ax.set_title(title, loc="left", fontsize=11.5, color=INK, fontweight="bold", pad=20 if subtitle else 6)
     if subtitle:
@@ -139,7 +153,7 @@ def titled(ax, title, subtitle=""):
                     color=GREY, fontsize=8.8)  # fmt: skip
 
 
-def tidy(ax, lines="both"):
+def tidy(ax: Axes, lines: Literal["both", "x", "y"] = "both") -> None:
     """Pale lines behind the data, and no box around it."""
     for side in ("top", "right"):
         ax.spines[side].set_visible(False)
@@ -150,13 +164,13 @@ def tidy(ax, lines="both"):
     ax.set_axisbelow(True)
 
 
-def whole_ticks(axis):
+def whole_ticks(axis: Axis) -> None:
     from matplotlib.ticker import MaxNLocator
 
     axis.set_major_locator(MaxNLocator(7, integer=True))
 
 
-def quiet_decades(axis, low, high):
+def quiet_decades(axis: Axis, low: float, high: float) -> None:
     """No words between the decades where there are several: they cost half of the drawing."""
     from matplotlib.ticker import NullFormatter
 
@@ -164,23 +178,23 @@ def quiet_decades(axis, low, high):
         axis.set_minor_formatter(NullFormatter())
 
 
-def halo():
+def halo() -> list[Any]:
     """A white rim, so that letters can be read on lines."""
     from matplotlib.patheffects import withStroke
 
     return [withStroke(linewidth=2.2, foreground="white")]
 
 
-def colour(number):
+def colour(number: int) -> str:
     return COLOURS[number] if number < len(COLOURS) else GREY
 
 
-def dots(x):
+def dots(x: AnyArray) -> dict[str, Any]:
     """A single point is a dot, for it makes no line."""
     return {"marker": "o", "markersize": 5} if len(x) == 1 else {}
 
 
-def legend(ax, entries, rest, own):
+def legend(ax: Axes, entries: list[tuple[str, str]], rest: str | None, own: bool) -> None:
     """Names beside the picture if the figure is ours, otherwise where there is room in it."""
     from matplotlib.lines import Line2D
 
@@ -193,11 +207,11 @@ def legend(ax, entries, rest, own):
     ax.legend(handles=handles, frameon=not own, framealpha=0.85, edgecolor="none", fontsize=8.5, **where)
 
 
-def quiet_bar(bar, label):
+def quiet_bar(bar: Colorbar, label: str) -> None:
     bar.set_label(label, fontsize=9)
     bar.outline.set_visible(False)
     bar.ax.tick_params(labelsize=8.5, color=PALE)
 
 
-def short(text, most):
+def short(text: str, most: int) -> str:
     return text if len(text) <= most else text[: most - 1] + "\u2026"

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 import numpy as np
 
+from .._validate import Array, Ints, Names
 from ..structure import Graph, Grid
 from .base import (
     GREY,
     INK,
     PALE,
     SIGNED,
+    Model,
     coef_of,
     graph_of,
     halo,
@@ -21,8 +25,20 @@ from .base import (
     titled,
 )
 
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
-def weights_on_graph(model, graph=None, *, names=None, top: int = 10, output: int = 0, places=None, ax=None):
+
+def weights_on_graph(
+    model: Model,
+    graph: Any = None,
+    *,
+    names: Names | None = None,
+    top: int = 10,
+    output: int = 0,
+    places: Array | None = None,
+    ax: Axes | None = None,
+) -> Axes:
     """The coefficients on the graph of their features.
 
     A node has the colour of its weight (a small grey one is zero). The width of an edge is its own weight, dashed if
@@ -75,7 +91,7 @@ def weights_on_graph(model, graph=None, *, names=None, top: int = 10, output: in
     return ax
 
 
-def _draw_edges(ax, places, edges, weights, coef):
+def _draw_edges(ax: Axes, places: Array, edges: Ints, weights: Array, coef: Array) -> int:
     """Draws the edges; returns how many join two equal (or opposite) weights that are not zero."""
     from matplotlib.collections import LineCollection
 
@@ -98,24 +114,35 @@ def _draw_edges(ax, places, edges, weights, coef):
     return int(np.count_nonzero(fused))
 
 
-def _draw_nodes(ax, places, coef):
+def _draw_nodes(ax: Axes, places: Array, coef: Array) -> None:
     zero = coef == 0
     unit = float(np.clip(9000 / len(coef), 6, 90))
-    ax.scatter(*places[zero].T, s=0.3 * unit, color="white", edgecolors=PALE, linewidths=0.8, zorder=3)
+    ax.scatter(places[zero, 0], places[zero, 1], s=0.3 * unit, color="white", edgecolors=PALE, linewidths=0.8, zorder=3)
     largest = float(np.abs(coef).max()) or 1.0
-    dots = ax.scatter(*places[~zero].T, s=unit, c=coef[~zero], cmap=SIGNED, vmin=-largest, vmax=largest,
-                      edgecolors=GREY, linewidths=0.6 if unit > 20 else 0.2, zorder=4)  # fmt: skip
+    dots = ax.scatter(
+        places[~zero, 0],
+        places[~zero, 1],
+        s=unit,
+        c=coef[~zero],
+        cmap=SIGNED,
+        vmin=-largest,
+        vmax=largest,
+        edgecolors=GREY,
+        linewidths=0.6 if unit > 20 else 0.2,
+        zorder=4,
+    )
     bar = ax.figure.colorbar(dots, ax=ax, shrink=0.7, pad=0.01, aspect=28)
     quiet_bar(bar, "weight")
 
 
-def _name_nodes(ax, places, coef, names, top):
+def _name_nodes(ax: Axes, places: Array, coef: Array, names: list[str], top: int) -> None:
     """The names of the largest, each at the side of its node where it covers least."""
     order = np.argsort(-np.abs(coef), kind="stable")[: max(top, 0)]
     box = ax.get_position()
-    inches = np.array([box.width, box.height]) * ax.figure.get_size_inches()
+    figure: Any = ax.figure  # a part of a figure knows no inches, and is not drawn on
+    inches = np.array([box.width, box.height]) * figure.get_size_inches()
     points = places * np.min(72 * inches / np.maximum(np.ptp(places, axis=0) * 1.12, 1.0))
-    taken: list[np.ndarray] = []
+    taken: list[Array] = []
     for k in order[coef[order] != 0]:
         text = short(str(names[k]), 24)
         size = np.array([4.6 * len(text), 9.0])
@@ -132,8 +159,8 @@ def _name_nodes(ax, places, coef, names, top):
                     va=upright, fontsize=8, color=INK, zorder=5, path_effects=halo())  # fmt: skip
 
 
-def _covered(room, points, taken):
+def _covered(room: Array, points: Array, taken: list[Array]) -> int:
     """Nodes under a rectangle, and (which is worse) its overlap with names that are there already."""
-    nodes = np.count_nonzero(np.all((points > room[0] - 3) & (points < room[1] + 3), axis=1))
+    nodes = int(np.count_nonzero(np.all((points > room[0] - 3) & (points < room[1] + 3), axis=1)))
     shared = [np.prod(np.maximum(np.minimum(room[1], one[1]) - np.maximum(room[0], one[0]), 0)) for one in taken]
-    return nodes + 10 * sum(area > 0 for area in shared)
+    return nodes + 10 * sum(bool(area > 0) for area in shared)

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
 import numpy as np
 
+from .._validate import Array
 from ..structure import Grid
 from .base import (
     COLOURS,
@@ -11,6 +15,7 @@ from .base import (
     LINES,
     PALE,
     SIGNED,
+    Model,
     coef_of,
     colour,
     dots,
@@ -26,8 +31,17 @@ from .base import (
     whole_ticks,
 )
 
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
-def weights_on_grid(model, grid=None, *, labels=None, ax=None):
+
+def weights_on_grid(
+    model: Model,
+    grid: Grid | int | tuple[int, ...] | None = None,
+    *,
+    labels: Sequence[str] | None = None,
+    ax: Axes | None = None,
+) -> Axes:
     """The coefficients where their features stand: a curve, an image, or the slices of a volume.
 
     Parameters
@@ -73,7 +87,7 @@ def weights_on_grid(model, grid=None, *, labels=None, ax=None):
     return ax
 
 
-def _draw_line(grid, coef, labels, ax):
+def _draw_line(grid: Grid, coef: Array, labels: list[str], ax: Axes | None) -> Axes:
     own = ax is None
     ax = new_axes(ax, (7.2, 3.8))
     x = np.arange(max(grid.shape))
@@ -93,7 +107,7 @@ def _draw_line(grid, coef, labels, ax):
     return ax
 
 
-def _draw_tiles(tiles, titles, grid, ax):
+def _draw_tiles(tiles: list[Array], titles: list[str], grid: Grid, ax: Axes | None) -> Axes:
     """One image, the tiles in rows; cells outside the mask are grey, those between tiles white."""
     from matplotlib.colors import ListedColormap
 
@@ -131,23 +145,24 @@ def _draw_tiles(tiles, titles, grid, ax):
     for spine in ax.spines.values():
         spine.set_visible(False)
     # beside the image itself, however high that is
-    bar = ax.figure.colorbar(image, cax=ax.inset_axes([1.03, 0.0, 0.03, 1.0]))
+    bar = ax.figure.colorbar(image, cax=ax.inset_axes((1.03, 0.0, 0.03, 1.0)))
     quiet_bar(bar, "weight")
     return ax
 
 
-def _tiles_across(count, height, width):
+def _tiles_across(count: int, height: int, width: int) -> int:
     """About 1.6 times as wide as high, and few places left empty."""
     ideal = np.sqrt(1.6 * count * height / width)
 
-    def badness(across):
+    def badness(across: int) -> float:
         empty = -count % across
-        return abs(np.log(across / ideal)) + 1.5 * empty / count
+        out: float = abs(np.log(across / ideal)) + 1.5 * empty / count
+        return out
 
     return min(range(1, count + 1), key=badness)
 
 
-def _cell_ticks(ax):
+def _cell_ticks(ax: Axes) -> None:
     for axis in (ax.xaxis, ax.yaxis):
         whole_ticks(axis)
     ax.set_xlabel("column")
@@ -155,7 +170,7 @@ def _cell_ticks(ax):
     ax.tick_params(labelsize=9, color=PALE, length=2.5)
 
 
-def _as_grid(grid):
+def _as_grid(grid: Grid | int | tuple[int, ...]) -> Grid:
     if grid is None:
         raise ValueError("grid is needed: the model does not know any; give a Grid, a shape or a mask")
     if isinstance(grid, Grid):

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 import numpy as np
 
+from .._validate import Array, Flags, Ints
 from .base import (
     COLOURS,
     GREY,
+    Model,
     coef_of,
     colour,
     dots,
@@ -23,8 +27,19 @@ from .base import (
 )
 from .paths import _alpha_axis, _draw_rest, _log_alphas, _mark_unproven, _proof
 
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
-def group_norms(model, groups=None, *, top: int | None = None, ax=None):
+    from ..structure.groups import Groups
+
+
+def group_norms(
+    model: Model,
+    groups: Any = None,
+    *,
+    top: int | None = None,
+    ax: Axes | None = None,
+) -> Axes:
     """How much each group weighs: the Euclidean norm of its coefficients.
 
     Parameters
@@ -72,15 +87,15 @@ def group_norms(model, groups=None, *, top: int | None = None, ax=None):
     return ax
 
 
-def _norms(coef, groups):
+def _norms(coef: Array, groups: Groups) -> tuple[Array, Ints, Groups]:
     groups, joint = fitted_groups(groups, coef.shape[1])
     coef = coef.reshape(1, -1) if joint else coef
-    live = coef.any(axis=0)
+    live: Flags = np.any(coef, axis=0)
     norms = np.array([np.linalg.norm(coef[:, group]) for group in groups])
     return norms, np.array([np.count_nonzero(live[group]) for group in groups]), groups
 
 
-def _norm_lines(model, groups, top, ax):
+def _norm_lines(model: Model, groups: Groups, top: int, ax: Axes | None) -> Axes:
     found = path_of(model)
     norms = np.array([_norms(np.atleast_2d(coef), groups)[0] for coef in found.coefs])
     groups = fitted_groups(groups, found.coefs.shape[-1])[0]

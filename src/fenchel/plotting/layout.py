@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import scipy.sparse as sp
 from scipy.sparse import csgraph
+
+from .._validate import Array, Ints, SparseMatrix
 
 _DENSE = 600  # nodes up to which every pair is looked at
 _PIVOTS = 60
 _ROUNDS = 120
 
 
-def graph_layout(edges, p: int) -> np.ndarray:
+def graph_layout(edges: Ints, p: int) -> Array:
     """Places (p, 2) of p nodes, an edge about 1 long; connected parts stand side by side, the largest first.
 
     Small parts by stress majorisation over the lengths of shortest ways, large ones by multidimensional scaling from
@@ -27,7 +31,7 @@ def graph_layout(edges, p: int) -> np.ndarray:
     return _packed([(part, _place(table[part][:, part])) for part in parts], p)
 
 
-def _place(table):
+def _place(table: SparseMatrix) -> Array:
     """Places of the nodes of a connected graph."""
     n = table.shape[0]
     if n == 1:
@@ -36,10 +40,11 @@ def _place(table):
     # the longest axis lies flat, since pages and screens are wide
     places = places - places.mean(axis=0)
     _, _, axes = np.linalg.svd(places, full_matrices=False)
-    return places @ axes.T
+    out: Array = places @ axes.T
+    return out
 
 
-def _by_stress(table):
+def _by_stress(table: SparseMatrix) -> Array:
     goal = csgraph.shortest_path(table, directed=False, unweighted=True)
     n = len(goal)
     off = ~np.eye(n, dtype=bool)
@@ -57,7 +62,7 @@ def _by_stress(table):
     return places
 
 
-def _by_pivots(table):
+def _by_pivots(table: Any) -> Any:
     n = table.shape[0]
     pivots = np.unique(np.linspace(0, n - 1, _PIVOTS).astype(int))
     places = _scaling(csgraph.shortest_path(table, directed=False, unweighted=True, indices=pivots), pivots)
@@ -66,7 +71,7 @@ def _by_pivots(table):
     return places / max(length, 1e-9)
 
 
-def _scaling(goal, pivots):
+def _scaling(goal: Array, pivots: Ints) -> Array:
     """Classical scaling from the distances (pivots, n)."""
     n = goal.shape[1]
     square = goal.T**2
@@ -78,7 +83,7 @@ def _scaling(goal, pivots):
     return places + 0.05 * np.random.default_rng(0).standard_normal((n, 2))
 
 
-def _packed(parts, p):
+def _packed(parts: list[tuple[Ints, Array]], p: int) -> Array:
     """Parts in rows, like words on a page."""
     gap = 0.9
     sizes = [np.ptp(places, axis=0) + gap for _, places in parts]

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
 import numpy as np
 
+from .._validate import Array, Ints, Names
 from .base import (
     COLOURS,
     GREY,
     PALE,
+    Model,
     colour,
     dots,
     fitted_groups,
@@ -23,8 +28,25 @@ from .base import (
     titled,
 )
 
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
-def path(model, *, groups=None, names=None, labels=None, top: int = 7, ax=None):
+    from ..models.paths import Path
+
+
+if TYPE_CHECKING:
+    pass
+
+
+def path(
+    model: Model,
+    *,
+    groups: Any = None,
+    names: Names | None = None,
+    labels: Sequence[str] | None = None,
+    top: int = 7,
+    ax: Axes | None = None,
+) -> Axes:
     """The coefficients along a regularisation path, coloured by group.
 
     Parameters
@@ -74,7 +96,14 @@ def path(model, *, groups=None, names=None, labels=None, top: int = 7, ax=None):
     return ax
 
 
-def _classes(model, coefs, p, groups, names, labels):
+def _classes(
+    model: Model,
+    coefs: Array,
+    p: int,
+    groups: Any,
+    names: Names | None,
+    labels: Sequence[str] | None,
+) -> tuple[Ints, list[str], str]:
     """For every coefficient the number of its group (or its own), the groups' names, and what they are called."""
     outputs = coefs.shape[1] // p
     if groups is None:
@@ -96,7 +125,7 @@ def _classes(model, coefs, p, groups, names, labels):
     return owner, [*groups.names, "in no group"], "groups"
 
 
-def _draw_rest(ax, x, lines):
+def _draw_rest(ax: Axes, x: Array, lines: Array) -> None:
     """Many lines at once."""
     from matplotlib.collections import LineCollection
 
@@ -112,14 +141,14 @@ def _draw_rest(ax, x, lines):
     ax.update_datalim(np.array([[x[0], lines.min()], [x[-1], lines.max()]]))
 
 
-def _mark_unproven(ax, found, x):
+def _mark_unproven(ax: Axes, found: Path, x: Array) -> None:
     late = ~found.converged
     if late.any():
         ax.plot(x[late], np.full(late.sum(), 0.02), "x", color=COLOURS[1], markersize=5, clip_on=False,
                 transform=ax.get_xaxis_transform(), zorder=4)  # fmt: skip
 
 
-def _proof(found):
+def _proof(found: Path) -> str:
     text = f"{len(found)} alphas" if len(found) > 1 else "1 alpha"
     late = int(np.count_nonzero(~found.converged))
     if not late:
@@ -129,7 +158,7 @@ def _proof(found):
     return f"{text}, {late} (crosses) not certified to {found.tol:.0e}; {rest}"
 
 
-def _log_alphas(alphas):
+def _log_alphas(alphas: Array) -> tuple[Array, float | None]:
     """alphas for a logarithmic axis, and where alpha = 0 is drawn: at a decade below the smallest."""
     positive = alphas[alphas > 0]
     if positive.size == len(alphas):
@@ -138,7 +167,7 @@ def _log_alphas(alphas):
     return np.where(alphas > 0, alphas, low), low
 
 
-def _alpha_axis(ax, x, zero_at=None):
+def _alpha_axis(ax: Axes, x: Array, zero_at: float | None = None) -> None:
     """Strong penalties at the left."""
     ax.set_xscale("log")
     low, high = x.min(), x.max()
@@ -154,14 +183,14 @@ def _alpha_axis(ax, x, zero_at=None):
         plain = LogFormatterSciNotation()
         plain.set_axis(ax.xaxis)
 
-        def name(value, _):
+        def name(value: Any, _: Any) -> Any:
             return "0" if np.isclose(value, zero_at) else plain(value) if value > zero_at else ""
 
         ax.xaxis.set_major_formatter(FuncFormatter(name))
         ax.xaxis.set_minor_formatter(FuncFormatter(lambda value, _: ""))
 
 
-def cv_curve(model, *, score: str | None = None, ax=None):
+def cv_curve(model: Model, *, score: str | None = None, ax: Axes | None = None) -> Axes:
     """The mean over the folds and its standard error for every alpha; the best and the one-standard-error choice.
 
     Parameters
@@ -176,7 +205,7 @@ def cv_curve(model, *, score: str | None = None, ax=None):
     matplotlib Axes
     """
     need_matplotlib()
-    found = getattr(model, "cv_results_", model)
+    found: Any = getattr(model, "cv_results_", model)
     if not hasattr(found, "standard_error"):
         raise ValueError(f"model is {type(model).__name__}; give a CrossValidation or a fitted estimator ending in CV")
     scoring = getattr(model, "scoring", None)
@@ -191,7 +220,7 @@ def cv_curve(model, *, score: str | None = None, ax=None):
     if len(x) == 1:
         ax.errorbar(x, mean, found.standard_error, color=COLOURS[0], capsize=4)
     best, simple = found.select("min"), found.select("1se")
-    marks = [(best, "best", COLOURS[1], "-")]
+    marks: list[tuple[int, str, str, Any]] = [(best, "best", COLOURS[1], "-")]
     marks += [(simple, "one standard error", COLOURS[2], (0, (4, 2)))]
     for index, name, paint, style in marks:
         ax.axvline(x[index], color=paint, linewidth=1.3, linestyle=style, zorder=1,

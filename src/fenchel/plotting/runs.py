@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 import numpy as np
 
+from .._validate import Array
 from .base import (
     COLOURS,
     GREY,
+    Model,
     halo,
     is_path,
     need_matplotlib,
@@ -19,10 +23,14 @@ from .base import (
     whole_ticks,
 )
 
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+
 _FLOOR = 1e-16  # of a relative gap, so that 0 has a place on a logarithmic axis
 
 
-def convergence(model, *, against: str = "epochs", tol: float | None = None, ax=None):
+def convergence(model: Model, *, against: str = "epochs", tol: float | None = None, ax: Axes | None = None) -> Axes:
     """The certified relative gap, certificate by certificate.
 
     Parameters
@@ -47,7 +55,7 @@ def convergence(model, *, against: str = "epochs", tol: float | None = None, ax=
         raise ValueError("model is an empty dict; give at least one Result")
     ax = new_axes(ax)
     tracks = {name: _track(one, against) for name, one in models.items()}
-    few = {"marker": "o", "markersize": 3.5} if max(len(x) for x, _ in tracks.values()) <= 60 else {}
+    few: dict[str, Any] = {"marker": "o", "markersize": 3.5} if max(len(x) for x, _ in tracks.values()) <= 60 else {}
     for k, (name, one) in enumerate(models.items()):
         ax.plot(*tracks[name], color=COLOURS[k % len(COLOURS)], linewidth=1.9, label=name, **few)
         tol = tol_of(one) if tol is None else tol
@@ -68,7 +76,7 @@ def convergence(model, *, against: str = "epochs", tol: float | None = None, ax=
     return ax
 
 
-def _track(model, against):
+def _track(model: Model, against: str) -> tuple[Array, Array]:
     """Work and gap of every certificate; a break between the points of a path."""
     results = model.results if is_path(model) else [result_of(model)]
     xs, gaps, before = [], [], 0.0
@@ -81,13 +89,13 @@ def _track(model, against):
         if result.relative_gap < gap[-1]:  # polished after its last certificate
             end = result.epochs if against == "epochs" else result.seconds
             x, gap = np.append(x, max(end, x[-1])), np.append(gap, result.relative_gap)
-        xs += [before + x, [np.nan]]
-        gaps += [np.where(np.isfinite(gap), np.maximum(gap, _FLOOR), np.nan), [np.nan]]
+        xs += [before + x, np.array([np.nan])]
+        gaps += [np.where(np.isfinite(gap), np.maximum(gap, _FLOOR), np.nan), np.array([np.nan])]
         before += result.epochs if against == "epochs" else result.seconds
     return np.concatenate(xs)[:-1], np.concatenate(gaps)[:-1]
 
 
-def _story(model):
+def _story(model: Model) -> str:
     if is_path(model):
         return (f"{len(model)} alphas, {model.epochs.sum():,} epochs, {model.seconds.sum():.2f} s; largest gap "
                 f"{model.relative_gaps.max():.1e}")  # fmt: skip

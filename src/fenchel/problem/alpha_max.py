@@ -15,15 +15,20 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from typing import TYPE_CHECKING
 
 import numpy as np
 import scipy.sparse as sp
 
+from .._validate import Array, Flags, Ints
 from ..maps import Gram
 from .bounds import NoCertificate
 from .kinks import Kinks, kinks
 from .problem import Problem
 from .unpenalised import best_unpenalised
+
+if TYPE_CHECKING:
+    from ..penalties.compile import Block
 
 _TIGHT = 0.003  # relative distance of the two bounds at which to stop
 _MOST, _MOST_SLOW = 600, 20  # projections; where each needs conjugate gradients
@@ -36,9 +41,9 @@ class ZeroAnswer:
     """The answer whose penalised part is zero: B'w = 0. It is one from `alpha` on, and (w, x, y) prove it there."""
 
     alpha: float
-    w: np.ndarray
-    x: np.ndarray
-    y: np.ndarray
+    w: Array
+    x: Array
+    y: Array
 
 
 def zero_answer(problem: Problem, *, refine: bool = True, enough: float = math.inf) -> ZeroAnswer:
@@ -54,7 +59,9 @@ def zero_answer(problem: Problem, *, refine: bool = True, enough: float = math.i
         w, scores, x = _unpenalised_answer(unit)
         near, rows = _seen_from_zero(unit)
         y = np.zeros(unit.d)
-        if near is None or _null_count(near) > _null_count(unit):  # what only quadratics see never becomes zero
+        if (
+            near is None or rows is None or _null_count(near) > _null_count(unit)
+        ):  # what only quadratics see never becomes zero
             return ZeroAnswer(math.inf, w, x, y)
         slopes = near.gradient_sum(x)
         if np.all(np.abs(slopes[near.feature_slots]) <= _ROUNDING * near._row_sums * np.linalg.norm(x)):
@@ -71,11 +78,12 @@ def zero_answer(problem: Problem, *, refine: bool = True, enough: float = math.i
     return answer
 
 
-def _null_count(problem):
-    return problem.gram.unseen.size + problem.gram.blind.shape[1]
+def _null_count(problem: Problem) -> int:
+    out: int = problem.gram.unseen.size + problem.gram.blind.shape[1]
+    return out
 
 
-def _unpenalised_answer(problem):
+def _unpenalised_answer(problem: Problem) -> tuple[Array, Array, Array]:
     """The best w that the penalty does not see, its scores and its x: the answer of a problem with few columns."""
     directions, along = problem._free
     if along.shape[1] == 0:
@@ -89,7 +97,7 @@ def _unpenalised_answer(problem):
     return directions @ coef, scores, problem._balance(x, problem.gradient_sum(x))[0]
 
 
-def _over_kinks(near: Problem, answer: ZeroAnswer, rows: np.ndarray, scores: np.ndarray) -> None:
+def _over_kinks(near: Problem, answer: ZeroAnswer, rows: Ints, scores: Array) -> None:
     """Lower the alpha of an answer by looking at all its dual variables, where kinks of the loss leave a choice."""
     if not near.loss.kinked:
         return
@@ -106,7 +114,7 @@ def _over_kinks(near: Problem, answer: ZeroAnswer, rows: np.ndarray, scores: np.
         answer.y[rows] = near.n * bounds.best
 
 
-def _seen_from_zero(unit):
+def _seen_from_zero(unit: Problem) -> tuple[Problem, Ints] | tuple[None, None]:
     """The problem with its blocks as they look from 0, without quadratics and bounds elsewhere, and the rows it keeps.
 
     None where 0 is out of bounds.
@@ -133,14 +141,14 @@ class _Bounds:
     Coordinates are measured in units of their size in the subdifferential, so that those of a small weight count.
     """
 
-    def __init__(self, problem, y):
+    def __init__(self, problem: Problem, y: Array) -> None:
         self.problem = problem
         self.parts = list(problem._parts())
         self.unit = np.concatenate([b.scale * b.function.radius(b.d) for b in problem.blocks] or [np.ones(0)])
         self.y = y / self.unit
         self.upper, self.lower, self.best = self._gauge(y), 0.0, y
 
-    def tighten(self, enough):
+    def tighten(self, enough: float) -> None:
         problem = self.problem
         homogeneous = all(block.function.homogeneous for block in problem.blocks)
         rank = problem.map.shape[1] - _null_count(problem)
@@ -154,7 +162,7 @@ class _Bounds:
         self.mends = None if self.takes.all() else Gram(self.map[self.takes])
         self._search(_MOST if problem.gram.direct else _MOST_SLOW, enough)
 
-    def _search(self, most, enough):
+    def _search(self, most: int, enough: float) -> None:
         self._look(self.y)
         point = ahead = self.y
         speed, since = 1.0, 0
@@ -173,16 +181,16 @@ class _Bounds:
             if since > _PATIENCE:
                 break
 
-    def _guess(self):
+    def _guess(self) -> float:
         if not np.isfinite(self.upper):
             return 2 * self.lower if self.lower > 0 else float(np.abs(self.y).max())
         return math.sqrt(self.lower * self.upper) if self.lower > 0 else 0.9 * self.upper
 
-    def _slope(self, point):
+    def _slope(self, point: Array) -> Array:
         """w with B'w the shortest way from a y that is wanted to the point."""
         return self.gram.solve(self.adjoint @ (point - self.y))
 
-    def _look(self, point):
+    def _look(self, point: Array) -> None:
         """Bounds from a point of a multiple of the subdifferential."""
         off = self.adjoint @ (point - self.y)
         across = -(self.map @ self.gram.solve(off))
@@ -201,16 +209,17 @@ class _Bounds:
         if gauge < self.upper:
             self.upper, self.best = gauge, y
 
-    def _gauge(self, y):
+    def _gauge(self, y: Array) -> float:
         return max((block.zero_gauge(y[i:j]) for block, i, j in self.parts), default=0.0)
 
-    def _prox(self, point, t):
+    def _prox(self, point: Array, t: float) -> Array:
         point, out = self.unit * point, np.empty_like(point)
         for block, i, j in self.parts:
             out[i:j] = block.prox(point[i:j], np.full(j - i, t * block.scale))
-        return out / self.unit
+        result: Array = out / self.unit
+        return result
 
 
-def _takes(block):
+def _takes(block: Block) -> Flags:
     weights = block.function.entry_weights(block.d)
     return np.ones(block.d, dtype=bool) if weights is None else weights > 0

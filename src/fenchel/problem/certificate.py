@@ -20,7 +20,13 @@ class Certifying(Objective):
     """An objective that proves how far an answer is from the optimum."""
 
     def certificate(
-        self, state, *, fresh: bool = True, primal: float | None = None, enough: float = np.inf, hope: float = -np.inf
+        self,
+        state: Any,
+        *,
+        fresh: bool = True,
+        primal: float | None = None,
+        enough: float = np.inf,
+        hope: float = -np.inf,
     ) -> Certificate:
         """A proven interval for the optimum from any (w, x, y).
 
@@ -44,7 +50,7 @@ class Certifying(Objective):
             x, zx = self.slopes_at(scores), None
         y = np.zeros(self.d) if y is None else y
         zx = self._mask(self.combine(x) if fresh or zx is None else zx.copy())
-        residual = np.linalg.norm(zx + self.spread(y)) / max(np.linalg.norm(zx), 1e-300)
+        residual = np.linalg.norm(zx + self.spread(y)) / max(float(np.linalg.norm(zx)), 1e-300)
         try:
             dual, reason = self.dual_bound(x, y, zx, enough=enough, hope=hope), ""
         except NoCertificate as why:
@@ -61,7 +67,9 @@ class Certifying(Objective):
         """The objective at w = 0; infinite where that breaks a constraint."""
         return self._objective_at_zero
 
-    def dual_bound(self, x, y, zx=None, *, enough: float = np.inf, hope: float = -np.inf) -> float:
+    def dual_bound(
+        self, x: Array, y: Array, zx: Array | None = None, *, enough: float = np.inf, hope: float = -np.inf
+    ) -> float:
         """The dual objective at a feasible point made from (x, y): repair, then scale.
 
         Raises NoCertificate where that is not possible.
@@ -82,7 +90,7 @@ class Certifying(Objective):
             raise NoCertificate("the dual point leaves the domain of the penalty's conjugate in every scaling")
         largest = 1.0 if gauge <= 1 else (1 - 1e-15) / gauge
 
-        def dual(scale):
+        def dual(scale: float) -> float:
             return -self.mean_conjugate(x, scale) - self.penalty_conjugate(scale * y / self.n)
 
         at_largest = dual(largest)
@@ -98,19 +106,20 @@ class Certifying(Objective):
                 best = max(best, _parabola(dual, 1.0 / unridged, largest, at_largest))
         return best
 
-    def _sums_of_sizes(self, y):
+    def _sums_of_sizes(self, y: Array) -> AnyArray:
         """What the sums B y are made of."""
         row, size = self.entries
         return np.bincount(self.map.indices, size * np.abs(y)[row], self.map.shape[1])
 
     @_once_per_map
-    def _row_sums(self):
+    def _row_sums(self) -> Array:
         """What the sums Z x are made of, for an x of length 1; the largest of the features that the penalty connects,
         since a solve with B B' spreads rounding over them."""
         scale = np.tile(np.sqrt(self.n * self.data.mean_squares), self.vectors)
         largest = np.zeros(self.gram.parts.max(initial=0) + 1)
         np.maximum.at(largest, self.gram.parts, scale)
-        return largest[self.gram.parts]
+        out: Array = largest[self.gram.parts]
+        return out
 
     @lazy
     def _objective_at_zero(self) -> float:
@@ -132,9 +141,13 @@ class Certifying(Objective):
 
     @lazy
     def _conjugate_at_zero(self) -> float:
-        return -self.loss.least if self.loss.knows_least else self.mean_conjugate(np.zeros(self.visits))
+        return (
+            -self.loss.least
+            if self.loss.knows_least and self.loss.least is not None
+            else self.mean_conjugate(np.zeros(self.visits))
+        )
 
-    def _repair(self, x, y, zx, zeroed=_NONE):
+    def _repair(self, x: Array, y: Array, zx: Array, zeroed: Ints = _NONE) -> tuple[Array, Ints]:
         """y moved to Z x + B y = 0 by least squares, and the coordinates that break a zero bound.
 
         `zeroed` are coordinates that were just brought to zero, up to rounding.
@@ -148,7 +161,7 @@ class Certifying(Objective):
         bad = [first + own for first, own in found if own.size]
         return y, np.union1d(np.concatenate(bad).astype(np.int64), zeroed) if bad else _NONE
 
-    def _balanced_by_penalty(self, x, y, zx):
+    def _balanced_by_penalty(self, x: Array, y: Array, zx: Array) -> Array:
         """The y closest to the given one with Z x + B y = 0."""
         # rounding is judged against what the sums are made of, which may cancel
         left = (zx + self.spread(y))[self.feature_slots]
@@ -172,13 +185,13 @@ class Certifying(Objective):
         return self._free_count + signs
 
     @property
-    def _free_count(self):
+    def _free_count(self) -> int:
         """Unpenalised directions."""
         unseen = 0 if self.renames or self.pins else self.gram.unseen.size + self.gram.blind_count
         return unseen + (self.vectors if self.fit_intercept else 0)
 
     @_once_per_map
-    def _free(self):
+    def _free(self) -> tuple[Array, Array]:
         """Unpenalised directions of w (size, k), and the data along them (visits, k)."""
         count = self._free_count
         if count > _MOST_FREE:
@@ -192,13 +205,13 @@ class Certifying(Objective):
             directions[self.feature_slots, slots.size :] = self.gram.blind.toarray()
         return directions, self._along(directions)
 
-    def _along(self, directions):
+    def _along(self, directions: Array) -> Array:
         if directions.shape[1] == self.layout[0] == 1 and not directions[:-1].any():
             return np.full((self.visits, 1), directions[-1, 0])  # an intercept alone
         columns = [self.scores(direction) for direction in directions.T]
         return np.column_stack(columns) if columns else np.zeros((self.visits, 0))
 
-    def foreseen(self, x, change, true):
+    def foreseen(self, x: Array, change: Array, true: Array) -> Array | None:
         """x + change, the slopes that a model of the loss foresees, within the domain of the conjugate.
 
         None where they are far outside, compared with what separates them from the true ones. (They balance the dual
@@ -209,7 +222,7 @@ class Certifying(Objective):
         near = np.linalg.norm(inside - wanted) <= _INSIDE * np.linalg.norm(true - wanted)
         return inside if near else None
 
-    def centred(self, x) -> np.ndarray:
+    def centred(self, x: Array) -> Array:
         """x moved within its domain so that it sums to zero for every output, as an intercept asks for.
 
         Every row moves in proportion to its distance to the ends of its domain (1 at the most); where that does not
@@ -228,7 +241,10 @@ class Certifying(Objective):
             )
         return parts[0] if outputs == 1 else np.column_stack(parts).ravel()
 
-    def _balance(self, x, zx, y=None, zeroed=_NONE, limits=None):
+    def _balance(
+        self, x: Array, zx: Array, y: Array | None = None, zeroed: Ints = _NONE,
+        limits: tuple[Array, Array] | None = None,
+    ) -> tuple[Array, Array]:  # fmt: skip
         """x moved so that unpenalised directions (and y on `zeroed`) carry no gradient.
 
         The move is least squares with every row weighted by its distance to the ends of its domain (or to `limits`
@@ -239,7 +255,7 @@ class Certifying(Objective):
         directions, along = self._free
         goal = -(directions.T @ zx)
         scale = np.abs(along).T @ np.abs(x)
-        if len(zeroed):
+        if y is not None and len(zeroed):
             if len(zeroed) > _MOST_FREE:
                 raise NoCertificate(
                     f"{len(zeroed)} dual variables have the wrong sign; at most {_MOST_FREE} can be mended"
@@ -278,14 +294,14 @@ class Certifying(Objective):
             return self._shrink(start)
         raise NoCertificate("no dual feasible point close by: unpenalised directions still carry a gradient")
 
-    def _shrink(self, x):
+    def _shrink(self, x: Array) -> tuple[Array, Array]:
         """Both signs of x brought to the same sum, by shrinking the heavier: feasible for an intercept."""
         up, down = x[x > 0].sum(), -x[x < 0].sum()
         x = np.where(x > 0, x * min(1.0, down / up if up else 1.0), x * min(1.0, up / down if down else 1.0))
         return x, self.gradient_sum(x)
 
 
-def _summing_to_zero(x, low, high):
+def _summing_to_zero(x: Array, low: Array, high: Array) -> Array:
     """See :meth:`Problem.centred`."""
     start, scale = x, np.abs(x).sum()
     for _ in range(30):
@@ -301,10 +317,11 @@ def _summing_to_zero(x, low, high):
     up, down = start[start > 0].sum(), -start[start < 0].sum()
     if not (up and down):
         return np.zeros_like(start)
-    return np.where(start > 0, start * min(1.0, down / up), start * min(1.0, up / down))
+    out: Array = np.where(start > 0, start * min(1.0, down / up), start * min(1.0, up / down))
+    return out
 
 
-def _parabola(function, low, high, at_high, rounds=2):
+def _parabola(function: Callable[..., Any], low: float, high: float, at_high: float, rounds: int = 2) -> float:
     """A large value of a concave function on an interval: tops of parabolas through three points."""
     points = [(low, function(low)), (0.5 * (low + high), function(0.5 * (low + high))), (high, at_high)]
     for _ in range(rounds):
@@ -316,4 +333,5 @@ def _parabola(function, low, high, at_high, rounds=2):
         if not low < top < high or any(top == t for t, _ in points):
             break
         points.append((top, function(top)))
-    return max(value for _, value in points)
+    out: float = max(value for _, value in points)
+    return out

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from typing import Any
 
 import numpy as np
 
@@ -17,8 +18,8 @@ class Fingerprint:
     fingerprint and a digest that was saved.
     """
 
-    def __init__(self, head: tuple, arrays: tuple, blocks: list[Block]) -> None:
-        self._parts: tuple | None = (head, arrays, blocks)
+    def __init__(self, head: tuple[Any, ...], arrays: tuple[AnyArray, ...], blocks: list[Block]) -> None:
+        self._parts: tuple[Any, ...] | None = (head, arrays, blocks)
 
     @lazy
     def digest(self) -> str:
@@ -45,5 +46,5 @@ class Fingerprint:
     def __hash__(self) -> int:
         return hash(self.digest)
 
-    def __reduce__(self) -> tuple:
+    def __reduce__(self) -> tuple[Any, ...]:
         return str, (self.digest,)

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import scipy.sparse as sp
 
+from .._validate import Array, Flags
 from ..maps import Gram
 from .bounds import NoCertificate
 
@@ -36,7 +37,7 @@ _LOOK = 10  # of them between two repairs, which take about as long
 _POWER = 20  # rounds of the power method for the length of a step
 
 
-def kinks(problem: Problem, scores: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def kinks(problem: Problem, scores: Array) -> tuple[Array, Array, Flags]:
     """The slopes that every row allows, from and to, and which rows sit at a kink."""
     width = _WIDTH * (1 + np.abs(scores))
     low, high = (problem.slopes_at(scores + side * width) for side in (-1.0, 1.0))
@@ -56,7 +57,7 @@ class Kinks:
         The slopes that the rows allow; the same twice for rows at no kink.
     """
 
-    def __init__(self, problem: Problem, x: np.ndarray, y: np.ndarray, low: np.ndarray, high: np.ndarray) -> None:
+    def __init__(self, problem: Problem, x: Array, y: Array, low: Array, high: Array) -> None:
         self.problem, self.low, self.high = problem, np.minimum(low, x), np.maximum(high, x)
         self.x, self.y = x, y / problem.n
         self.upper, self.lower = problem.gauge(self.y), 0.0
@@ -94,7 +95,7 @@ class Kinks:
                 self._bound_above(x, self.unit * y)
             since = 0 if self.upper < 0.999 * before[0] or self.lower > 1.001 * before[1] else since + 1
 
-    def _residual(self, x: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def _residual(self, x: Array, y: Array) -> tuple[Array, Array]:
         """What is left of Z x / n + B y: its least-squares image in y, and the direction w that it is the slope of."""
         problem = self.problem
         left = problem.gradient_sum(x) / problem.n
@@ -106,7 +107,7 @@ class Kinks:
             w += self.free @ (self.weight * (self.free.T @ left))
         return self.map @ along, w
 
-    def _weights(self) -> np.ndarray:
+    def _weights(self) -> Array:
         """How much the sums along the free directions count: as much as all the others. Sets `step`, too."""
         problem, rng = self.problem, np.random.default_rng(0)
         moves = self.high > self.low
@@ -124,12 +125,12 @@ class Kinks:
                 elif self.free.shape[1]:
                     w = self.free @ (self.free.T @ left)
                 x = np.where(moves, problem.scores(w) / problem.n, 0.0)
-                size = np.linalg.norm(x)
+                size = float(np.linalg.norm(x))
             counts.append(size)
         self.step = 4.0 * max(counts[0], 1e-300) * 1.05
         return np.full(self.free.shape[1], counts[0] / counts[1] if counts[1] > 0 else 0.0)
 
-    def _bound_below(self, w: np.ndarray, scores: np.ndarray) -> None:
+    def _bound_below(self, w: Array, scores: Array) -> None:
         """Every direction bounds alpha_max from below: the least of -x'Z'w over all x, by the penalty of w."""
         for side in (1.0, -1.0):
             gain = -float(np.maximum(side * scores * self.low, side * scores * self.high).sum()) / self.problem.n
@@ -138,7 +139,7 @@ class Kinks:
                 if 0 < value < math.inf:
                     self.lower = max(self.lower, gain / value)
 
-    def _bound_above(self, x: np.ndarray, y: np.ndarray) -> None:
+    def _bound_above(self, x: Array, y: Array) -> None:
         """A dual answer close to x and y, if there is one, and its gauge."""
         problem = self.problem
         try:

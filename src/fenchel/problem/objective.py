@@ -9,9 +9,14 @@ output (or task) its p features and then its intercept. See ``docs/mathematics.m
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from typing import Any, cast
+
 import numpy as np
+import numpy.typing as npt
 import scipy.sparse as sp
 
+from .._validate import AnyArray, Array, Index, MatrixLike, SparseMatrix
 from ..data import RowData, Rows, as_weights
 from ..losses import LOSSES, Loss
 from ..penalties import Penalty
@@ -25,8 +30,18 @@ class Objective(BlockSum):
 
     data: RowData
 
-    def __init__(self, X, y, *, loss, penalty: Penalty | None = None, alpha: float = 1.0, sample_weight=None,
-                 fit_intercept: bool = False, task=None):  # fmt: skip
+    def __init__(
+        self,
+        X: MatrixLike,
+        y: npt.ArrayLike,
+        *,
+        loss: Loss | str,
+        penalty: Penalty | None = None,
+        alpha: float = 1.0,
+        sample_weight: npt.ArrayLike | None = None,
+        fit_intercept: bool = False,
+        task: npt.ArrayLike | None = None,
+    ) -> None:
         self.loss = _as_loss(loss)
         penalty, alpha = _as_penalty(penalty), _as_alpha(alpha)
         self.data = Rows(X)
@@ -59,7 +74,7 @@ class Objective(BlockSum):
     def visits(self) -> int:
         return self.target.size
 
-    def scores(self, w) -> np.ndarray:
+    def scores(self, w: Array) -> Array:
         """z_i'w for every visit."""
         w = _vector("w", w, self.size)
         if self._by_products:
@@ -71,25 +86,25 @@ class Objective(BlockSum):
         return out
 
     @property
-    def _by_products(self):
+    def _by_products(self) -> bool:
         """Whether the columns of the data are stored, so that single rows would have to be made from them."""
         return self.data.by_column and not self.layout[2].size
 
-    def _products(self, w):
+    def _products(self, w: Array) -> Array:
         """`scores` by products with all of the data."""
         out = np.empty((self.n, self.vectors))
         for k, part in enumerate(w.reshape(self.vectors, self.p + 1)):
             out[:, k] = self.data.times(part[:-1]) + part[-1]
         return out.ravel()
 
-    def _sums(self, x):
+    def _sums(self, x: Array) -> Array:
         """`combine` by products with all of the data."""
         out = np.empty((self.vectors, self.p + 1))
         for k, part in enumerate(x.reshape(self.n, self.vectors).T):
             out[k, :-1], out[k, -1] = self.data.transposed_times(part), part.sum()
         return out.ravel()
 
-    def combine(self, x) -> np.ndarray:
+    def combine(self, x: Array) -> Array:
         """Z x, with the sum of x in the intercept slots."""
         x = _vector("x", x, self.visits)
         if self._by_products:
@@ -100,11 +115,11 @@ class Objective(BlockSum):
         rows.combine(self.data.arrays, self.layout, x, out)
         return out
 
-    def gradient_sum(self, x) -> np.ndarray:
+    def gradient_sum(self, x: Array) -> Array:
         """Z x as the dual constraint has it: zero in the slot of an intercept that is switched off."""
         return self._mask(self.combine(x))
 
-    def sweep(self, w, x) -> tuple[np.ndarray, np.ndarray]:
+    def sweep(self, w: Array, x: Array) -> tuple[Array, Array]:
         """`scores` of w and `gradient_sum` of x, for one read of the data."""
         w, x = _vector("w", w, self.size), _vector("x", x, self.visits)
         if self._by_products:
@@ -115,12 +130,12 @@ class Objective(BlockSum):
         rows.sweep(self.data.arrays, self.layout, x, out, w, product)
         return product, self._mask(out)
 
-    def _chunks(self):
+    def _chunks(self) -> Iterator[slice]:
         """Slices of the visits, whole rows each, so that temporaries stay small."""
         step = max(1, _CHUNK // self.layout[0]) * self.layout[0]
         return (slice(first, first + step) for first in range(0, self.visits, step))
 
-    def _weights(self, part=slice(None)):
+    def _weights(self, part: slice = slice(None)) -> Any:
         """Row weights on a slice of the visits."""
         if not self.weight.size:
             return 1.0
@@ -142,16 +157,16 @@ class Objective(BlockSum):
             total += float(np.sum(values))
         return total / self.n
 
-    def primal(self, coef, intercept=0.0) -> float:
+    def primal(self, coef: Array, intercept: Array | float = 0.0) -> float:
         """The objective at these coefficients."""
         return self.primal_at(self.pack(coef, intercept))
 
-    def primal_at(self, w, scores=None) -> float:
+    def primal_at(self, w: Array, scores: Array | None = None) -> float:
         """The objective at w, whose scores may be known."""
         scores = self.scores(w) if scores is None else scores
         return self.mean_loss(scores) + self.penalty_value(self.penalised(w))
 
-    def mean_conjugate(self, x, scale=1.0) -> float:
+    def mean_conjugate(self, x: Array, scale: float = 1.0) -> float:
         """(1/n) sum of (s_i f)*(scale x_i); infinite outside the domain."""
         total = 0.0
         for part in self._chunks():
@@ -166,20 +181,20 @@ class Objective(BlockSum):
                 total += float(np.sum(self.loss.conjugate(dual, target)))
         return total / self.n
 
-    def dual(self, x, y) -> float:
+    def dual(self, x: Array, y: Array) -> float:
         """The dual objective; a bound on the optimum only where Z x + B y = 0."""
         return -self.mean_conjugate(x) - self.penalty_conjugate(y / self.n)
 
-    def residual(self, x, y) -> np.ndarray:
+    def residual(self, x: Array, y: Array) -> Array:
         """Z x + B y; entries of a switched-off intercept are zero."""
         return self.gradient_sum(x) + self.spread(y)
 
-    def _mask(self, vector):
+    def _mask(self, vector: Array) -> Array:
         if not self.fit_intercept:
             vector[self.intercept_slots] = 0.0
         return vector
 
-    def _domain(self) -> tuple[np.ndarray, np.ndarray]:
+    def _domain(self) -> tuple[Array, Array]:
         """Ends of the domain of (s f)* for every visit."""
         low, high = self.loss.domain(self.target)
         if self.weight.size:
@@ -188,17 +203,18 @@ class Objective(BlockSum):
                 low, high = np.where(weight > 0, weight * low, 0.0), np.where(weight > 0, weight * high, 0.0)
         return low, high
 
-    def slopes_at(self, scores) -> np.ndarray:
+    def slopes_at(self, scores: Array) -> Array:
         """s_i f'(u_i): the dual variables that belong to these scores."""
         slope = self.loss.gradient(scores, self.target)
         return np.asarray(self._weights() * slope, dtype=float)
 
 
-def _as_loss(loss) -> Loss:
+def _as_loss(loss: Loss | str) -> Loss:
     if isinstance(loss, str):
         if loss not in LOSSES:
             raise ValueError(f"loss is {loss!r}; known losses: {', '.join(LOSSES)}")
-        return LOSSES[loss]()
+        out: Loss = LOSSES[loss]()
+        return out
     if not isinstance(loss, Loss):
         raise ValueError(f"loss is {loss!r}; it must be a fenchel loss or one of {', '.join(LOSSES)}")
     return loss
@@ -217,7 +233,7 @@ def _as_penalty(penalty) -> Penalty | None:
     return penalty
 
 
-def _as_alpha(alpha) -> float:
+def _as_alpha(alpha: float) -> float:
     try:
         alpha = float(alpha)
     except (TypeError, ValueError):
@@ -227,7 +243,7 @@ def _as_alpha(alpha) -> float:
     return alpha
 
 
-def _as_tasks(task, n):
+def _as_tasks(task: npt.ArrayLike, n: int) -> Index:
     task = np.asarray(task)
     if task.ndim != 1 or not np.issubdtype(task.dtype, np.integer):
         raise ValueError(f"task has dtype {task.dtype} and shape {task.shape}; it must be a vector of whole numbers")

@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Mapping
 from typing import Any
 
-import numpy as np
+from .._validate import Array
 
 
 @dataclasses.dataclass(slots=True)
@@ -21,10 +21,10 @@ class Point:
     zx : Z x, where it is known
     """
 
-    w: np.ndarray
-    x: np.ndarray | None = None
-    y: np.ndarray | None = None
-    zx: np.ndarray | None = None
+    w: Array
+    x: Array | None = None
+    y: Array | None = None
+    zx: Array | None = None
 
     @classmethod
     def of(cls, given: Any) -> Point:

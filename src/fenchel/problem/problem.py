@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
+import numpy.typing as npt
 
 from .._lazy import lazy
 from ..data import as_weights
@@ -73,7 +73,7 @@ class Problem(Certifying, Snapping):
             for block, own in zip(self._unit_blocks, self.blocks, strict=False)
         ) and len(self.blocks) == len(self._unit_blocks)
 
-    def with_weights(self, sample_weight: np.ndarray | None) -> Problem:
+    def with_weights(self, sample_weight: npt.ArrayLike | None) -> Problem:
         """The same data and penalty with other weights of the rows; what does not depend on these is shared."""
         weight = as_weights(sample_weight, self.n)
         return self._sibling("_conjugate_at_zero", "_loss_at_zero", weight=weight)

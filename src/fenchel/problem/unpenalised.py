@@ -18,6 +18,7 @@ from collections.abc import Callable
 
 import numpy as np
 
+from .._validate import Array
 from ..losses import Loss
 
 _STEPS = 100  # of Newton; more: only where an optimum lies at infinity
@@ -30,9 +31,7 @@ _LEAST_DAMPING = 1e-12  # of the largest curvature; larger: slower at the end
 Evaluate = Callable[[np.ndarray], tuple[float, np.ndarray, np.ndarray]]
 
 
-def best_unpenalised(
-    A: np.ndarray, target: np.ndarray, loss: Loss, weight: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:
+def best_unpenalised(A: Array, target: Array, loss: Loss, weight: Array) -> tuple[Array, Array]:
     """The coefficients c, and dual variables x with A'x = 0 up to rounding; an empty `weight` counts as ones."""
     c = np.zeros(A.shape[1])
     if not loss.kinked:
@@ -51,14 +50,14 @@ def best_unpenalised(
     return c, x
 
 
-def _smoothed(loss: Loss, target: np.ndarray, weight: np.ndarray, centre: np.ndarray, sigma: float) -> Evaluate:
+def _smoothed(loss: Loss, target: Array, weight: Array, centre: Array, sigma: float) -> Evaluate:
     """phi, its slopes x and its curvatures, from the scores."""
     curvature = np.full(len(target), 1.0 / sigma)
 
-    def step(score: np.ndarray) -> np.ndarray:
+    def step(score: Array) -> Array:
         return np.asarray(loss._weighted_step(centre + sigma * score, curvature, target, weight))
 
-    def evaluate(score: np.ndarray) -> tuple[float, np.ndarray, np.ndarray]:
+    def evaluate(score: Array) -> tuple[float, Array, Array]:
         x = step(score)
         h = 1e-6 * (1.0 + np.abs(score))
         bend = np.clip((step(score + h) - step(score - h)) / (2 * h), 0.0, sigma)
@@ -69,12 +68,12 @@ def _smoothed(loss: Loss, target: np.ndarray, weight: np.ndarray, centre: np.nda
     return evaluate
 
 
-def _conjugate(loss: Loss, x: np.ndarray, target: np.ndarray, weight: np.ndarray) -> float:
+def _conjugate(loss: Loss, x: Array, target: Array, weight: Array) -> float:
     some = weight > 0
     return float(weight[some] @ loss.conjugate(x[some] / weight[some], target[some]))
 
 
-def _newton(A: np.ndarray, evaluate: Evaluate, c: np.ndarray, steepest: float) -> tuple[np.ndarray, np.ndarray]:
+def _newton(A: Array, evaluate: Evaluate, c: Array, steepest: float) -> tuple[Array, Array]:
     """The c that makes a convex function of the scores A c small, and its slopes there.
 
     Damping grows until the function falls. It is measured in units of the largest curvature that a row can have,

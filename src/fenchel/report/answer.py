@@ -6,12 +6,21 @@ Pictures are part of the page, and nothing is fetched. :func:`make` returns the 
 from __future__ import annotations
 
 import html
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import numpy.typing as npt
 
 from .. import __version__
+from .._validate import Array, Names
 from ..structure import active_groups, segments
 from .html import _MOST, _pairs, _some, _table, embed, page, picture
+
+if TYPE_CHECKING:
+    from ..models.cross_validation import CrossValidation
+    from ..models.paths import Path
+    from ..solver.result import Result
 
 _OWN = """
 body { max-width: 64rem; } figure { max-width: 44rem; }
@@ -28,9 +37,24 @@ _HEAVY = 20_000  # points from which on a picture is of pixels
 _SEGMENTS = 20_000  # features up to which regions of one value are listed
 
 
-def make(title: str, result, *, tol: float, names, labels=None, settings=(), features=None, groups=None, tree=None,
-         graph=None, grid=None, path=None, cv=None, alpha: float | None = None,
-         standardised: bool = False) -> str:  # fmt: skip
+def make(
+    title: str,
+    result: Result,
+    *,
+    tol: float,
+    names: Names,
+    labels: list[str] | None = None,
+    settings: Sequence[tuple[str, str]] = (),
+    features: npt.ArrayLike | None = None,
+    groups: Any = None,
+    tree: Any = None,
+    graph: Any = None,
+    grid: Any = None,
+    path: Path | None = None,
+    cv: CrossValidation | None = None,
+    alpha: float | None = None,
+    standardised: bool = False,
+) -> str:
     """The page.
 
     Parameters
@@ -55,9 +79,9 @@ def make(title: str, result, *, tol: float, names, labels=None, settings=(), fea
         Whether coefficients are per standard deviation.
     """
     coef = np.atleast_2d(result.coef)
-    features = np.arange(coef.shape[1]) if features is None else np.asarray(features)
-    kept = coef[:, features]
-    known = _Known(coef, kept, [names[j] for j in features], labels, groups, tree, graph, grid)
+    places = np.arange(coef.shape[1]) if features is None else np.asarray(features)
+    kept = coef[:, places]
+    known = _Known(coef, kept, [names[int(j)] for j in places], labels, groups, tree, graph, grid)
     at = "" if alpha is None else f" at alpha = {alpha:.4g}"
     parts = [
         f"<h1>{html.escape(title)}</h1>",
@@ -79,14 +103,24 @@ def make(title: str, result, *, tol: float, names, labels=None, settings=(), fea
 class _Known:
     """The answer and its structure; `kept` are the coefficients that it describes."""
 
-    def __init__(self, coef, kept, names, labels, groups, tree, graph, grid):
+    def __init__(
+        self,
+        coef: Array,
+        kept: Array,
+        names: Names,
+        labels: list[str] | None,
+        groups: Any,
+        tree: Any,
+        graph: Any,
+        grid: Any,
+    ) -> None:
         self.coef, self.kept, self.names, self.labels = coef, kept, names, labels
         self.groups, self.graph, self.grid = groups if tree is None else tree.groups(), graph, grid
         self.nodes = tree is not None
         self.whole = kept.shape == coef.shape
 
 
-def _verdict(result, tol) -> str:
+def _verdict(result: Result, tol: float) -> str:
     from ..solver.result import Status
 
     good = result.status is Status.CONVERGED
@@ -100,7 +134,7 @@ def _verdict(result, tol) -> str:
     return f"{badge} No coefficients whatever give an objective lower by more than {share} of its value{goal}."
 
 
-def _certificate(result, tol, at) -> str:
+def _certificate(result: Result, tol: float, at: str) -> str:
     rows = [("objective (upper bound)", f"{result.primal:.10g}")]
     if result.certified:
         rows += [("optimum is at least", f"{result.dual:.10g}"), ("gap", f"{result.gap:.3e}")]
@@ -111,7 +145,7 @@ def _certificate(result, tol, at) -> str:
     return _pairs(rows)
 
 
-def _search(path, cv, known, names):
+def _search(path: Path | None, cv: CrossValidation | None, known: _Known, names: Names) -> Iterator[str]:
     """Pictures of cross-validation and of the path."""
     from .. import plotting
 
@@ -136,7 +170,7 @@ def _search(path, cv, known, names):
         yield "</div>"
 
 
-def _convergence(result, tol):
+def _convergence(result: Result, tol: float) -> Iterator[str]:
     from .. import plotting
 
     if not len(result.history):
@@ -149,13 +183,13 @@ def _convergence(result, tol):
     yield "</div>"
 
 
-def _structure(known):
+def _structure(known: _Known) -> Iterator[str]:
     """Pictures and tables of groups, grids and graphs."""
     from .. import plotting
 
     kept = known.kept
     if known.groups is not None:
-        shown = int(min(max(np.count_nonzero([kept[:, group].any() for group in known.groups]), 3), 15))
+        shown = min(max(int(np.count_nonzero([kept[:, group].any() for group in known.groups])), 3), 15)
         bars = picture(lambda ax: plotting.group_norms(kept, known.groups, ax=ax), (5.2, 1.2 + 0.25 * shown))
         noun = "nodes" if known.nodes else "groups"
         table = active_groups(kept, known.groups)
@@ -182,7 +216,7 @@ def _structure(known):
         yield _segments(known, joined)
 
 
-def _segments(known, joined) -> str:
+def _segments(known: _Known, joined: Any) -> str:
     found = segments(known.kept, joined, names=known.names)
     found = found[(found["size"] > 1) & (found["value"] != 0)].sort_values("size", ascending=False, kind="stable")
     head = ["value", "size", "features"]
@@ -193,7 +227,7 @@ def _segments(known, joined) -> str:
     return _table(f"{len(cells):,} regions of several features with one value that is not zero", head, cells)
 
 
-def _support(coef, names, labels, standardised) -> str:
+def _support(coef: Array, names: Names, labels: list[str] | None, standardised: bool) -> str:
     output, feature = np.nonzero(coef)
     value = coef[output, feature]
     order = np.argsort(-np.abs(value), kind="stable")
@@ -207,10 +241,10 @@ def _support(coef, names, labels, standardised) -> str:
     return _table(caption, head, cells, total=value.size, largest=len(head) - 1)
 
 
-def _points(path) -> str:
+def _points(path: Path) -> str:
     """The path as a table, at most 25 of its points."""
     some = np.unique(np.linspace(0, len(path) - 1, 25).round().astype(int))
-    cells = [
+    cells: list[list[float | str]] = [
         [f"{path.alphas[k]:.4g}", f"{path.primals[k]:.8g}", f"{path.relative_gaps[k]:.1e}", int(path.nonzeros[k]),
          int(path.epochs[k]), str(path.results[k].status)] for k in some
     ]  # fmt: skip

@@ -5,8 +5,12 @@ from __future__ import annotations
 import base64
 import html
 import io
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
 
 import numpy as np
+
+from .._validate import Names
 
 STYLE = """
 :root { color-scheme: light; }
@@ -29,7 +33,7 @@ pre { background: #f6f7f8; padding: .8rem; overflow: auto; font-size: .82rem; }
 _MOST = 40  # rows of a table
 
 
-def page(title: str, parts, style: str = "") -> str:
+def page(title: str, parts: Iterable[str], style: str = "") -> str:
     """A whole page; `parts` are HTML, the title is text."""
     title = html.escape(title)
     return (
@@ -54,7 +58,9 @@ def check_matplotlib() -> None:
     need_matplotlib()
 
 
-def picture(draw, size=(6.0, 4.1), kind="svg", dpi=150) -> bytes:
+def picture(
+    draw: Callable[..., Any], size: tuple[float, float] = (6.0, 4.1), kind: str = "svg", dpi: int = 150
+) -> bytes:
     """What `draw(ax)` draws, as the bytes of a file; without pyplot, and the same for the same drawing."""
     import matplotlib
     from matplotlib.backends.backend_agg import FigureCanvasAgg
@@ -64,18 +70,26 @@ def picture(draw, size=(6.0, 4.1), kind="svg", dpi=150) -> bytes:
     FigureCanvasAgg(figure)
     draw(figure.subplots())
     out = io.BytesIO()
-    plain = {"metadata": {"Date": None, "Creator": None, "Format": None, "Type": None}} if kind == "svg" else {}
+    plain: dict[str, Any] = (
+        {"metadata": {"Date": None, "Creator": None, "Format": None, "Type": None}} if kind == "svg" else {}
+    )
     with matplotlib.rc_context({"svg.hashsalt": "fenchel"}):
         figure.savefig(out, format=kind, bbox_inches="tight", pad_inches=0.06, **plain)
     return out.getvalue()
 
 
-def _pairs(rows) -> str:
+def _pairs(rows: Sequence[tuple[str, str]]) -> str:
     cells = "".join(f"<tr><th>{html.escape(name)}</th><td>{html.escape(value)}</td></tr>" for name, value in rows)
     return f"<table class=set>{cells}</table>"
 
 
-def _table(caption, head, rows, total=None, largest=None) -> str:
+def _table(
+    caption: str,
+    head: Sequence[str],
+    rows: Sequence[Sequence[Any]],
+    total: int | None = None,
+    largest: int | None = None,
+) -> str:
     """The first rows; the numbers of the column `largest` also as bars."""
     total = len(rows) if total is None else total
     rows = rows[:_MOST]
@@ -100,7 +114,7 @@ def _table(caption, head, rows, total=None, largest=None) -> str:
     return f"<div class=wide><table><caption>{html.escape(caption)}</caption>{body}</table></div>"
 
 
-def _cell(cell) -> str:
+def _cell(cell: float | str) -> str:
     if isinstance(cell, (int, np.integer)):
         return f"<td class=n>{cell:,}</td>"
     if isinstance(cell, (float, np.floating)):
@@ -108,6 +122,6 @@ def _cell(cell) -> str:
     return f"<td>{html.escape(str(cell))}</td>"
 
 
-def _some(names, most=8) -> str:
+def _some(names: Names, most: int = 8) -> str:
     names = [str(name) for name in names]
     return ", ".join(names[:most]) + (f", … ({len(names)} in all)" if len(names) > most else "")

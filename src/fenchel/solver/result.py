@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from .._validate import Array
 from ..problem import Bounds, Certificate, Fingerprint, Problem
 
 
@@ -143,8 +144,8 @@ class Result(Bounds):
     state : what a warm start and a resumed run need; made when it is first asked for
     """
 
-    coef: np.ndarray
-    intercept: float | np.ndarray
+    coef: Array
+    intercept: float | Array
     primal: float
     dual: float
     status: Status

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
 import numpy as np
+import numpy.typing as npt
 import scipy.sparse as sp
 
+from .._validate import AnyArray, Array, Frame, Ints
 from .graph import Graph
 from .grid import Grid
 from .names import _index, _names, _pandas
-from .tree import as_groups
+from .tree import GroupsLike, as_groups
 
 
-def support(coef, names=None, outputs=None):
+def support(coef: npt.ArrayLike, names: Any = None, outputs: Sequence[Any] | None = None) -> Frame:
     """The features with non-zero coefficients, the largest first.
 
     Parameters
@@ -36,7 +41,7 @@ def support(coef, names=None, outputs=None):
     return _pandas().DataFrame(columns | {"feature": names[feature[order]], "coefficient": value[order]})
 
 
-def active_groups(coef, groups):
+def active_groups(coef: npt.ArrayLike, groups: GroupsLike) -> Frame:
     """The groups with a non-zero coefficient, the largest norm first.
 
     Parameters
@@ -61,7 +66,9 @@ def active_groups(coef, groups):
     return _pandas().DataFrame(columns, index=_index([groups.names[k] for k in order], "group"))
 
 
-def segments(coef, structure=None, names=None, outputs=None):
+def segments(
+    coef: npt.ArrayLike, structure: Any = None, names: Any = None, outputs: Sequence[Any] | None = None
+) -> Frame:
     """The connected features that share one value, bit for bit.
 
     Parameters
@@ -86,7 +93,7 @@ def segments(coef, structure=None, names=None, outputs=None):
     sizes = isinstance(structure, str) and structure == "sizes"
     edges, sign = _edges(None if sizes else structure, p)
     names = _feature_names(structure if names is None and hasattr(structure, "features") else names, p)
-    outputs, rows = _output_names(outputs, len(coef)), []
+    labels, rows = _output_names(outputs, len(coef)), []
     for k, w in enumerate(coef):
         if sizes:
             label = np.unique(np.abs(w), return_inverse=True)[1]
@@ -96,19 +103,19 @@ def segments(coef, structure=None, names=None, outputs=None):
             label = sp.csgraph.connected_components(graph, directed=False)[1]
         members = np.split(np.argsort(label, kind="stable"), np.cumsum(np.bincount(label))[:-1])
         for part in sorted(members, key=lambda part: part[0]):
-            row = {"output": outputs[k]} if len(coef) > 1 else {}
+            row = {"output": labels[k]} if len(coef) > 1 else {}
             rows.append(row | {"value": w[part[0]], "size": part.size, "features": list(names[part])})
     return _pandas().DataFrame(rows)
 
 
-def _as_coef(coef):
+def _as_coef(coef: npt.ArrayLike) -> Array:
     coef = np.asarray(coef, dtype=float)
     if coef.ndim not in (1, 2) or coef.size == 0:
         raise ValueError(f"coef has shape {coef.shape}; it must be (p,) or (outputs, p)")
     return np.atleast_2d(coef)
 
 
-def _output_names(outputs, count):
+def _output_names(outputs: Sequence[Any] | None, count: int) -> AnyArray:
     if outputs is None:
         return np.arange(count)
     if len(outputs) != count:
@@ -116,7 +123,7 @@ def _output_names(outputs, count):
     return np.asarray(outputs)
 
 
-def _feature_names(names, p):
+def _feature_names(names: Any, p: int) -> AnyArray:
     names = getattr(names, "features", names)
     if names is None:
         return np.arange(p)
@@ -126,7 +133,7 @@ def _feature_names(names, p):
     return np.array(names, dtype=object)
 
 
-def _edges(structure, p):
+def _edges(structure: Any, p: int) -> tuple[Ints, Array]:
     """Edges and, for each, whether its ends are equal (1) or opposite (-1)."""
     if structure is None or (isinstance(structure, str) and structure == "line"):
         edges, weights = np.column_stack([np.arange(p - 1), np.arange(1, p)]), None

@@ -7,8 +7,10 @@ import warnings
 import numpy as np
 import scipy.sparse as sp
 
+from .._validate import Array, Ints, MatrixLike
 
-def graph_edges(X, alpha: float = 0.005, tol: float = 1e-3) -> np.ndarray:
+
+def graph_edges(X: MatrixLike, alpha: float = 0.005, tol: float = 1e-3) -> Ints:
     """Pairs of features that the graphical lasso joins.
 
     Parameters
@@ -35,9 +37,10 @@ def graph_edges(X, alpha: float = 0.005, tol: float = 1e-3) -> np.ndarray:
     return np.argwhere(np.triu(precision != 0, 1))
 
 
-def _covariance(X) -> np.ndarray:
+def _covariance(X: MatrixLike) -> Array:
     """The covariance of the columns, divided by n, without making a sparse X dense."""
     if not sp.issparse(X):
         return np.cov(np.asarray(X, dtype=float), rowvar=False, bias=True).reshape(np.shape(X)[1], -1)
     mean = np.asarray(X.mean(axis=0), dtype=float).ravel()
-    return (X.T @ X).toarray() / X.shape[0] - np.outer(mean, mean)
+    out: Array = (X.T @ X).toarray() / X.shape[0] - np.outer(mean, mean)
+    return out

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
+from .._validate import Names
 
-def _outputs(encoder, columns) -> dict[str, list[int]]:
+
+def _outputs(encoder: Any, columns: Names | None) -> dict[str, list[int]]:
     """Group -> numbers of the outputs of a fitted transformer of these columns."""
     if hasattr(encoder, "output_indices_"):
         return _column_transformer_outputs(encoder)
@@ -14,7 +18,7 @@ def _outputs(encoder, columns) -> dict[str, list[int]]:
         while len(steps) > 1 and _keeps_columns(steps[-1]):
             steps.pop()
         if not steps:
-            return {str(name): [k] for k, name in enumerate(columns)}
+            return {str(name): [k] for k, name in enumerate(() if columns is None else columns)}
         return _outputs(steps[-1], getattr(steps[-1], "feature_names_in_", columns))
     count = encoder.n_features_in_
     columns = [f"x{k}" for k in range(count)] if columns is None or len(columns) != count else list(columns)
@@ -27,14 +31,14 @@ def _outputs(encoder, columns) -> dict[str, list[int]]:
             for name, width, end in zip(columns, widths, ends, strict=True) if width}  # fmt: skip
 
 
-def _keeps_columns(encoder):
+def _keeps_columns(encoder: Any) -> bool:
     """Whether the transformer has one output for every input."""
     if hasattr(encoder, "output_indices_") or hasattr(encoder, "steps"):
         return False
     return _widths(encoder) == [1] * encoder.n_features_in_
 
 
-def _widths(encoder) -> list[int] | None:
+def _widths(encoder: Any) -> list[int] | None:
     """Outputs per input column of a fitted transformer; None where they do not stand side by side."""
     count = encoder.n_features_in_
     if hasattr(encoder, "categories_") and hasattr(encoder, "drop_idx_"):  # OneHotEncoder
@@ -56,7 +60,7 @@ def _widths(encoder) -> list[int] | None:
     return [1] * count if outputs == count else None
 
 
-def _column_transformer_outputs(encoder):
+def _column_transformer_outputs(encoder: Any) -> dict[str, list[int]]:
     groups: dict[str, list[int]] = {}
     names = getattr(encoder, "feature_names_in_", None)
     for label, transformer, columns in encoder.transformers_:
@@ -81,7 +85,7 @@ def _column_transformer_outputs(encoder):
     return groups
 
 
-def _columns(columns, names, count):
+def _columns(columns: Any, names: Names | None, count: int) -> list[str]:
     """Names of the columns that a ColumnTransformer's selector means."""
     names = [f"x{k}" for k in range(count)] if names is None else [str(name) for name in names]
     if isinstance(columns, str):

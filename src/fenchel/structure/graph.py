@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
+import numpy.typing as npt
 import scipy.sparse as sp
 
-from .._validate import finite_vector
+from .._validate import AnyArray, Array, Frame, Index, Ints, MatrixLike, Names, finite_vector
 from .names import _fits, _label, _names, _number, _pandas, _places, _several
 
 _SLAB = 1 << 22  # correlations looked at together
@@ -38,18 +41,21 @@ class Graph:
     Graph(2 edges between 4 features)
     """
 
-    def __init__(self, edges, p: int | None = None, weights=None, features=None):
-        self.features = _names(features)
-        self.p = _number(p, self.features, "features")
-        if self.p is None:
+    def __init__(
+        self, edges: Any, p: int | None = None, weights: npt.ArrayLike | None = None, features: Names | None = None
+    ) -> None:
+        self.features = None if features is None else _names(features)
+        number = _number(p, self.features, "features")
+        if number is None:
             raise ValueError("p or features is needed: edges alone do not tell the number of features")
+        self.p = number
         pairs, own = _pairs(edges)
         self.edges = self._numbers(pairs)
         weights = own if weights is None else weights
         self.weights = None if weights is None else finite_vector("weights", weights, len(self.edges))
         self._check()
 
-    def _numbers(self, pairs):
+    def _numbers(self, pairs: Any) -> Index:
         """Feature numbers of pairs that may be names."""
         numbers = pairs
         if not isinstance(pairs, np.ndarray):
@@ -63,9 +69,10 @@ class Graph:
             raise ValueError(
                 f"edge {k}, ({a!r}, {b!r}), joins {(a, b)[end]!r}, which is not among the {self.p} features"
             )
-        return numbers.astype(np.int64)
+        out: Index = numbers.astype(np.int64)
+        return out
 
-    def _check(self):
+    def _check(self) -> None:
         loops = np.flatnonzero(self.edges[:, 0] == self.edges[:, 1])
         if loops.size:
             raise ValueError(f"edge {loops[0]} joins {_label(self.features, self.edges[loops[0], 0])} to itself")
@@ -77,12 +84,14 @@ class Graph:
             raise ValueError(f"edge {k} joins {a} and {b} a second time")
 
     @classmethod
-    def from_edges(cls, edges, p: int | None = None, features=None, weights=None) -> Graph:
+    def from_edges(
+        cls, edges: Any, p: int | None = None, features: Names | None = None, weights: npt.ArrayLike | None = None
+    ) -> Graph:
         """The graph with these edges; parameters as in the class."""
         return cls(edges, p, weights, features)
 
     @classmethod
-    def from_networkx(cls, graph, features=None, weight: str | None = "weight") -> Graph:
+    def from_networkx(cls, graph: Any, features: Names | None = None, weight: str | None = "weight") -> Graph:
         """A networkx graph.
 
         Parameters
@@ -110,8 +119,17 @@ class Graph:
         return cls(pairs, len(nodes), None if np.all(weights == 1) else weights, [str(node) for node in nodes])
 
     @classmethod
-    def from_data(cls, X, method: str = "glasso", *, alpha: float = 0.005, threshold: float = 0.5,
-                  neighbours: int | None = None, signed: bool = False, features=None) -> Graph:  # fmt: skip
+    def from_data(
+        cls,
+        X: MatrixLike,
+        method: str = "glasso",
+        *,
+        alpha: float = 0.005,
+        threshold: float = 0.5,
+        neighbours: int | None = None,
+        signed: bool = False,
+        features: Names | None = None,
+    ) -> Graph:
         """A graph that joins features which go together in the data.
 
         Parameters
@@ -144,7 +162,7 @@ class Graph:
             edges, correlation = _correlated(X, threshold, neighbours)
         else:
             raise ValueError(f"method is {method!r}; it must be 'glasso' or 'correlation'")
-        weights = np.where(correlation < 0, -1.0, 1.0) if signed else None
+        weights = np.where(correlation < 0, -1.0, 1.0) if signed and correlation is not None else None
         return cls(edges, X.shape[1], weights, features)
 
     def checked(self, p: int | None) -> Graph:
@@ -152,23 +170,23 @@ class Graph:
         _fits(self, p)
         return self
 
-    def to_frame(self):
+    def to_frame(self) -> Frame:
         """A data frame with a row per edge."""
         names = np.array(self.features if self.features else range(self.p), dtype=object)
         columns = {"from": names[self.edges[:, 0]], "to": names[self.edges[:, 1]]}
         return _pandas().DataFrame(columns | ({} if self.weights is None else {"weight": self.weights}))
 
-    def __len__(self):
+    def __len__(self) -> int:
         return len(self.edges)
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         text = f"{_several(len(self), 'edge')} between {self.p} features"
         negative = 0 if self.weights is None else np.count_nonzero(self.weights < 0)
         text += ", weighted" if self.weights is not None else ""
         return f"Graph({text}{f', {negative} negative' if negative else ''})"
 
 
-def _pairs(edges):
+def _pairs(edges: Any) -> tuple[Any, AnyArray | None]:
     """Pairs of nodes, as an array if they are numbers, and weights from a third column."""
     edges = edges.to_numpy() if hasattr(edges, "to_numpy") else edges
     if isinstance(edges, np.ndarray) and edges.dtype.kind in "biuf" and edges.ndim == 2 and edges.shape[1] in (2, 3):
@@ -181,7 +199,7 @@ def _pairs(edges):
     return [edge[:2] for edge in edges], weights
 
 
-def _correlated(X, threshold, neighbours):
+def _correlated(X: MatrixLike, threshold: float, neighbours: int | None) -> tuple[Ints, Array]:
     """Pairs i < j with |correlation| >= threshold, and the correlations; a slab of columns at a time."""
     n, p = X.shape
     mean = np.asarray(X.mean(axis=0)).ravel()

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
+import numpy.typing as npt
 
-from .._validate import _count
+from .._validate import AnyArray, Array, _count
 from .names import _fits
 
 
@@ -32,7 +33,7 @@ class Grid:
     Grid(28 x 28)
     """
 
-    def __init__(self, shape, mask=None):
+    def __init__(self, shape: int | tuple[int, ...], mask: AnyArray | None = None) -> None:
         self.shape = tuple(_count("shape", s) for s in np.atleast_1d(shape).tolist())
         self.mask = None
         number = np.arange(int(np.prod(self.shape))).reshape(self.shape)
@@ -50,15 +51,15 @@ class Grid:
             here = np.take(number, range(length - 1), axis=axis).ravel()
             there = np.take(number, range(1, length), axis=axis).ravel()
             pairs.append(np.column_stack([here, there])[(here >= 0) & (there >= 0)])
-        pairs = np.concatenate(pairs)
-        self.edges = pairs[np.argsort(pairs[:, 0], kind="stable")]
+        edges = np.concatenate(pairs)
+        self.edges = edges[np.argsort(edges[:, 0], kind="stable")]
 
     @property
     def features(self) -> list[str]:
         cells = np.ndindex(self.shape) if self.mask is None else map(tuple, np.argwhere(self.mask).tolist())
         return [",".join(map(str, cell)) for cell in cells]
 
-    def image(self, coef, fill=np.nan) -> np.ndarray:
+    def image(self, coef: npt.ArrayLike, fill: float = np.nan) -> Array:
         """The coefficients on their grid, `fill` outside the mask."""
         coef = np.asarray(coef)
         if coef.shape != (self.p,):
@@ -74,6 +75,6 @@ class Grid:
         _fits(self, p)
         return self
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         masked = "" if self.mask is None else f", {self.p} cells in the mask"
         return f"Grid({' x '.join(map(str, self.shape))}{masked})"

@@ -10,8 +10,11 @@ from __future__ import annotations
 import gzip
 import itertools
 import os
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from .._lazy import lazy
 from .._validate import repeated
@@ -51,8 +54,10 @@ class Groups:
     Groups(2 groups of 2 to 3 of 4 features, 1 feature in several)
     """
 
-    def __init__(self, groups, names=None, p: int | None = None, features=None):
-        self.features = _names(features)
+    def __init__(
+        self, groups: MatrixLike, names: Names | None = None, p: int | None = None, features: Names | None = None
+    ) -> None:
+        self.features = None if features is None else _names(features)
         self.p = _number(p, self.features, "features")
         if isinstance(groups, dict):
             if names is not None:
@@ -92,7 +97,7 @@ class Groups:
     def members(self) -> list[np.ndarray]:
         return [self.flat[first:last] for first, last in itertools.pairwise(self.bounds.tolist())]
 
-    def _check(self, flat, bounds):
+    def _check(self, flat: AnyArray, bounds: Ints) -> None:
         """Refuse numbers that are no features, and a feature that stands in one group twice."""
         last = np.inf if self.p is None else self.p - 1
         whole = flat.dtype.kind != "f" or (flat == np.floor(flat)).all()
@@ -111,7 +116,7 @@ class Groups:
     # -- where groups come from ----------------------------------------------------------------------
 
     @classmethod
-    def from_columns(cls, columns, by="_") -> Groups:
+    def from_columns(cls, columns: Names, by: str = "_") -> Groups:
         """Groups from the names of columns.
 
         Parameters
@@ -147,7 +152,7 @@ class Groups:
         return cls(groups, features=names)
 
     @classmethod
-    def _from_dict(cls, names, by):
+    def _from_dict(cls, names: list[str], by: Any) -> Groups:
         if by and all(np.isscalar(value) or value is None for value in by.values()):
             known = set(names)
             groups: dict[str, list[str]] = {}
@@ -161,7 +166,7 @@ class Groups:
         return cls(groups, features=names)
 
     @classmethod
-    def from_encoder(cls, encoder) -> Groups:
+    def from_encoder(cls, encoder: Any) -> Groups:
         """One group per original column, from a fitted OneHotEncoder or ColumnTransformer.
 
         The outputs of a OneHotEncoder, KBinsDiscretizer or SplineTransformer are grouped by the column they come
@@ -179,7 +184,9 @@ class Groups:
         return cls(groups, p=sum(map(len, groups.values())), features=features)
 
     @classmethod
-    def from_gmt(cls, file, genes, min_size: int = 1, max_size: int | None = None) -> Groups:
+    def from_gmt(
+        cls, file: str | os.PathLike[str] | Iterable[str], genes: Names, min_size: int = 1, max_size: int | None = None
+    ) -> Groups:
         """Pathways from a GMT file: a name, a description and genes on every line, separated by tabs.
 
         Parameters
@@ -215,10 +222,10 @@ class Groups:
     def __len__(self):
         return len(self.bounds) - 1
 
-    def __iter__(self):
+    def __iter__(self) -> Iterator[Index]:
         return iter(self.members)
 
-    def __getitem__(self, name):
+    def __getitem__(self, name: str | int) -> Index:
         if isinstance(name, str):
             if name not in self.names:
                 raise KeyError(f"there is no group {name!r}")
@@ -226,7 +233,7 @@ class Groups:
         return self.members[name]
 
     @property
-    def sizes(self) -> np.ndarray:
+    def sizes(self) -> Ints:
         return np.diff(self.bounds)
 
     @property
@@ -256,12 +263,12 @@ class Groups:
         names = [f"{name} alone" if name in taken else name for name in names]
         return Groups([*self.members, *alone[:, None]], [*self.names, *names], p, self.features)
 
-    def to_frame(self):
+    def to_frame(self) -> Frame:
         """A data frame with a row per group: its size and features."""
         members = [[self.features[j] for j in g] if self.features else g.tolist() for g in self.members]
         return _pandas().DataFrame({"size": self.sizes, "features": members}, index=_index(self.names, "group"))
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         sizes = self.sizes
         each = f"{sizes.min()}" if sizes.min() == sizes.max() else f"{sizes.min()} to {sizes.max()}"
         text = f"{_several(len(self), 'group')} of {each}"
@@ -269,7 +276,7 @@ class Groups:
         counts = np.unique(np.concatenate(self.members), return_counts=True)[1]
         several = np.count_nonzero(counts > 1)
         if several:
-            text += f", {_several(several, 'feature')} in several"
+            text += f", {_several(int(several), 'feature')} in several"
         if self.p is not None and counts.size < self.p:
             text += f", {self.p - counts.size} in none"
         return f"Groups({text})"
@@ -301,22 +308,22 @@ def _numbers(name, group, places):
     return members
 
 
-def _by_label(labels, names):
+def _by_label(labels: npt.ArrayLike, names: Names | None) -> tuple[list[AnyArray], Names]:
     values, code = np.unique(np.asarray(labels), return_inverse=True)
     groups = np.split(np.argsort(code, kind="stable"), np.cumsum(np.bincount(code))[:-1])
     return groups, [str(value) for value in values] if names is None else names
 
 
-def _before(separator):
+def _before(separator: str) -> Callable[[str], str]:
     return lambda name: name.split(separator, 1)[0] or name
 
 
-def _longest_prefix(prefixes):
+def _longest_prefix(prefixes: list[str]) -> Callable[[str], str | None]:
     prefixes = sorted(prefixes, key=len, reverse=True)
     return lambda name: next((prefix for prefix in prefixes if name.startswith(prefix)), None)
 
 
-def _lines(file):
+def _lines(file: str | os.PathLike[str] | Iterable[str]) -> Iterator[str]:
     if not isinstance(file, (str, os.PathLike)):
         yield from file
         return

@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import functools
 import numbers
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, TypeAlias
 
 import numpy as np
 
+from .._validate import AnyArray, Index, Ints, Names
 from .groups import Groups
 from .names import _fits, _names, _places, _several
 
+GroupsLike: TypeAlias = "Groups | Tree | Mapping[str, Any] | Sequence[Any] | AnyArray"  # what as_groups reads
 
-def as_groups(groups, p: int | None = None) -> Groups:
+
+def as_groups(groups: GroupsLike, p: int | None = None) -> Groups:
     """Groups from a Groups object, index lists, a dict or a vector of labels, for p features."""
     if isinstance(groups, Tree):
         groups = groups.groups()
@@ -43,7 +48,7 @@ class Tree:
     Tree(6 nodes over 3 features, 1 root, depth 3)
     """
 
-    def __init__(self, parents, features="leaves"):
+    def __init__(self, parents: Any, features: Names = "leaves") -> None:
         names, up = _as_forest(parents)
         _refuse_cycle(names, up)
         inner = np.zeros(len(names), dtype=bool)
@@ -71,16 +76,17 @@ class Tree:
         self._below = np.split(held[order], np.flatnonzero(np.diff(holders[order])) + 1)
 
     @classmethod
-    def from_parents(cls, parents, features="leaves") -> Tree:
+    def from_parents(cls, parents: Any, features: Names = "leaves") -> Tree:
         """The tree with these parents; parameters as in the class."""
         return cls(parents, features)
 
     def groups(self) -> Groups:
         """One group for every node: the features at and below it."""
-        return self._groups
+        out: Groups = self._groups
+        return out
 
     @functools.cached_property
-    def _groups(self):
+    def _groups(self) -> Groups:
         return Groups(self._below, self.names, self.p, self.features)
 
     def checked(self, p: int | None) -> Tree:
@@ -93,22 +99,22 @@ class Tree:
         """Nodes on the longest way from a root."""
         return sum(1 for _ in _levels(np.arange(len(self.names)), self.parents))
 
-    def __len__(self):
+    def __len__(self) -> int:
         return len(self.names)
 
-    def __iter__(self):
+    def __iter__(self) -> Iterator[Index]:
         return iter(self.groups())
 
-    def __getitem__(self, name):
+    def __getitem__(self, name: str | int) -> Index:
         """The features at and below a node."""
         return self.groups()[name]
 
-    def __repr__(self):
-        roots = _several(np.count_nonzero(self.parents < 0), "root")
+    def __repr__(self) -> str:
+        roots = _several(int(np.count_nonzero(self.parents < 0)), "root")
         return f"Tree({_several(len(self), 'node')} over {_several(self.p, 'feature')}, {roots}, depth {self.depth})"
 
 
-def _as_forest(parents):
+def _as_forest(parents: Any) -> tuple[list[str], Ints]:
     """Names of the nodes and the number of each one's parent, -1 for roots."""
     if hasattr(parents, "items"):
         parents = {str(child): None if top is None or top != top else str(top) for child, top in parents.items()}
@@ -118,7 +124,7 @@ def _as_forest(parents):
     else:
         parents = [-1 if parent is None else parent for parent in parents]
         for node, parent in enumerate(parents):
-            if not (isinstance(parent, numbers.Integral) and -1 <= parent < len(parents)):
+            if not (isinstance(parent, numbers.Integral) and -1 <= int(parent) < len(parents)):
                 raise ValueError(
                     f"node {node} has the parent {parent!r}; nodes are numbered from 0 to {len(parents) - 1}"
                 )
@@ -129,7 +135,7 @@ def _as_forest(parents):
     return names, up
 
 
-def _levels(nodes, up):
+def _levels(nodes: Ints, up: Ints) -> Iterator[tuple[Ints, Ints]]:
     """The nodes, their parents, the parents of these and so on, each with the places in `nodes` where it began."""
     begun = np.arange(len(nodes))
     while begun.size:
@@ -138,7 +144,7 @@ def _levels(nodes, up):
         nodes, begun = nodes[nodes >= 0], begun[nodes >= 0]
 
 
-def _refuse_cycle(names, up):
+def _refuse_cycle(names: list[str], up: Ints) -> None:
     ahead = up  # of 1, 2, 4, … steps: without a circle all have left the tree after as many as there are nodes
     for _ in range(len(up).bit_length()):
         ahead = np.where(ahead >= 0, ahead[ahead], -1)

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-import numpy as np
+from collections.abc import Callable, Sequence
+from typing import Any
 
+import numpy as np
+import numpy.typing as npt
+
+from .._validate import Array
 from ..losses import Loss
 from .base import _SIZES, _require
 
 
-def check_loss(loss: Loss, targets=None, rng=0) -> None:
+def check_loss(loss: Loss, targets: npt.ArrayLike | None = None, rng: int | np.random.Generator = 0) -> None:
     r"""Prove a loss: value, gradient, curvature, conjugate, domain, dual step, smoothness, targets.
 
     Parameters
@@ -47,13 +52,13 @@ def check_loss(loss: Loss, targets=None, rng=0) -> None:
 class _Elementwise:
     """A loss called as the solver calls it: flat arrays of one length in, the same out."""
 
-    def __init__(self, loss):
+    def __init__(self, loss: Loss) -> None:
         self.loss = loss
 
-    def __getattr__(self, name):
+    def __getattr__(self, name: str) -> Callable[..., Any]:
         method = getattr(self.loss, name)
 
-        def call(*arrays):
+        def call(*arrays: Any) -> Array:
             arrays = np.broadcast_arrays(*arrays)
             out = np.asarray(method(*(np.array(a, dtype=float).ravel() for a in arrays)), dtype=float)
             law = f"{name} gives one number for each it is given"
@@ -63,11 +68,12 @@ class _Elementwise:
         return call
 
 
-def _loss_targets(loss, targets):
+def _loss_targets(loss: Loss, targets: npt.ArrayLike | None) -> Array:
     name = type(loss).__name__
     if targets is None:
-        targets = [-1.0, 1.0] if loss.classification else _accepted(loss, [0, 1, 0.25, 3, 40, -0.5, -7])
-        _require(len(targets) > 0, loss, "some of the targets 0, 1, 0.25, 3, 40, -0.5, -7 are valid", accepted=0)
+        candidates = [-1.0, 1.0] if loss.classification else _accepted(loss, [0, 1, 0.25, 3, 40, -0.5, -7])
+        _require(len(candidates) > 0, loss, "some of the targets 0, 1, 0.25, 3, 40, -0.5, -7 are valid", accepted=0)
+        targets = candidates
     targets = np.asarray(targets, dtype=float)
     try:
         checked = loss.check_targets(targets)
@@ -81,7 +87,7 @@ def _loss_targets(loss, targets):
     raise AssertionError(f"{name} breaks the law 'targets are finite': check_targets accepts NaN")
 
 
-def _accepted(loss, candidates):
+def _accepted(loss: Loss, candidates: Sequence[float]) -> list[float]:
     out = []
     for target in candidates:
         try:
@@ -92,14 +98,14 @@ def _accepted(loss, candidates):
     return out
 
 
-def _scores(targets, rng):
+def _scores(targets: Array, rng: np.random.Generator) -> Array:
     """Scores (m, targets): around 0, around the target, and where a margin or a residual is 1."""
     sizes = np.concatenate([_SIZES, rng.uniform(0, 3, 6)])
     steps = np.concatenate([-sizes, [0.0], sizes])
     return np.sort(np.concatenate([np.add.outer(steps, 0 * targets), np.add.outer(steps, targets)]), axis=0)
 
 
-def _check_gradient(f, scores, targets):
+def _check_gradient(f: _Elementwise, scores: Array, targets: Array) -> None:
     loss = f.loss
     value, slope = f.value(scores, targets), f.gradient(scores, targets)
     _require(~np.isnan(value) & (value > -np.inf), loss, "the value is a number", score=scores, target=targets)
@@ -142,7 +148,7 @@ def _check_gradient(f, scores, targets):
         )
 
 
-def _check_curvature(f, scores, targets):
+def _check_curvature(f: _Elementwise, scores: Array, targets: Array) -> None:
     if f.loss.kinked:  # nobody asks for it
         return
     bend, slope = f.curvature(scores, targets), f.gradient(scores, targets)
@@ -157,7 +163,7 @@ def _check_curvature(f, scores, targets):
     _require(ok, f.loss, law, score=scores, target=targets, left=left, curvature=bend, right=right)
 
 
-def _check_domain(f, targets):
+def _check_domain(f: _Elementwise, targets: Array) -> tuple[Array, Array]:
     low, high = (np.broadcast_to(np.asarray(end, dtype=float), targets.shape) for end in f.loss.domain(targets))
     _require(
         (low <= 0) & (high >= 0) & (low < high),
@@ -170,7 +176,7 @@ def _check_domain(f, targets):
     return low, high
 
 
-def _inside(low, high, rng):
+def _inside(low: Array, high: Array, rng: np.random.Generator) -> Array:
     """Points (m, targets) of the domains, both ends included where they are finite."""
     share = np.concatenate([[0, 1e-9, 1e-4, 0.02, 0.5, 0.98, 1 - 1e-4, 1], rng.uniform(0, 1, 16)])
     reach = np.concatenate([[0], _SIZES, 10.0 ** rng.uniform(-3, 3, 16)])
@@ -186,7 +192,7 @@ def _inside(low, high, rng):
     return np.column_stack(columns)
 
 
-def _supremum(f, dual, target, reach):
+def _supremum(f: _Elementwise, dual: Array, target: Array, reach: float) -> Array:
     """sup of u x - f(u) over |u| <= reach by search: a concave function, so the best of a grid is refined."""
     sizes = np.geomspace(1e-6, reach, 60)
     grid = np.concatenate([-sizes[::-1], [0.0], sizes])[:, None] + 0 * dual.ravel()
@@ -203,7 +209,7 @@ def _supremum(f, dual, target, reach):
     return best
 
 
-def _check_conjugate(f, scores, duals, low, high, targets):
+def _check_conjugate(f: _Elementwise, scores: Array, duals: Array, low: Array, high: Array, targets: Array) -> None:
     loss = f.loss
     conjugate = f.conjugate(duals, targets)
     ends = (duals == low) | (duals == high)
@@ -267,7 +273,7 @@ def _check_conjugate(f, scores, duals, low, high, targets):
     )
 
 
-def _check_outside(f, low, high, targets):
+def _check_outside(f: _Elementwise, low: Array, high: Array, targets: Array) -> None:
     reach = 1e9
     width = np.where(np.isfinite(high - low), high - low, np.maximum(1.0, np.abs(targets)))
     for end, side in ((low, -1.0), (high, 1.0)):
@@ -297,18 +303,20 @@ def _check_outside(f, low, high, targets):
         )
 
 
-def _points(rng):
+def _points(rng: np.random.Generator) -> Array:
     sizes = np.concatenate([_SIZES, rng.uniform(0, 2, 5)])
     return np.sort(np.concatenate([-sizes, [0.0], sizes]))
 
 
-def _check_dual_step(f, duals, low, high, targets, rng):
+def _check_dual_step(
+    f: _Elementwise, duals: Array, low: Array, high: Array, targets: Array, rng: np.random.Generator
+) -> None:
     """Axes: point, curvature, target; and in front the point of the domain it is compared with."""
     loss = f.loss
     v, C, t = np.meshgrid(_points(rng), 10.0 ** np.arange(-6, 7), targets, indexing="ij")
     low, high = low + 0 * v, high + 0 * v
     x = f.dual_step(v, C, t)
-    where = {"point": v, "curvature": C, "target": t, "step": x}
+    where: dict[str, Any] = {"point": v, "curvature": C, "target": t, "step": x}
     inside = (x >= low - 1e-12 * np.abs(low)) & (x <= high + 1e-12 * np.abs(high)) & np.isfinite(x)
     at_x = f.conjugate(x, t)
     _require(inside & np.isfinite(at_x), loss, "the dual step ends in the domain", low=low, high=high, **where)
@@ -357,7 +365,7 @@ def _check_dual_step(f, duals, low, high, targets, rng):
     )
 
 
-def _check_weights(f, duals, targets):
+def _check_weights(f: _Elementwise, duals: Array, targets: Array) -> None:
     """The compiled step of a weighted row: s f*(x / s) in place of f*, as if the row stood there s times."""
     loss = f.loss
     weights = np.array([0.0, 1.0, 2.0, 7.0, 1e-3, 1e3])
@@ -365,7 +373,7 @@ def _check_weights(f, duals, targets):
         [-30.0, -1.0, -0.02, 0.0, 0.4, 2.0, 500.0], [1e-4, 1.0, 50.0], targets, weights, indexing="ij"
     )
     x = _call_step(loss, v.ravel(), C.ravel(), t.ravel(), s.ravel()).reshape(v.shape)
-    where = {"point": v, "curvature": C, "target": t, "weight": s, "step": x}
+    where: dict[str, Any] = {"point": v, "curvature": C, "target": t, "weight": s, "step": x}
     _require((x == 0) | (s != 0), loss, "a row of weight 0 has dual variable 0", **where)
     once = np.where(s == 0, 1.0, s)
     plain = once * f.dual_step(v / once, C * once, t)
@@ -386,7 +394,7 @@ def _check_weights(f, duals, targets):
     )
 
 
-def _call_step(loss, point, curvature, target, weight):
+def _call_step(loss: Loss, point: Array, curvature: Array, target: Array, weight: Array) -> Array:
     """The C function that the solver calls, on arrays."""
     from ..kernels.calls import STEP_CTYPE
     from ..kernels.compiled import raise_errors

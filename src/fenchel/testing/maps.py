@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
+from .._validate import Array, SparseMatrix
 from ..maps import Identity, Map
 from .base import _DENSE, _require
 
 
-def check_map(map_: Map, p: int | None = None, rng=0) -> None:
+def check_map(map_: Map, p: int | None = None, rng: int | np.random.Generator = 0) -> None:
     """Prove a map: linearity, adjoint, norm, solve with B B', null space.
 
     Parameters
@@ -28,7 +29,7 @@ def check_map(map_: Map, p: int | None = None, rng=0) -> None:
         if p is None:
             raise ValueError(f"p is needed: {type(map_).__name__} takes any number of features")
         map_ = map_ @ Identity(p)
-    p = map_.p
+    p = map_._size()
     matrix = map_.matrix(p).copy()
     d = matrix.shape[0]
     _require(matrix.shape[1] == p, map_, "the matrix has a column per feature", columns=matrix.shape[1], p=p)
@@ -51,7 +52,7 @@ def check_map(map_: Map, p: int | None = None, rng=0) -> None:
     _require(change == 0, map_, "the matrix stays the same after use", largest_change=change)
 
 
-def _check_linear(map_, matrix, rng):
+def _check_linear(map_: Map, matrix: SparseMatrix, rng: np.random.Generator) -> None:
     d, p = matrix.shape
     for size in (1e-3, 1.0, 1e3):
         w, v, u = size * rng.standard_normal(p), rng.standard_normal(p), rng.standard_normal(d)
@@ -66,7 +67,7 @@ def _check_linear(map_, matrix, rng):
         _require(abs(left - right) <= 1e-13 * bound, map_, "adjoint: (B'w)'u = w'(B u)", left=left, right=right)
 
 
-def _check_norm(map_, matrix, singular, rng):
+def _check_norm(map_: Map, matrix: SparseMatrix, singular: Array | None, rng: np.random.Generator) -> None:
     norm = map_.norm()
     if singular is not None:
         top = singular.max(initial=0.0)
@@ -78,10 +79,10 @@ def _check_norm(map_, matrix, singular, rng):
         w = matrix.T @ (matrix @ w)
         w /= np.linalg.norm(w)
     below = np.linalg.norm(matrix @ w)
-    _require(norm >= below * (1 - 1e-12), map_, "the norm is an upper bound", norm=norm, reached=below)
+    _require(bool(norm >= below * (1 - 1e-12)), map_, "the norm is an upper bound", norm=norm, reached=below)
 
 
-def _check_null(map_, matrix, null):
+def _check_null(map_: Map, matrix: SparseMatrix, null: Array | None) -> None:
     basis = map_.null_space()
     p = matrix.shape[1]
     _require(basis.shape[0] == p, map_, "the null space has a row per feature", rows=basis.shape[0], p=p)
@@ -95,7 +96,7 @@ def _check_null(map_, matrix, null):
         _require(k.size == null.shape[1], map_, "the null space is complete", found=k.size, dimension=null.shape[1])
 
 
-def _check_gram(map_, matrix, null, rng):
+def _check_gram(map_: Map, matrix: SparseMatrix, null: Array | None, rng: np.random.Generator) -> None:
     d, p = matrix.shape
     for _ in range(3):
         r = matrix.T @ rng.standard_normal(d)

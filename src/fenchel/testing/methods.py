@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from .._validate import Array
 from ..engine.roles import Engine, Goal, Iterate
 from ..methods import METHODS
 from ..methods.roles import Method
@@ -134,7 +135,7 @@ def _check_answer(kind: Any, problem: Problem, result: Any, tol: float) -> None:
     _require(between, kind, law, dual=result.dual, optimum=reference.primal, primal=result.primal)
 
 
-def _check_rounds(kind: Callable[..., Engine], problem: Problem, tol: float) -> np.ndarray:
+def _check_rounds(kind: Callable[..., Engine], problem: Problem, tol: float) -> Array:
     """The answer of an engine that is asked as the loop asks it."""
     reference = solve(problem, tol=_REFERENCE, method="sdca-admm", max_epochs=20_000)
     engine, rule = kind(PRICES), Convergence.of(problem, tol)

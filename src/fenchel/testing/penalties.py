@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
+from .._validate import Array
 from ..penalties import Block, Penalty, compile_penalty, compiled_prox
 from .base import _STEPS, _require
 
 
-def check_penalty(penalty: Penalty, d: int, rng=0) -> None:
+def check_penalty(penalty: Penalty, d: int, rng: int | np.random.Generator = 0) -> None:
     """Prove a penalty on d coordinates: value, prox, conjugate, gauge, units.
 
     A penalty with its own prox is checked as it is, and then as the solver sees it; a sum, a multiple, a
@@ -44,34 +45,34 @@ def check_penalty(penalty: Penalty, d: int, rng=0) -> None:
 class _Leaf:
     """A penalty on its own coordinates, as called from Python."""
 
-    def __init__(self, penalty, d):
+    def __init__(self, penalty: Penalty, d: int) -> None:
         self.penalty, self.d = penalty, d
         self.value, self.conjugate, self.gauge = penalty.value, penalty.conjugate, penalty.gauge
         self.units = np.asarray(penalty.units(d))
 
-    def prox(self, u, step):
+    def prox(self, u: Array, step: float | Array) -> Array:
         return np.asarray(self.penalty.prox(u.copy(), step), dtype=float)
 
 
 class _BlockFunction:
     """scale * function + ridge/2 |.|^2 of a compiled block, its prox as the solver takes it."""
 
-    def __init__(self, block: Block):
+    def __init__(self, block: Block) -> None:
         self.penalty, self.d = block.function, block.d
         self.value, self.conjugate, self.gauge = block.value, block.conjugate, block.gauge
         self.units = np.asarray(block.function.units(block.d))
         self._block, self._prox = block, _Prox(block.function)
 
-    def prox(self, u, step):
+    def prox(self, u: Array, step: float | Array) -> Array:
         shrink = 1.0 / (1.0 + np.broadcast_to(step, u.shape) * self._block.ridge)
         return self._prox(u * shrink, step * self._block.scale * shrink)
 
 
 class _Prox:
-    def __init__(self, function):
+    def __init__(self, function: Penalty) -> None:
         self._compiled, self._params, self._index = compiled_prox(function), function.params, function.index
 
-    def __call__(self, u, step):
+    def __call__(self, u: Array, step: Array) -> Array:
         import ctypes
 
         from ..kernels.calls import PROX_CTYPE
@@ -85,11 +86,11 @@ class _Prox:
         return u
 
 
-def _near(a, b, tolerance):
+def _near(a: float, b: float, tolerance: float) -> bool:
     return a == b or bool(np.abs(a - b) <= tolerance * (1 + np.abs(a) + np.abs(b)))
 
 
-def _vectors(d, rng):
+def _vectors(d: int, rng: np.random.Generator) -> list[Array]:
     """Vectors of every size, with zeros, with ties, and zero itself."""
     out = [np.zeros(d), np.ones(d), -np.ones(d)]
     for size in (1e-3, 0.3, 1.0, 5.0, 1e3):
@@ -99,7 +100,7 @@ def _vectors(d, rng):
     return out
 
 
-def _check_function(function, rng):
+def _check_function(function: _BlockFunction | _Leaf, rng: np.random.Generator) -> None:
     """All laws of one convex function on its own coordinates."""
     penalty, d = function.penalty, function.d
     _require(function.units.shape == (d,), penalty, "one unit label per coordinate", labels=function.units.size, d=d)
@@ -120,13 +121,15 @@ def _check_function(function, rng):
     _check_units(function, rng)
 
 
-def _value(function, u):
+def _value(function: _BlockFunction | _Leaf, u: Array) -> float:
     value = function.value(u)
     _require(value > -np.inf, function.penalty, "the value is a number, or infinite", {"u": u}, value=value)
     return float(value)
 
 
-def _check_convex(function, feasible, value, rng):
+def _check_convex(
+    function: _BlockFunction | _Leaf, feasible: list[Array], value: list[float], rng: np.random.Generator
+) -> None:
     for _ in range(60):
         i, j = rng.integers(0, len(feasible), 2)
         share = rng.random()
@@ -143,7 +146,13 @@ def _check_convex(function, feasible, value, rng):
         )
 
 
-def _check_prox(function, pairs, feasible, value, rng):
+def _check_prox(
+    function: _BlockFunction | _Leaf,
+    pairs: list[tuple[Array, float, Array]],
+    feasible: list[Array],
+    value: list[float],
+    rng: np.random.Generator,
+) -> None:
     penalty = function.penalty
     others, at_others = np.array(feasible), np.array(value)
     for u, step, x in pairs:
@@ -179,7 +188,9 @@ def _check_prox(function, pairs, feasible, value, rng):
         )
 
 
-def _check_duality(function, pairs, feasible, value):
+def _check_duality(
+    function: _BlockFunction | _Leaf, pairs: list[tuple[Array, float, Array]], feasible: list[Array], value: list[float]
+) -> list[Array]:
     """Moreau and Fenchel-Young; returns points of the domain of the conjugate."""
     penalty = function.penalty
     others, at_others = np.array(feasible), np.array(value)
@@ -225,7 +236,7 @@ def _check_duality(function, pairs, feasible, value):
     return duals
 
 
-def _check_gauge(function, duals, rng):
+def _check_gauge(function: _BlockFunction | _Leaf, duals: list[Array], rng: np.random.Generator) -> None:
     penalty = function.penalty
     _require(function.gauge(np.zeros(function.d)) == 0, penalty, "the gauge is 0 at 0")
     candidates = [*_vectors(function.d, rng), *(-abs(v) for v in _vectors(function.d, rng)), *duals[1::9]]
@@ -256,7 +267,7 @@ def _check_gauge(function, duals, rng):
             _check_unbounded(function, 1.5 * edge)
 
 
-def _check_bounded(function, y):
+def _check_bounded(function: _BlockFunction | _Leaf, y: Array) -> None:
     """Inside the domain the conjugate bounds u'y - psi(u), tried far out in the direction of y."""
     bound = function.conjugate(y)
     for s in (1.0, 1e6):
@@ -267,7 +278,7 @@ def _check_bounded(function, y):
         _require(ok, function.penalty, law, {"y": y, "u": x}, value=value, conjugate=bound, inner=inner)
 
 
-def _check_unbounded(function, y):
+def _check_unbounded(function: _BlockFunction | _Leaf, y: Array) -> None:
     """Outside the domain u'y - psi(u) grows without bound along the prox of s y."""
     low, high = (x @ y - function.value(x) for x in (function.prox(s * y, s) for s in (1e6, 1e10)))
     _require(
@@ -280,7 +291,7 @@ def _check_unbounded(function, y):
     )
 
 
-def _check_units(function, rng):
+def _check_units(function: _BlockFunction | _Leaf, rng: np.random.Generator) -> None:
     """Units do not see each other: neither the value, nor a prox with a step for each."""
     penalty, units = function.penalty, function.units
     labels, unit = np.unique(units, return_inverse=True)
@@ -313,7 +324,7 @@ def _check_units(function, rng):
         )
 
 
-def _check_python_prox(penalty, d, blocks, rng):
+def _check_python_prox(penalty: Penalty, d: int, blocks: list[Block], rng: np.random.Generator) -> None:
     """The prox as called from Python, against the compiled one that the solver calls."""
     functions = [_BlockFunction(block) for block in blocks]
     coordinate = np.arange(d)

@@ -25,15 +25,20 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 import scipy.linalg
 import scipy.sparse as sp
 import scipy.sparse.linalg as sla
 
+from .._validate import Array, Ints, MatrixLike
 from ..maps import spectral_norm
 from ..problem import Point, Problem
 from ..solver.result import Result
+
+if TYPE_CHECKING:
+    from ..methods.sdca_admm.method import SDCAADMM
 
 _DENSE = 1500  # largest matrix whose eigenvalues are found by dense linear algebra
 _CHUNK = 1 << 21  # entries of the data looked at together
@@ -66,10 +71,10 @@ class Constants:
 
     n: int
     K: int
-    bounds: np.ndarray
+    bounds: Ints
     rho: float
     gamma: float
-    eta_Z: np.ndarray
+    eta_Z: Array
     eta_B: float
     v: float
     h: float
@@ -77,7 +82,7 @@ class Constants:
     v_psi_is_local: bool
     mu_joint: float | None
     sigma_Z: float
-    sigma_blocks: np.ndarray
+    sigma_blocks: Array
     sigma_H: float
     sigma_B_min: float
     sigma_B_max: float
@@ -119,7 +124,7 @@ class Constants:
     @property
     def limiting(self) -> str:
         """The name of the smallest term."""
-        return min(self.terms, key=self.terms.get)
+        return min(self.terms, key=lambda name: self.terms[name])
 
     @property
     def mu(self) -> float:
@@ -188,7 +193,7 @@ class Constants:
 
 
 def constants(problem: Problem, *, rho: float = 0.1, block_size: int = 50, gamma: float | None = None,
-              eta_z: float | None = None, eta_b: float | None = None, solution=None) -> Constants:  # fmt: skip
+              eta_z: float | None = None, eta_b: float | None = None, solution: Any = None) -> Constants:  # fmt: skip
     """The constants of Theorem 1 for a problem, with the parameters the ``theory`` preset would use.
 
     Parameters
@@ -212,11 +217,11 @@ def constants(problem: Problem, *, rho: float = 0.1, block_size: int = 50, gamma
     penalty of quadratics; and otherwise a property of the solution: the curvature of psi* there, which
     bounds the rate once the active groups no longer change, and 0 where psi* is flat along Ker(B).
     """
-    from ..methods import SDCAADMM
+    from ..methods.sdca_admm import SDCAADMM
 
     method = SDCAADMM("theory", rho=rho, gamma=gamma, eta_z=eta_z, eta_b=eta_b, block_size=block_size)
     method.start(problem, np.random.default_rng(0))
-    n, K, rho = problem.n, method.blocks, method.rho
+    n, K, rho = problem.n, method.blocks, cast(float, method.rho)  # the preset has a value for it
     eta_Z = method.eta[method.bounds[:-1]]
     sigma_blocks = np.array([_top(problem, i, j) for i, j in zip(method.bounds[:-1], method.bounds[1:], strict=True)])
     sigma_B_min, sigma_B_max, kernel = _map_spectrum(problem)
@@ -252,7 +257,7 @@ def constants(problem: Problem, *, rho: float = 0.1, block_size: int = 50, gamma
     )  # fmt: skip
 
 
-def distance(problem: Problem, constants: Constants, state, solution) -> float:
+def distance(problem: Problem, constants: Constants, state: Any, solution: Any) -> float:
     r"""R_D: what Theorem 1 bounds, zero at the solution.
 
     Parameters
@@ -293,7 +298,17 @@ def distance(problem: Problem, constants: Constants, state, solution) -> float:
 # -- conditions -------------------------------------------------------------------------------------
 
 
-def _failures(problem, method, eta_Z, sigma_blocks, eta_B, v, h, sigma_B_min, sigma_B_max):
+def _failures(
+    problem: Problem,
+    method: SDCAADMM,
+    eta_Z: Array,
+    sigma_blocks: Array,
+    eta_B: float,
+    v: float,
+    h: float,
+    sigma_B_min: float,
+    sigma_B_max: float,
+) -> list[str]:
     """Every condition of the theorem that does not hold, in words."""
     reasons = []
     if problem.fit_intercept:
@@ -317,11 +332,11 @@ def _failures(problem, method, eta_Z, sigma_blocks, eta_B, v, h, sigma_B_min, si
     return reasons
 
 
-def _ratio(a, b):
+def _ratio(a: float, b: float) -> float:
     return a / b if b > 0 else math.inf if a > 0 else 0.0
 
 
-def _arrays(state):
+def _arrays(state: Any) -> tuple[Any, Any, Any, Any]:
     """x, y, w and, where known, u = B'w with its exact zeros."""
     state = state.state if isinstance(state, Result) else state
     point = Point.of(state)
@@ -332,7 +347,7 @@ def _arrays(state):
 # -- spectra ----------------------------------------------------------------------------------------
 
 
-def _top(problem, first, last):
+def _top(problem: Problem, first: int, last: int) -> float:
     """The largest eigenvalue of Z_I'Z_I for the visits first .. last - 1."""
     outputs, stride, offset, _ = problem.layout
     visits = np.arange(first, last)
@@ -342,7 +357,7 @@ def _top(problem, first, last):
     return max(_top_of_rows(problem, rows[parts == part]) for part in np.unique(parts))
 
 
-def _top_of_rows(problem, rows):
+def _top_of_rows(problem: Problem, rows: Ints) -> float:
     width = problem.p + problem.fit_intercept
     step = max(1, _CHUNK // max(width, 1))
     chunks = [rows[i : i + step] for i in range(0, len(rows), step)]
@@ -353,8 +368,9 @@ def _top_of_rows(problem, rows):
         gram = sum((part.T @ part for part in (_take(problem, chunk) for chunk in chunks)), np.zeros((width, width)))
     else:
 
-        def product(a):
-            return sum(part.T @ (part @ np.ravel(a)) for part in (_take(problem, chunk) for chunk in chunks))
+        def product(a: Array) -> Array:
+            out: Array = sum(part.T @ (part @ np.ravel(a)) for part in (_take(problem, chunk) for chunk in chunks))
+            return out
 
         operator = sla.LinearOperator((width, width), product, dtype=float)
         return float(sla.eigsh(operator, k=1, v0=np.ones(width), tol=1e-9, return_eigenvectors=False)[0])
@@ -362,7 +378,7 @@ def _top_of_rows(problem, rows):
     return float(max(np.linalg.eigvalsh(gram)[-1], 0.0)) if gram.size else 0.0
 
 
-def _take(problem, rows):
+def _take(problem: Problem, rows: Ints) -> MatrixLike:
     """Rows of X in double precision, with the column of an intercept."""
     if problem.data.sparse:
         X = sp.csr_array(problem.data.arrays, shape=(problem.n, problem.p))[rows].astype(float)
@@ -371,7 +387,7 @@ def _take(problem, rows):
     return np.column_stack([X, np.ones(len(rows))]) if problem.fit_intercept else X
 
 
-def _map_spectrum(problem):
+def _map_spectrum(problem: Problem) -> tuple[float, float, bool]:
     """Smallest and largest eigenvalue of BB', and whether B has a kernel."""
     matrix, features = problem.map, problem.map.shape[1]
     gram = problem.gram
@@ -399,7 +415,7 @@ class _Unknown(Exception):
     """v_psi could not be computed; the message says why."""
 
 
-def _dual_curvature(problem, solution):
+def _dual_curvature(problem: Problem, solution: Any) -> Array:
     """The Hessian of psi* at y*/n, (d, d), with inactive groups strictly inside their dual ball."""
     if problem.d > _DENSE:
         raise _Unknown(f"not computed for more than {_DENSE} coordinates of B'w")
@@ -417,7 +433,7 @@ def _dual_curvature(problem, solution):
     return out
 
 
-def _kernel_modulus(problem, curvature):
+def _kernel_modulus(problem: Problem, curvature: Array) -> float:
     """The largest v with M >= v P, P the projection on Ker(B) without the directions in which Y* extends."""
     values, vectors = np.linalg.eigh(curvature)
     flat = values <= _NONE * values[-1]
@@ -432,7 +448,9 @@ def _kernel_modulus(problem, curvature):
     return float(1 / np.linalg.eigvalsh(seen.T @ (seen / values[~flat, None]))[-1])
 
 
-def _joint_term(problem, curvature, K, rho, eta_B, v, sigma_Z):
+def _joint_term(
+    problem: Problem, curvature: Array, K: int, rho: float, eta_B: float, v: float, sigma_Z: float
+) -> float:
     """2 K times the smallest a > 0 with M/(4n) + theta B'B >= a Q: see docs/theory.md."""
     gram = (problem.map @ problem.map.T).toarray()
     theta = _ratio(rho * v, 4 * (rho * sigma_Z + 2 * v))

@@ -10,10 +10,16 @@ theta = 1/4 min(1, sqrt(kappa/b), kappa, kappa^(2/3) / b^(1/3)).
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 import numpy as np
 
+from ..._validate import Ints
 from ..common import positive, smooth_reason, squared_norms
 from .sdca import SimpleDual
+
+if TYPE_CHECKING:
+    from ...problem.problem import Problem
 
 
 class ASDCA(SimpleDual):
@@ -30,16 +36,16 @@ class ASDCA(SimpleDual):
     name = "asdca"
     OPTIONS = ("theta", "block_size", "order")
 
-    def __init__(self, theta=None, block_size=50, order="random"):
+    def __init__(self, theta: float | None = None, block_size: int = 50, order: str = "random") -> None:
         super().__init__(block_size, order)
         self.theta = positive("theta", theta)
         if theta is not None and theta > 1:
             raise ValueError(f"theta is {theta!r}; it must be at most 1")
 
-    def supports(self, problem):
+    def supports(self, problem: Problem) -> str | None:
         return smooth_reason(problem) or super().supports(problem)
 
-    def prepare(self, problem):
+    def prepare(self, problem: Problem) -> None:
         super().prepare(problem)
         squares = squared_norms(problem, self.metric)
         if problem.weight.size:
@@ -48,7 +54,7 @@ class ASDCA(SimpleDual):
         b = np.diff(self.bounds).max()
         self.momentum = self.theta or 0.25 * min(1.0, np.sqrt(kappa / b), kappa, kappa ** (2 / 3) / b ** (1 / 3))
 
-    def advance(self, state, order):
+    def advance(self, state: Any, order: Ints) -> None:
         from ...kernels.baselines import asdca_epoch
 
         asdca_epoch(

@@ -19,9 +19,12 @@ primal
 from __future__ import annotations
 
 import dataclasses
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..._validate import Ints
+from ...proximal import StructuredProx
 from ..blocks import block_norms
 from ..common import (
     DualState,
@@ -37,6 +40,9 @@ from ..common import (
     squared_norms,
 )
 from .opg_admm import OPGADMM
+
+if TYPE_CHECKING:
+    from ...problem.problem import Problem
 
 
 @dataclasses.dataclass(kw_only=True)
@@ -64,7 +70,14 @@ class BatchADMM:
     name = "batch-admm"
     OPTIONS = ("form", "rho", "eta_z", "eta_b", "inner_tol")
 
-    def __new__(cls, form="dual", rho=0.1, eta_z=None, eta_b=None, inner_tol=1e-10):
+    def __new__(
+        cls,
+        form: str = "dual",
+        rho: float = 0.1,
+        eta_z: float | None = None,
+        eta_b: float | None = None,
+        inner_tol: float = 1e-10,
+    ) -> Any:
         choice("form", form, ("dual", "exact", "primal"))
         rho, eta_z, eta_b = positive("rho", rho), positive("eta_z", eta_z), positive("eta_b", eta_b)
         if form == "dual":
@@ -76,13 +89,13 @@ class DualBatchADMM(Method):
     """See :class:`BatchADMM`."""
 
     name = "batch-admm (dual)"
-    State = BatchState
+    state_type = BatchState
 
-    def __init__(self, rho, eta_z, eta_b):
+    def __init__(self, rho: float, eta_z: float, eta_b: float | None) -> None:
         super().__init__(None, "cyclic")
         self.rho, self.eta_z, self.eta_b = rho, eta_z, eta_b
 
-    def prepare(self, problem):
+    def prepare(self, problem: Problem) -> None:
         super().prepare(problem)
         norm = block_norms(problem, self.bounds, live_slots(problem), np.ones(problem.visits))[0]
         self.bend = np.full(problem.visits, self.rho * max(self.eta_z * norm, 1e-12))
@@ -92,7 +105,7 @@ class DualBatchADMM(Method):
         steps = self.penalty.steps(problem.n * self.rho * self.c)
         self.split = (self.penalty.map, self.penalty.blocks, *steps)
 
-    def advance(self, state, order):
+    def advance(self, state: Any, order: Ints) -> None:
         from ...kernels.baselines import batch_admm_epoch
 
         batch_admm_epoch(
@@ -104,18 +117,19 @@ class ExactBatchADMM(Method):
     """See :class:`BatchADMM`."""
 
     name = "batch-admm (exact)"
-    State = BatchState
+    penalty: StructuredProx
+    state_type = BatchState
 
-    def __init__(self, rho, inner_tol):
+    def __init__(self, rho: float, inner_tol: float) -> None:
         super().__init__(None, "cyclic")
         self.rho, self.inner_tol = rho, inner_tol
 
-    def prepare(self, problem):
+    def prepare(self, problem: Problem) -> None:
         self.penalty = self.structured(problem)
         self.squares = squared_norms(problem, live_slots(problem))
         self.rule = prox_rule(problem, self.inner_tol, 1000)
 
-    def advance(self, state, order):
+    def advance(self, state: Any, order: Ints) -> None:
         from ...kernels.baselines import exact_admm_epoch
 
         state.sweeps += exact_admm_epoch(
@@ -123,7 +137,7 @@ class ExactBatchADMM(Method):
             self.inner_tol, 100, state.x, state.dual, state.w, state.zx, state.u,
         )  # fmt: skip
 
-    def finish(self, state):
+    def finish(self, state: Any) -> None:
         state.y[:] = self.problem.n * self.penalty.dual(state.dual, state.w)
 
 
@@ -132,12 +146,12 @@ class PrimalBatchADMM(OPGADMM):
 
     name = "batch-admm (primal)"
 
-    def __init__(self, rho):
+    def __init__(self, rho: float) -> None:
         super().__init__(rho, schedule="constant", report="last", block_size=None, order="cyclic")
 
-    def supports(self, problem):
+    def supports(self, problem: Problem) -> str | None:
         return smooth_reason(problem) or constraint_reason(problem)
 
-    def prepare(self, problem):
+    def prepare(self, problem: Problem) -> None:
         super().prepare(problem)
         self.eta0 = 1.0 / smoothness(problem, self.bounds)

@@ -12,9 +12,13 @@ The w-step is solved in its dual by sweeps over the block's rows, which remember
 from __future__ import annotations
 
 import dataclasses
-from typing import ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from ..common import DESCENT, OnlineADMM, OnlineState, PerVisit, live_slots, positive, squared_norms
+
+if TYPE_CHECKING:
+    from ..._validate import Ints
+    from ...problem.problem import Problem
 
 
 @dataclasses.dataclass(kw_only=True)
@@ -38,18 +42,26 @@ class OLADMM(OnlineADMM):
     name = "ol-admm"
     OPTIONS = (*OnlineADMM.OPTIONS, "inner_tol")
     SCHEDULES: ClassVar = DESCENT | {"sqrt": ("sqrt", 4.0)}
-    State = OLState
+    state_type = OLState
 
-    def __init__(self, rho=0.1, eta0=None, schedule="sqrt", report="average", block_size=50, order="random",
-                 inner_tol=1e-7):  # fmt: skip
+    def __init__(
+        self,
+        rho: float = 0.1,
+        eta0: float | None = None,
+        schedule: str = "sqrt",
+        report: str = "average",
+        block_size: int = 50,
+        order: str = "random",
+        inner_tol: float = 1e-7,
+    ) -> None:
         super().__init__(rho, eta0, schedule, report, block_size, order)
         self.inner_tol = positive("inner_tol", inner_tol)
 
-    def prepare(self, problem):
+    def prepare(self, problem: Problem) -> None:
         super().prepare(problem)
         self.squares = squared_norms(problem, live_slots(problem))
 
-    def visit(self, state, order):
+    def visit(self, state: Any, order: Ints) -> None:
         from ...kernels.baselines import ol_admm_epoch
 
         ol_admm_epoch(*self.arguments(state, order), state.memory, self.squares, self.inner_tol, 100)

@@ -10,7 +10,12 @@ step after linearisation.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 from ..common import DESCENT, OnlineADMM
+
+if TYPE_CHECKING:
+    from ..._validate import Ints
 
 
 class OPGADMM(OnlineADMM):
@@ -30,7 +35,7 @@ class OPGADMM(OnlineADMM):
     name = "opg-admm"
     SCHEDULES = DESCENT
 
-    def visit(self, state, order):
+    def visit(self, state: Any, order: Ints) -> None:
         from ...kernels.baselines import opg_admm_epoch
 
         opg_admm_epoch(*self.arguments(state, order))

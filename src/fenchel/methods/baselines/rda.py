@@ -9,7 +9,7 @@ psi(B'.), and is found in its dual (``kernels/prox.py``).
 from __future__ import annotations
 
 import dataclasses
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from ..common import OnlineProximal, OnlineState, PerSlot
 
@@ -32,8 +32,8 @@ class RDA(OnlineProximal):
 
     name = "rda"
     SCHEDULES: ClassVar = {"sqrt": ("dual-sqrt", 4.0), "linear": ("dual-linear", 3.0)}
-    State = RDAState
+    state_type = RDAState
     dual_averaging = True
 
-    def averaged(self, state):
+    def averaged(self, state: Any) -> Any:
         return state.gradient

@@ -10,9 +10,12 @@ Symbols: as in ``opg_admm.py``; a bar is the mean over the steps 1 .. t, the cur
 from __future__ import annotations
 
 import dataclasses
-from typing import ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from ..common import OnlineADMM, OnlineState, PerCoordinate, PerSlot
+
+if TYPE_CHECKING:
+    from ..._validate import Ints
 
 
 @dataclasses.dataclass(kw_only=True)
@@ -34,9 +37,9 @@ class RDAADMM(OnlineADMM):
 
     name = "rda-admm"
     SCHEDULES: ClassVar = {"sqrt": ("dual-sqrt", 4.0), "linear": ("dual-linear", 1.5)}
-    State = RDAADMMState
+    state_type = RDAADMMState
 
-    def visit(self, state, order):
+    def visit(self, state: Any, order: Ints) -> None:
         from ...kernels.baselines import rda_admm_epoch
 
         rda_admm_epoch(*self.arguments(state, order), state.gradient, state.mean_u)

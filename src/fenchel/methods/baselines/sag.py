@@ -10,7 +10,9 @@ largest smoothness of a block's loss. A linear model keeps one number per row, n
 from __future__ import annotations
 
 import dataclasses
+from typing import TYPE_CHECKING, Any
 
+from ...proximal import StructuredProx
 from ..common import (
     Method,
     PerCoordinate,
@@ -24,6 +26,10 @@ from ..common import (
     smooth_reason,
     smoothness,
 )
+
+if TYPE_CHECKING:
+    from ..._validate import Ints
+    from ...problem.problem import Problem
 
 
 @dataclasses.dataclass(kw_only=True)
@@ -48,24 +54,32 @@ class SAG(Method):
     """
 
     name = "sag"
+    penalty: StructuredProx
     OPTIONS = ("variant", "eta0", "block_size", "order", "prox_tol")
-    State = SAGState
+    state_type = SAGState
 
-    def __init__(self, variant="sag", eta0=None, block_size=50, order="random", prox_tol=1e-10):
+    def __init__(
+        self,
+        variant: str = "sag",
+        eta0: float | None = None,
+        block_size: int = 50,
+        order: str = "random",
+        prox_tol: float = 1e-10,
+    ) -> None:
         super().__init__(block_size, order)
         self.variant = choice("variant", variant, ("sag", "saga"))
         self.eta0, self.prox_tol = positive("eta0", eta0), positive("prox_tol", prox_tol)
 
-    def supports(self, problem):
+    def supports(self, problem: Problem) -> str | None:
         return smooth_reason(problem) or (None if self.structured(problem).separated else constraint_reason(problem))
 
-    def prepare(self, problem):
+    def prepare(self, problem: Problem) -> None:
         self.penalty = self.structured(problem)
         share = 1.0 if self.variant == "sag" else 1.0 / 3.0
         self.rule = prox_rule(problem, self.prox_tol, 200)
         self.eta = self.eta0 or share / smoothness(problem, self.bounds)
 
-    def advance(self, state, order):
+    def advance(self, state: Any, order: Ints) -> None:
         from ...kernels.baselines import sag_epoch
 
         sag_epoch(
@@ -73,5 +87,5 @@ class SAG(Method):
             state.dual, state.slopes, state.total, self.variant == "saga",
         )  # fmt: skip
 
-    def finish(self, state):
+    def finish(self, state: Any) -> None:
         state.y[:] = self.problem.n * self.penalty.dual(state.dual, state.w)

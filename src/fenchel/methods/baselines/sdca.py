@@ -8,9 +8,13 @@ Symbols: psi~ = psi(B'.) with the quadratic mu_j/2 w_j^2; x the dual variables; 
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
+from ..._validate import Ints
 from ...problem import Problem
+from ...proximal import StructuredProx
 from ..blocks import block_norms
 from ..common import DualState, Method, live_slots
 
@@ -18,7 +22,8 @@ from ..common import DualState, Method, live_slots
 class SimpleDual(Method):
     """A dual method that needs the gradient of the penalty's conjugate, so a simple penalty with a quadratic."""
 
-    State = DualState
+    state_type = DualState
+    penalty: StructuredProx
 
     def supports(self, problem: Problem) -> str | None:
         if problem.fit_intercept:
@@ -34,7 +39,7 @@ class SimpleDual(Method):
             return f"it needs a quadratic on every feature, e.g. + 0.1 * Ridge(), and feature {without[0]} has none"
         return None
 
-    def prepare(self, problem):
+    def prepare(self, problem: Problem) -> None:
         self.penalty = self.structured(problem)
         quadratic = self.penalty.quadratic
         self.metric = np.divide(1.0, quadratic, out=live_slots(problem), where=quadratic > 0)
@@ -52,13 +57,13 @@ class SDCA(SimpleDual):
     name = "sdca"
     OPTIONS = ("block_size", "order")
 
-    def prepare(self, problem):
+    def prepare(self, problem: Problem) -> None:
         super().prepare(problem)
         norms = block_norms(problem, self.bounds, self.metric, np.ones(problem.visits))
         norms = np.maximum(norms, 1e-12 * norms.max() or 1.0)
         self.bend = np.repeat(norms, np.diff(self.bounds)) / problem.n
 
-    def advance(self, state, order):
+    def advance(self, state: Any, order: Ints) -> None:
         from ...kernels.baselines import sdca_epoch
 
         sdca_epoch(

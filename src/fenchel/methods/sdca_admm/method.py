@@ -37,10 +37,13 @@ from __future__ import annotations
 import contextlib
 import math
 import numbers
+from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
+from ..._validate import AnyArray, Array, Ints, SparseMatrix
 from ...data import ROUGH, WIDE
 from ...engine.roles import Iterate
 from ...maps import row_width, runs_of_rows, spectral_norm
@@ -106,9 +109,21 @@ class SDCAADMM:
     OPTIONS = ("preset", "rho", "gamma", "eta_z", "eta_b", "block_size", "order", "within", "column_power",
                "newton", "rest", "n_jobs")  # fmt: skip
 
-    def __init__(self, preset="default", rho=None, gamma=None, eta_z=None, eta_b=None, block_size=None,
-                 order=None, within=None, column_power=None, newton=None, rest=None,
-                 n_jobs=None):  # fmt: skip
+    def __init__(
+        self,
+        preset: str = "default",
+        rho: float | None = None,
+        gamma: float | None = None,
+        eta_z: float | None = None,
+        eta_b: float | None = None,
+        block_size: int | None = None,
+        order: str | None = None,
+        within: str | None = None,
+        column_power: float | None = None,
+        newton: bool | None = None,
+        rest: bool | None = None,
+        n_jobs: int | None = None,
+    ) -> None:
         if preset not in ("default", "paper", "theory"):
             raise ValueError(f"preset is {preset!r}; it must be 'default', 'paper' or 'theory'")
         for name, value in (("rho", rho), ("gamma", gamma), ("eta_z", eta_z), ("eta_b", eta_b)):
@@ -149,9 +164,10 @@ class SDCAADMM:
 
     # -- set-up -------------------------------------------------------------------------------------
 
-    def start(self, problem: Problem, rng: np.random.Generator, warm: dict | None = None) -> State:
+    def start(self, problem: Problem, rng: np.random.Generator, warm: Mapping[str, Any] | None = None) -> State:
         """Prepare everything that stays fixed, and the state (zero, or a warm start's)."""
-        self.problem, self.psi, self.rows = problem, None, problem.data.arrays
+        self.problem, self.rows = problem, problem.data.arrays
+        self.psi: tuple[Any, ...] | None = None
         self._prepare_rows(problem)
         if self.preset != "default" or self.eta_b is not None:
             self._prepare_penalty(problem)  # otherwise before the first epoch, if there is one
@@ -177,12 +193,12 @@ class SDCAADMM:
                 state.w[problem.intercept_slots] = 0.0
             state.epoch, state.reach_w, state.reach_x, state.caution = 0, 0.0, 0.0, 1.0
             state.mean, state.summed, state.restart_gap = {}, 0, np.inf
-            state.idle[:], state.precise = 0, False
+            state.idle, state.precise = np.zeros(state.x.size, dtype=np.uint8), False
         if self.rho is not None:
             state.rho = float(self.rho)
         return state
 
-    def _prepare_rows(self, problem):
+    def _prepare_rows(self, problem: Problem) -> None:
         n = problem.visits
         # in units in which the penalty weighs features alike, so that other units of the columns change nothing
         units = problem.feature_units() if self.column_power else np.ones(problem.feature_slots.size)
@@ -214,13 +230,13 @@ class SDCAADMM:
         self._eta = None if sequential else self._block_margins(problem)
 
     @property
-    def eta(self):
+    def eta(self) -> Array:
         """The margin of every row. Made when it is asked for: an answer found before all epochs saves the pass."""
         if self._eta is None:
             self._eta = self.kappa * self._row_squares(self.problem)
         return self._eta
 
-    def _row_squares(self, problem):
+    def _row_squares(self, problem: Problem) -> Array:
         """The squared length of every row in the metric, and a trace of the mean for rows that are zero."""
         from ...kernels import rows
 
@@ -228,7 +244,7 @@ class SDCAADMM:
         rows.squares(problem.data.arrays, problem.layout, self.metric, squares)
         return np.maximum(squares, 1e-12 * squares.mean() if squares.any() else 1.0, out=squares)
 
-    def _block_margins(self, problem):
+    def _block_margins(self, problem: Problem) -> Array:
         """The margins of rows that are updated together: their block's norm."""
         n, squares = problem.visits, self._row_squares(problem)
         spread = 1.0 / np.sqrt(squares) if self.preset == "default" else np.ones(n)
@@ -239,7 +255,7 @@ class SDCAADMM:
         self.block_sigma = norms
         return np.repeat(np.maximum(factor * norms, 1e-12), np.diff(self.bounds)) / spread**2
 
-    def _choose_how(self, problem, sequential):
+    def _choose_how(self, problem: Problem, sequential: bool) -> None:
         """How the kernel goes through a block, and by how many threads."""
         dense = not problem.data.sparse
         wide = sequential and dense and problem.single and problem.p >= WIDE
@@ -249,15 +265,16 @@ class SDCAADMM:
         self.crew = _kernels()[0].Crew(self.members) if self.members > 1 else None
 
     @staticmethod
-    def _column_squares(problem, units):
+    def _column_squares(problem: Problem, units: Array) -> Array:
         """Mean square of every column divided by its units, evened out between features that a row of B' couples.
 
         A step along an edge is as short as the longer-scaled of its ends asks for: a nearly empty pixel must
         not slow down its neighbours.
         """
-        return problem.gram.evened(np.tile(problem.data.mean_squares, problem.vectors) / units**2, 3)
+        out: Array = problem.gram.evened(np.tile(problem.data.mean_squares, problem.vectors) / units**2, 3)
+        return out
 
-    def _prepare_penalty(self, problem):
+    def _prepare_penalty(self, problem: Problem) -> None:
         from ...kernels.losses import CLOSED
 
         matrix = problem.map_slots
@@ -290,14 +307,14 @@ class SDCAADMM:
             *runs_of_rows(matrix, problem.bounds),
             np.array([b.ridge == 0 for b in problem.blocks], dtype=bool),
         )
-        params, form = np.array(problem.loss.params, dtype=float), CLOSED.get(problem.loss.kernel, 0)
+        params, form = np.array(problem.loss.params, dtype=float), CLOSED.get(str(problem.loss.kernel), 0)
         self.loss = (form, self.loss_step.address, params, params.ctypes.data)
         self.fixed = (self.metric, self.c, problem.n * self.ridge, problem.n * self.scale)
         sums = np.empty((2, self.members, 10))
         pairs = np.zeros((problem.visits if self.how == 2 else 0, 3))
         self.space = (_apart(9, problem.size), _apart(4, problem.d), sums, pairs)
 
-    def _unit_bounds(self, matrix):
+    def _unit_bounds(self, matrix: SparseMatrix) -> Array:
         """A diagonal c, constant on each unit, with diag(c) >= B' M B (Pock and Chambolle, 2011).
 
         c_e = sum_j |B_je| M_j sum_e' |B_je'|, and its largest value on each unit.
@@ -309,16 +326,18 @@ class SDCAADMM:
             largest = np.zeros(self.units.max() + 1)
             np.maximum.at(largest, self.units, c)
             c = largest[self.units]
-        return np.maximum(c * (1 + 1e-6), 1e-300)
+        out: Array = np.maximum(c * (1 + 1e-6), 1e-300)
+        return out
 
-    def _first_rho(self):
+    def _first_rho(self) -> float:
         """Ten times the inverse of what a row sees of its block: within two decades of the best."""
         problem = self.problem
         smooth = problem.loss.smoothness or 1.0
         if self._eta is None and problem.single:  # the mean over rows is a sum over columns
-            squares = np.append(problem.data.mean_squares, 1.0) @ self.metric
+            squares = float(np.append(problem.data.mean_squares, 1.0) @ self.metric)
             return 10.0 / (smooth * (squares or 1.0))
-        return 10.0 / (smooth * self.eta.mean() / self.kappa)
+        out: float = 10.0 / (smooth * self.eta.mean() / self.kappa)
+        return out
 
     # -- one pass -----------------------------------------------------------------------------------
 
@@ -335,15 +354,18 @@ class SDCAADMM:
         with interrupts_held(self.callbacks) if self.callbacks else _NOTHING_HELD:
             for part in epoch_parts(problem, self.order, len(bounds) - 1, state.rng):
 
-                def visit(team, part=part, fresh=fresh):
-                    return kernel.epoch(
+                def visit(
+                    team: tuple[int, int, Ints, int], part: Ints = part, fresh: bool = fresh
+                ) -> tuple[float, float, float, float, float]:
+                    out: tuple[float, float, float, float, float] = kernel.epoch(
                         rows, problem.layout, problem.target, problem.weight, part, bounds, visits,
                         self.how, self.kappa * state.caution, state.x, state.y, state.w, state.zx, state.by, state.u,
                         state.rho, self.fixed, eta, self.gamma_n, self.B, self.psi, self.loss,
                         state.idle, self.space, fresh, team,
                     )  # fmt: skip
+                    return out
 
-                found = visit(teams.ALONE) if self.members == 1 else self.crew.run(visit, part.size)
+                found = visit(teams.ALONE) if self.crew is None else self.crew.run(visit, part.size)
                 moved, fresh = moved + found[0], False
         share = (visits.size or problem.visits) / problem.visits
         for function in self.callbacks:
@@ -360,7 +382,7 @@ class SDCAADMM:
             state.summed += 1
         return EpochReport(share, _guess(moved, *found[1:]))
 
-    def _rows(self, state):
+    def _rows(self, state: Any) -> tuple[AnyArray, ...]:
         """The data: in single precision where that is faster and the goal is far.
 
         The steps themselves are made in double precision, and certificates read the data as it is.
@@ -373,7 +395,7 @@ class SDCAADMM:
             self.space[3][:] = 0.0  # the products of rows with each other are remembered: these are other rows
         return rows
 
-    def _needed(self, state):
+    def _needed(self, state: Any) -> tuple[Ints, Ints]:
         """The visits of this epoch, empty for all, and the bounds of their blocks.
 
         Rows whose dual variable stays where it is (at a bound) are rested: after every two visits that changed nothing
@@ -430,7 +452,7 @@ class SDCAADMM:
                 getattr(state, key)[:] = state.mean[key] / state.summed
         state.mean, state.summed = {}, 0
 
-    def _balance(self, state, moved, primal, dual, size_w, size_x):
+    def _balance(self, state: Any, moved: float, primal: float, dual: float, size_w: float, size_x: float) -> float:
         """The factor that moves rho towards balance (see the head of this file)."""
         dual = moved + _COUPLED * dual
         if not (primal > 0 and dual > 0):
@@ -445,9 +467,10 @@ class SDCAADMM:
             reach = max(2.0, _REACH * min(1.0, 100.0 / state.epoch))
             balance = min(max(balance, size / reach), size * reach)
         limit = 1.0 + 6.0 / state.epoch**1.1
-        return min(max((balance / state.rho) ** 0.5, 1 / limit), limit)
+        out: float = min(max((balance / state.rho) ** 0.5, 1 / limit), limit)
+        return out
 
-    def _restart(self, state):
+    def _restart(self, state: Any) -> None:
         """Numbers overflowed: begin again from zero with twice the margin."""
         for array in (state.x, state.y, state.w, state.zx, state.by, state.u):
             array[:] = 0.0
@@ -456,7 +479,7 @@ class SDCAADMM:
         state.rho = float(self.rho or self._first_rho())
 
 
-def _guess(moved, primal, dual, size_w, size_x):
+def _guess(moved: float, primal: float, dual: float, size_w: float, size_x: float) -> float:
     """A guess at the relative gap, for nothing: the larger of the relative moves of w and x over an epoch.
 
     Measured on the benchmark's problems, the gap is 0.05 to 6 times as large as long as it exceeds 1e-3.

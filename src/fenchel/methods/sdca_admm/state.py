@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
+
+from ..._validate import Array
 
 _ARRAYS = ("x", "y", "w", "zx", "by", "u", "idle")
 _AVERAGED = ("x", "y", "w", "zx", "by")
@@ -20,29 +25,29 @@ class State:
     `epoch` is the age of the method's own adaptation: rho moves less and less, and rows rest after some epochs.
     """
 
-    x: np.ndarray
-    y: np.ndarray
-    w: np.ndarray
-    zx: np.ndarray
-    by: np.ndarray
-    u: np.ndarray
+    x: Array
+    y: Array
+    w: Array
+    zx: Array
+    by: Array
+    u: Array
     rho: float
     epoch: int
     rng: np.random.Generator
     caution: float = 1.0
     reach_w: float = 0.0  # largest |w|^2 and |x|^2 so far, in the metric
     reach_x: float = 0.0
-    mean: dict = dataclasses.field(default_factory=dict)  # sums of w, x, y, zx, by since the last restart
+    mean: dict[str, Array] = dataclasses.field(default_factory=dict)  # sums of w, x, y, zx, by since the last restart
     summed: int = 0
     restart_gap: float = np.inf
     precise: bool = False  # whether the data have to be read in double precision from here on
-    idle: np.ndarray | None = None  # visits in a row that changed nothing, up to 255
+    idle: npt.NDArray[np.uint8] | None = None  # visits in a row that changed nothing, up to 255
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         if self.idle is None:
             self.idle = np.zeros(self.x.size, dtype=np.uint8)
 
-    def as_dict(self) -> dict:
+    def as_dict(self) -> dict[str, Any]:
         out = {key: getattr(self, key) for key in _ARRAYS}
         out = {key: value.copy() for key, value in out.items()}
         out |= {key: getattr(self, key) for key in _NUMBERS}
@@ -50,7 +55,7 @@ class State:
         return out | {"rng": self.rng.bit_generator.state}
 
     @classmethod
-    def from_dict(cls, saved: dict, rng) -> State:
+    def from_dict(cls, saved: Mapping[str, Any], rng: np.random.Generator) -> State:
         if "rng" in saved:
             rng.bit_generator.state = saved["rng"]
         arrays = {key: saved[key].copy() for key in _ARRAYS if key in saved}

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import functools
 import numbers
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
+from ..._validate import Array
+
 
 @functools.cache
-def _kernels():
+def _kernels() -> tuple[Any, Callable[..., Any], Any]:
     """What an epoch needs of the compiled code: imported late, for numba takes long to load, and looked up once."""
     from ...kernels import sdca_admm, teams
     from ...kernels.compiled import interrupts_held
@@ -17,12 +21,12 @@ def _kernels():
     return teams, interrupts_held, sdca_admm
 
 
-def _apart(count, size):
+def _apart(count: int, size: int) -> Array:
     """Rows of at least this size that begin at different places of a page: a load must not wait for an unlike store."""
     return np.empty((count, -(-size // 512) * 512 + 56))
 
 
-def _threads(n_jobs) -> int:
+def _threads(n_jobs: int | None) -> int:
     """The number of threads that n_jobs asks for, in joblib's way of counting."""
     if n_jobs is None:
         return 1
