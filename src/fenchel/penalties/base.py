@@ -13,6 +13,8 @@ import dataclasses
 import functools
 import inspect
 import itertools
+from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -380,7 +382,7 @@ class Mapped(Penalty):
             return super().written_parts(places, p)
         return self.part.written_parts(chosen if places is None else places[chosen], p)
 
-    def feature_graph(self, size: int) -> Graph | Grid | str | None:
+    def feature_graph(self, size: int) -> Any:
         from ..structure import Graph, Grid
 
         shape, joined = self.map.grid_shape(), self.map.neighbours()

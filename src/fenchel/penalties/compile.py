@@ -11,6 +11,7 @@ import dataclasses
 import numpy as np
 import scipy.sparse as sp
 
+from .._validate import Array, Ints, SparseMatrix
 from ..maps import Identity, is_shared_identity
 from .base import Penalty, unbounded
 from .groups import _Groups

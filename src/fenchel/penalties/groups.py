@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from .._validate import finite_vector, index_array, repeated
+from .._validate import Array, Index, Ints, finite_vector, index_array, repeated
 from ..maps import Copies, Identity, Map
 from .base import _TINY, Penalty, UnitForm, run_prox, unbounded
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import numpy.typing as npt
 
 from .._lazy import lazy
-from .._validate import weight_vector
+from .._validate import Array, Index, Ints, weight_vector
 from .base import _TINY, Penalty, UnitForm, run_prox, unbounded
 
 

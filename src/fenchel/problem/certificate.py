@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
 
 from .._lazy import lazy
+from .._validate import AnyArray, Array, Ints
 from ..penalties.block_sum import _NONE, _once_per_map
 from .bounds import Certificate, NoCertificate
 from .objective import Objective

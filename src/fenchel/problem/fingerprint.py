@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from .._lazy import lazy
+from .._validate import AnyArray
 from ..penalties import Block
 
 

@@ -10,13 +10,13 @@ output (or task) its p features and then its intercept. See ``docs/mathematics.m
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from .._validate import AnyArray, Array, Index, MatrixLike, SparseMatrix
+from .._validate import Array, Index, MatrixLike
 from ..data import RowData, Rows, as_weights
 from ..losses import LOSSES, Loss
 from ..penalties import Penalty

@@ -10,14 +10,14 @@ from __future__ import annotations
 import gzip
 import itertools
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from .._lazy import lazy
-from .._validate import repeated
+from .._validate import AnyArray, Frame, Index, Ints, MatrixLike, Names, repeated
 from .encoders import _outputs
 from .names import _fits, _index, _label, _names, _number, _pandas, _places, _several
 
