@@ -52,6 +52,11 @@ class RowData(Protocol):
         ...
 
     @property
+    def copied(self) -> bool:
+        """Whether epochs read single precision first."""
+        ...
+
+    @property
     def stored(self) -> int:
         """Entries that are stored."""
         ...

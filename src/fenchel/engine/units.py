@@ -270,7 +270,8 @@ def _units_of(problem: Problem) -> Units | str:
                 return "zero is out of bounds"
             ridge = np.full(block.d, block.ridge) if block.ridge else np.zeros(block.d)
             weights = form.weights if block.scale == 1.0 else block.scale * form.weights
-            group, sizes = _NONE, _NO_NORMS
+            group: Any = _NONE
+            sizes = _NO_NORMS
             if form.labels is not None and form.norms is not None:
                 group, sizes = form.labels, block.scale * form.norms
             found = _assembled(weights, ridge, form.lower, form.upper, group, sizes, form.bounded)

@@ -141,7 +141,8 @@ def for_outputs(penalty: Penalty | None, outputs: int, p: int) -> Penalty:
     penalty = L1() if penalty is None else penalty
     if not isinstance(penalty, Penalty):
         raise ValueError(f"penalty is {penalty!r}; it must be a fenchel penalty, e.g. fenchel.L1()")
-    return penalty.for_outputs(outputs, p)
+    out: Penalty = penalty.for_outputs(outputs, p)
+    return out
 
 
 def with_names(penalty: Penalty | None, names: Any) -> Penalty | None:

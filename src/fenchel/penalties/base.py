@@ -186,7 +186,7 @@ class Penalty(Written):
         """The typical size of the entries of the subdifferential at 0: positive, and the same on each unit."""
         return np.ones(d)
 
-    def dual_balls(self, d: int) -> np.ndarray:
+    def dual_balls(self, d: int) -> Array:
         """The radius of the Euclidean ball that the dual variables of every coordinate's unit fill, 0 where they have
         no such domain."""
         return np.zeros(d)
@@ -397,12 +397,12 @@ class Mapped(Penalty):
         return f"({self.part!r}) @ {self.map!r}"
 
 
-def unbounded(d):
+def unbounded(d: int) -> tuple[Array, Array]:
     """Bounds that are none, which nobody may change."""
     return _kept_unbounded(d) if d <= _SMALL else _unbounded(d)
 
 
-def _unbounded(d):
+def _unbounded(d: int) -> tuple[Array, Array]:
     bounds = np.full(d, -np.inf), np.full(d, np.inf)
     for bound in bounds:
         bound.flags.writeable = False

@@ -121,7 +121,8 @@ class BlockSum:
         """B y, on all slots of w."""
         y = _vector("y", y, self.d)
         y = y if self._picks else y[self.entries[0]]
-        return np.bincount(self.entry_slots, self.map.data * y, self.size)
+        out: Array = np.bincount(self.entry_slots, self.map.data * y, self.size).astype(float, copy=False)
+        return out
 
     def shared(self, what: str, make: Callable[[], Any]) -> Any:
         """What somebody derives from the data and the map alone, made once for all problems that share them."""
@@ -239,13 +240,13 @@ class BlockSum:
         return bool((np.bincount(matrix.indices, minlength=columns) == 1).all())
 
     @_once_per_map
-    def pins(self):
+    def pins(self) -> bool:
         """Whether every feature has a row of B' of its own, so that no direction is without penalty."""
         alone = self.map.indptr[:-1][np.diff(self.map.indptr) == 1]
         alone = alone[np.square(self.map.data[alone]) > 0]
         return bool((np.bincount(self.map.indices[alone], minlength=self.map.shape[1]) > 0).all())
 
-    def gauge_without_ridge(self, y):
+    def gauge_without_ridge(self, y: Array) -> float:
         return max((b.gauge_without_ridge(y[i:j]) for b, i, j in self._parts()), default=0.0)
 
 

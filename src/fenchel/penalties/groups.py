@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from .._validate import Array, Index, Ints, finite_vector, index_array, repeated
+from .._validate import Array, Index, Ints, SparseMatrix, finite_vector, index_array, repeated
 from ..maps import Copies, Identity, Map
 from .base import _TINY, Penalty, UnitForm, run_prox, unbounded
 
@@ -67,13 +67,13 @@ class _Groups(Penalty):
             index_array(f"groups[{k}]", self.copies[self.bounds[k] : self.bounds[k + 1]], p)
         return Copies(self.copies, p)
 
-    def copies_matrix(self, p):
+    def copies_matrix(self, p: int) -> SparseMatrix:
         """The matrix of :meth:`copies_map`; the identity that everybody shares where groups stand one after another."""
         if self.copies.size == p and (self.copies == np.arange(p)).all():
             return Identity().shared(p)
         return self.copies_map(p).matrix(p)
 
-    def _norms(self, u):
+    def _norms(self, u: Array) -> Array:
         raise NotImplementedError
 
     def _dual_norms(self, y: Array) -> Array:
@@ -135,10 +135,10 @@ class _Groups(Penalty):
     def value(self, u: Array) -> float:
         return float(self.weights @ self._norms(self._split(u)))
 
-    def value_at_zero(self, d):
+    def value_at_zero(self, d: int) -> float:
         return 0.0
 
-    def prox(self, u, step):
+    def prox(self, u: Array, step: float | Array) -> Array:
         if not self._local:
             order = self.copies
             if len(np.unique(order)) < len(order):
@@ -223,13 +223,14 @@ class GroupL2(_Groups):
     def _dual_norms(self, y: Array) -> Array:
         return self._norms(y)
 
-    def dual_balls(self, d):
+    def dual_balls(self, d: int) -> Array:
         return np.repeat(self.weights, np.diff(self.bounds)) if self._local else np.zeros(d)
 
-    def unit_form(self, d):
+    def unit_form(self, d: int) -> UnitForm | None:
         if not self._local:
             return None
-        return UnitForm(np.zeros(d), *unbounded(d), labels=self.units(d), norms=np.asarray(self.weights, dtype=float),
+        lower, upper = unbounded(d)
+        return UnitForm(np.zeros(d), lower, upper, labels=self.units(d), norms=np.asarray(self.weights, dtype=float),
                         bounded=False)  # fmt: skip
 
     def conjugate_curvature(self, u: Array, scale: float, ridge: float) -> Array | None:

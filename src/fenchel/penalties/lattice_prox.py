@@ -108,19 +108,19 @@ class LatticeProx:
         v, eta, w, far = self.last
         return self._beside_edges(v, eta, w, far, slope)
 
-    def as_dual(self, slope):
+    def as_dual(self, slope: Array) -> Array:
         """The kernel's dual variable from slopes of all rows of B'."""
         s = np.zeros(self.shape)
         s[self.places] = slope[self.edges]
         return s.ravel()
 
-    def of_dual(self, dual, far, v, eta, w):
+    def of_dual(self, dual: Array, far: Array, v: Array, eta: float, w: Array) -> tuple[Array, Array]:
         """u = B'w with exact zeros, and the slopes of all rows, where the kernel has left these at the prox w of v."""
         slope = np.zeros(self.prox.problem.d)
         slope[self.edges] = dual.reshape(self.shape)[self.places]
         return self._beside_edges(v, eta, w, far.reshape(self.shape)[self.places], slope), slope
 
-    def _beside_edges(self, v, eta, w, far, slope):
+    def _beside_edges(self, v: Array, eta: float, w: Array, far: Array, slope: Array) -> Array:
         """u, and the slopes beside the edges, which are filled in."""
         u = np.zeros_like(slope)
         u[self.edges] = far
@@ -167,17 +167,19 @@ class ChainProx(LatticeProx):
         made.solver = (first, last, np.abs(high[0]) * ball[0], lone, mu)
         return made
 
-    def as_dual(self, slope):
+    def as_dual(self, slope: Array) -> Array:
         pull = np.zeros(self.shape[1])
         pull[self.origin] = self.values[1] * slope[self.edges]
         return pull
 
-    def of_dual(self, dual, far, v, eta, w):
+    def of_dual(self, dual: Array, far: Array, v: Array, eta: float, w: Array) -> tuple[Array, Array]:
         slope, value = np.zeros(self.prox.problem.d), self.values[1]
         slope[self.edges] = dual[self.origin] / value
         return self._beside_edges(v, eta, w, value * (w[self.origin + 1] - w[self.origin]), slope), slope
 
-    def _solve(self, v, eta, w, slope, rule, info):
+    def _solve(
+        self, v: Array, eta: float, w: Array, slope: Array, rule: tuple[float, float, int] | None, info: Array
+    ) -> Any:
         from ..kernels.chain import chain_prox
 
         pull = np.empty_like(w)

@@ -97,7 +97,8 @@ class NestedL2(_Norm):
         single, norms = np.zeros(d), np.zeros(labels.max() + 1)
         np.add.at(single, self.first[~several], self.weights[~several])
         norms[labels[self.first[several]]] = self.weights[several]
-        return UnitForm(single, *unbounded(d), labels=labels, norms=norms, bounded=False)
+        lower, upper = unbounded(d)
+        return UnitForm(single, lower, upper, labels=labels, norms=norms, bounded=False)
 
 
 class TreeGroups(Shorthand):

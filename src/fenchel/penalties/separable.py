@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from .._lazy import lazy
-from .._validate import Array, Index, Ints, weight_vector
+from .._validate import Array, Flags, Index, Ints, weight_vector
 from .base import _TINY, Penalty, UnitForm, run_prox, unbounded
 
 
@@ -46,11 +46,11 @@ class Separable(Penalty):
         return np.arange(d)
 
     @lazy
-    def _unbounded(self):
+    def _unbounded(self) -> bool:
         return not (np.isfinite(self.lower).any() or np.isfinite(self.upper).any())
 
     @lazy
-    def _weighs_all(self):
+    def _weighs_all(self) -> bool:
         return bool((self.weights > 0).all())
 
     def value(self, u: Array) -> float:
@@ -136,10 +136,10 @@ class Separable(Penalty):
     def radius(self, d: int) -> Array:
         return np.where(self.weights > 0, self.weights, self.weights.mean() or 1.0)
 
-    def dual_balls(self, d):
+    def dual_balls(self, d: int) -> Array:
         return np.where(np.isinf(self.lower) & np.isinf(self.upper), self.weights, 0.0)
 
-    def pulled_at_zero(self, d):
+    def pulled_at_zero(self, d: int) -> Flags:
         return (self.weights > 0) | np.isfinite(self.lower) | np.isfinite(self.upper)
 
     def conjugate_curvature(self, u: Array, scale: float, ridge: float) -> Array | None:
@@ -221,7 +221,7 @@ class L1(_SeparableLeaf):
     def size(self) -> int | None:
         return None if self.weights is None else len(self.weights)
 
-    def separable(self, d, scale=1.0):
+    def separable(self, d: int, scale: float = 1.0) -> Separable:
         lower, upper = unbounded(d)
         if self.weights is None:
             made = Separable(np.full(d, scale), lower, upper)

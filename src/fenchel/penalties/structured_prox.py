@@ -19,15 +19,16 @@ if TYPE_CHECKING:
     from .compile import Block
 
 
-def compiled_map(problem: BlockSum):
+def compiled_map(problem: BlockSum) -> tuple[Ints, Ints, Array]:
     """B' on w with its intercept slots, as CSR with the types that the kernels take."""
 
-    def make():
+    def make() -> tuple[Ints, Ints, Array]:
         matrix = problem.map
         slots = problem.entry_slots.astype(np.uint64)
         return matrix.indptr.astype(np.int64), slots, matrix.data.astype(float)
 
-    return problem.shared("compiled map", make)
+    out: tuple[Ints, Ints, Array] = problem.shared("compiled map", make)
+    return out
 
 
 class CompiledPenalty:
@@ -68,7 +69,7 @@ class CompiledPenalty:
         )
 
     @functools.cached_property
-    def map(self):
+    def map(self) -> tuple[Ints, Ints, Array]:
         return compiled_map(self.problem)
 
     @functools.cached_property
@@ -147,10 +148,10 @@ class StructuredProx(CompiledPenalty):
                     closed[place] = taken[features] = True
         return closed
 
-    def _is_separated(self):
+    def _is_separated(self) -> bool:
         return self._is_simple(np.flatnonzero(self._rows))
 
-    def _is_simple(self, rows):
+    def _is_simple(self, rows: Ints) -> bool:
         """Whether these rows of B' only rename and scale features, each at most once and alike within a unit."""
         start, column, value = self.map
         if np.any(start[rows + 1] - start[rows] != 1):
@@ -200,14 +201,14 @@ class StructuredProx(CompiledPenalty):
         return out
 
 
-def _of_blocks(which, counts):
+def _of_blocks(which: Any, counts: Ints) -> Flags:
     """The rows of B' that belong to these blocks."""
     some = np.zeros(counts.size, dtype=bool)
     some[which] = True
     return np.repeat(some, counts)
 
 
-def check_callbacks(*functions):
+def check_callbacks(*functions: Any) -> None:
     """Raise what a function written in Python has raised inside a kernel."""
     from ..kernels.compiled import raise_errors
 

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from .._validate import Array, Index, MatrixLike
+from .._validate import AnyArray, Array, Index, MatrixLike
 from ..data import RowData, Rows, as_weights
 from ..losses import LOSSES, Loss
 from ..penalties import Penalty
@@ -145,7 +145,7 @@ class Objective(BlockSum):
         first, last, _ = part.indices(self.visits)
         return np.repeat(self.weight[first // outputs : last // outputs], outputs)
 
-    def mean_loss(self, scores) -> float:
+    def mean_loss(self, scores: Array) -> float:
         if scores.size <= _CHUNK and not self.weight.size:
             return float(np.sum(self.loss.value(scores, self.target))) / self.n
         total = 0.0
@@ -220,14 +220,15 @@ def _as_loss(loss: Loss | str) -> Loss:
     return loss
 
 
-def _as_target(y):
+def _as_target(y: Any) -> AnyArray:
     """Targets of any kind as an array."""
     if isinstance(y, np.ma.MaskedArray):
         raise ValueError("y is a masked array; drop the rows whose target is masked")
-    return y.to_numpy() if hasattr(y, "to_numpy") else y.toarray() if sp.issparse(y) else np.asarray(y)
+    out: AnyArray = y.to_numpy() if hasattr(y, "to_numpy") else y.toarray() if sp.issparse(y) else np.asarray(y)
+    return out
 
 
-def _as_penalty(penalty) -> Penalty | None:
+def _as_penalty(penalty: Any) -> Penalty | None:
     if penalty is not None and not isinstance(penalty, Penalty):
         raise ValueError(f"penalty is {penalty!r}; it must be a fenchel penalty, e.g. fenchel.L1()")
     return penalty
