@@ -22,7 +22,9 @@ WIDE = 256  # columns from which dense rows are visited by fours
 ROUGH = 3e-6  # relative gap down to which numbers in single precision will do, as long as certificates become better
 _ROOM = 1 << 25  # bytes that they may take
 _CACHED = 1 << 21  # bytes of data up to which reading them takes no time worth mentioning
-_spare = []  # memory of such numbers that nobody needs any more: fresh memory takes longer than what is written there
+_spare: list[
+    npt.NDArray[np.float32]
+] = []  # memory of such numbers that nobody needs any more: fresh memory takes longer than what is written there
 _NO_WEIGHTS = np.zeros(0)  # where all are equal
 _CHUNK = 1 << 18  # entries looked at together, so that temporaries stay small
 _MANY = 1 << 16  # entries that are worth the loading of compiled code, which sums in less than half the time
@@ -71,7 +73,7 @@ class Rows:
         return self._rows if self.by_column else self._stored
 
     @lazy
-    def _rows(self) -> tuple:
+    def _rows(self) -> tuple[AnyArray, ...]:
         """The rows of data whose columns are stored: a copy."""
         if not self.sparse:
             return (_read_only(np.ascontiguousarray(self._stored[0].T)),)
@@ -180,7 +182,7 @@ class Rows:
         return turned
 
     @lazy
-    def columns(self) -> tuple:
+    def columns(self) -> tuple[AnyArray, ...]:
         """Sparse data as the arrays of CSC, with the numbers that compiled loops take: float64, int32 and int64. A copy
         where rows are stored."""
         if self.by_column:
@@ -217,7 +219,7 @@ class Rows:
         return self.halves and self.p >= WIDE and self.nbytes > _CACHED
 
     @lazy
-    def single(self) -> tuple | None:
+    def single(self) -> tuple[AnyArray, ...] | None:
         """`arrays` in single precision, for work that is far from its goal: a copy, made when it is first asked for.
 
         None where it would gain nothing, or where there are numbers too large or too small for it.
@@ -276,19 +278,20 @@ class Rows:
 
 
 @np.errstate(over="ignore")
-def _squares(values):
+def _squares(values: AnyArray) -> Array:
     """The squares of numbers; what is too large becomes infinite, and is refused later."""
-    values = values.astype(float)
-    return values * values
+    wide: Array = values.astype(float)
+    squares: Array = wide * wide
+    return squares
 
 
-def _keep(memory):
+def _keep(memory: npt.NDArray[np.float32]) -> None:
     """For the next data, unless there is some already."""
     if not _spare:
         _spare.append(memory)
 
 
-def _as_matrix(X):
+def _as_matrix(X: MatrixLike) -> MatrixLike:
     if isinstance(X, np.ndarray) and X.dtype.hasobject:
         raise ValueError("X has dtype object; convert it to numbers, e.g. X.astype(float)")
     if sp.issparse(X):

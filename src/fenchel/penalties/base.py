@@ -356,7 +356,8 @@ class Scaled(Penalty):
         return self.part.written_parts(places, p)
 
     def for_outputs(self, outputs: int, p: int) -> Penalty:
-        return self.scale * self.part.for_outputs(outputs, p)
+        out: Penalty = self.scale * self.part.for_outputs(outputs, p)
+        return out
 
     def __repr__(self) -> str:
         return f"{self.scale:g} * ({self.part!r})"

@@ -88,16 +88,17 @@ class Written:
         from .compile import compile_penalty
         from .outputs import PerOutput
 
+        written: Any = self  # a penalty, by the class that it is part of
         params = self.get_params(deep=False)
         if "n_outputs" in params:
             return copy.copy(self).set_params(n_outputs=outputs) if params["n_outputs"] is None else self
         if outputs == 1 or self.joint:
             return self
         try:
-            compile_penalty(self, p, 1.0)
+            compile_penalty(written, p, 1.0)
         except ValueError:
             with contextlib.suppress(ValueError):
-                compile_penalty(self, outputs * p, 1.0)
+                compile_penalty(written, outputs * p, 1.0)
                 return self
             raise
-        return PerOutput(self, outputs)
+        return PerOutput(written, outputs)

@@ -219,7 +219,7 @@ class Groups:
 
     # -- looking at them -----------------------------------------------------------------------------
 
-    def __len__(self):
+    def __len__(self) -> int:
         return len(self.bounds) - 1
 
     def __iter__(self) -> Iterator[Index]:
@@ -282,14 +282,14 @@ class Groups:
         return f"Groups({text})"
 
 
-def _are_numbers(group):
+def _are_numbers(group: Any) -> bool:
     return isinstance(group, np.ndarray) and group.ndim == 1 and group.size > 0 and group.dtype.kind in "iuf"
 
 
-def _numbers(name, group, places):
+def _numbers(name: Any, group: Any, places: Any) -> AnyArray:
     """The features of one group as numbers, from numbers or names."""
     if _are_numbers(group):
-        return group
+        return np.asarray(group)
     if isinstance(group, str) or not hasattr(group, "__iter__"):
         raise ValueError(f"group {name!r} is {group!r}; it must be a list of features")
     group = group if isinstance(group, np.ndarray) else list(group)
