@@ -132,6 +132,7 @@ class Fista:
 
     def __init__(self, problem: fl.Problem) -> None:
         self.problem, self.steps = problem, Accelerated(problem)
+        self.taken = 0  # steps, by the last run
         self.swift = self.steps.lattice is not None
         problem.map_slots, problem.entry_slots  # noqa: B018
         X = sp.csr_matrix(problem.data.arrays, problem.data.filled().shape) if problem.data.sparse else None
@@ -152,7 +153,9 @@ class Fista:
         scores = ahead_scores = np.zeros(n)
         slope, theta, share, moved, info = np.zeros(problem.d), 1.0, 0.0, None, np.zeros(4)
         before, rounds = slope, ROUNDS_SWIFT if self.swift else ROUNDS
+        self.taken = 0
         while len(found) < len(goals) and clock() - began - looking < limit:
+            self.taken += 1
             value, x, _ = total(ahead_scores, target, weight)
             gradient = np.append(self.XT @ x, x.sum() if problem.fit_intercept else 0.0) / n
             start, before = slope + (share if self.swift else 0.0) * (slope - before), slope

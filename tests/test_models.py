@@ -163,8 +163,8 @@ def test_a_loss_without_a_compiled_form_is_declined_where_models_are():
         def small_form(self):
             return None
 
-    problem = make("smoothed-hinge", fl.L1() @ fl.Difference(cases.P), n=20)
-    problem.loss = Own()
+    X, y, _ = cases.data(Own(), n=20)
+    problem = fl.Problem(X, y, loss=Own(), penalty=fl.L1() @ fl.Difference(cases.P), alpha=0.03, fit_intercept=True)
     assert "without curvature" in QuadraticModels(PRICES).unfit(problem)
 
 

@@ -81,7 +81,17 @@ def a_graph(rng):
     return fl.Problem(X, y, loss="logistic", penalty=fl.L1() @ fl.Incidence(edges, 30))
 
 
-KINDS = {"outputs": several_outputs, "tasks": several_tasks, "wide": a_wide_chain, "lasso": a_lasso, "graph": a_graph}
+def latent_groups(rng):
+    X = rng.standard_normal((40, 80))
+    y = X[:, :8].sum(axis=1) + rng.standard_normal(40)
+    groups = [list(range(k, min(k + 8, 80))) for k in range(0, 80, 6)]
+    return fl.Problem(X, y, loss="squared", penalty=fl.LatentGroupLasso(groups))
+
+
+KINDS = {
+    "outputs": several_outputs, "tasks": several_tasks, "wide": a_wide_chain, "lasso": a_lasso, "graph": a_graph,
+    "latent": latent_groups,
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("share", [0.3, 0.02])
