@@ -81,12 +81,17 @@ def test_paths_and_runs_that_go_on():
     assert fl.solve(problem, tol=1e-7, warm_start=rough).status is fl.Status.CONVERGED
 
 
-def test_leaves_other_problems_alone():
+def test_leaves_other_problems_alone(monkeypatch):
     engine = LatentGroups(None)
     X, y = np.ones((30, 4)), np.arange(30.0)
     latent = fl.LatentGroupLasso([[0, 1], [1, 2, 3]])
     assert "rows" in engine.unfit(fl.Problem(X, y, loss="squared", penalty=latent))
     assert "more than one" in engine.unfit(fl.Problem(X[:2], y[:2], loss="squared", penalty=latent + fl.L1()))
-    copies = fl.LatentGroupLasso([[0, 1, 2, 3]] * 5)
-    assert "copies" in engine.unfit(fl.Problem(X[:2], y[:2], loss="squared", penalty=copies))
+    few = fl.Problem(X[:2], y[:2], loss="squared", penalty=latent)
+    assert engine.unfit(few) is None
+    with monkeypatch.context() as little:
+        little.setattr(
+            "fenchel.engine.latent.BUDGET", 8 * 2 * 5 - 1
+        )  # bytes: two rows of five copied columns take more
+        assert "memory" in engine.unfit(few)
     assert "kinks" in engine.unfit(fl.Problem(X[:2], np.array([1.0, -1.0]), loss="hinge", penalty=latent))

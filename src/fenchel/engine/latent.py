@@ -19,14 +19,12 @@ import numpy as np
 import scipy.sparse as sp
 
 from ..penalties.groups import GroupL2
-from ..penalties.latent import LatentL2
 from ..prices import Prices
 from ..problem import Problem
 from .parts import Vector
+from .restrictions.working_set import BUDGET
 from .roles import Goal, Iterate, Proposal
 from .rounds import WorkingSets
-
-MOST = 4  # copies of a column, on the average; larger: memory for many copies of the data
 
 
 class LatentGroups:
@@ -41,27 +39,31 @@ class LatentGroups:
     def unfit(self, problem: Problem) -> str | None:
         """Why it does not suit the problem; None where it does."""
         blocks = problem.blocks
-        if len(blocks) != 1 or not isinstance(blocks[0].function, LatentL2) or blocks[0].ridge > 0:
+        latent = blocks[0].function.latent_groups() if len(blocks) == 1 and blocks[0].ridge == 0 else None
+        if latent is None:
             return "there is more than one latent group norm, or less"
         if problem.vectors > 1 or problem.loss.kinked:
             return "several outputs or tasks, or a loss with kinks"
         if problem.n >= problem.p or not problem.renames or np.any(problem.map.data != 1.0):
             return "rows are more than features, or some features are in no group"
-        return "too many copies of each column" if blocks[0].function._flat.size > MOST * problem.p else None
+        copies = sum(len(group) for group in latent[0]) * problem.data.stored // max(problem.p, 1)
+        return "the copies of the columns take too much memory" if 8 * copies > BUDGET else None
 
     def begin(self, problem: Problem, alphas: Sequence[float], tol: float) -> None:
         """A falling sequence of alphas on the same data begins."""
         block, data = problem.blocks[0], problem.data
-        function: Any = block.function
-        self.columns = problem.map.indices[function._flat]
+        latent = block.function.latent_groups()
+        assert latent is not None
+        members, weights = latent
+        self.columns = problem.map.indices[np.concatenate(members)]
         X = sp.csr_array(data.arrays, shape=(problem.n, problem.p)) if data.sparse else data.dense
-        groups = np.split(np.arange(self.columns.size), function._bounds[1:-1])
+        groups = np.split(np.arange(self.columns.size), np.cumsum([len(group) for group in members])[:-1])
         scale = block.scale / problem.alpha if problem.alpha > 0 else 1.0
         made: Any = Problem
         norm: Any = GroupL2
         self._copied = made(
             X[:, self.columns], problem.target, loss=problem.loss, alpha=problem.alpha,
-            penalty=norm(groups, scale * function.weights), fit_intercept=problem.fit_intercept,
+            penalty=norm(groups, scale * weights), fit_intercept=problem.fit_intercept,
             sample_weight=problem.weight if problem.weight.size else None,
         )  # fmt: skip
         assert self._copied is not None

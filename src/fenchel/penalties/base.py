@@ -191,6 +191,10 @@ class Penalty(Written):
         no such domain."""
         return np.zeros(d)
 
+    def latent_groups(self) -> tuple[list[Ints], Array] | None:
+        """The groups whose parts add up to u, and their weights, where the penalty is a sum of norms of such parts."""
+        return None
+
     def at_zero(self) -> Penalty | None:
         """The function as it looks from 0: limits elsewhere play no part; None where 0 is out of them."""
         return self

@@ -60,6 +60,9 @@ class LatentL2(_Norm):
     def size(self) -> int:
         return int(self.in_features[-1])
 
+    def latent_groups(self) -> tuple[list[Ints], Array] | None:
+        return self.members, self.weights
+
     def units(self, d: int) -> Ints:
         return np.repeat(np.arange(len(self.in_features) - 1), np.diff(self.in_features))
 
