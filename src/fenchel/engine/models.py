@@ -81,6 +81,8 @@ class QuadraticModels:
             return f"{problem.p} features are too many for a model of all of them"
         if any(_bounds_several(block) for block in problem.blocks):
             return "bounds on sums or differences of features are not met by what a model leads to"
+        if problem.n < problem.p and _joined(problem) <= 1:
+            return "with few rows Newton's method on faces is faster where groups overlap"
         unfit = WholeGram.unfit(problem) or Admm.unfit(problem)
         return unfit or (self.unfit_for_models(problem) if self._steps_are_dear(problem) else None)
 
@@ -100,8 +102,6 @@ class QuadraticModels:
         few = problem.n < FIRM * problem.p and (joined <= 2 or problem.p <= MOST_WIDE)
         if flat and problem.loss.classification and few:
             return "few rows, most of them without curvature in the end, make models that change too much"
-        if problem.n < problem.p and joined <= 1:
-            return "with few rows Newton's method on faces is faster where groups overlap"
         return None
 
     def begin(self, problem: Problem, alphas: Sequence[float], tol: float) -> None:
@@ -265,8 +265,8 @@ class _Fit:
                 again = steps.count + math.ceil(max((RETRY - 1) * steps.count, WAIT * repair.passes))
             one = steps.nanoseconds / steps.count
             rest = max(steps.steps_left(PROVABLE * allowed), again - steps.count) * one
-            # others may be faster, unless the steps promise to end soon
-            slow = steps.count >= MANY and rest > spent > 2 * max(offered, OVERHEAD)
+            # others may be faster: whatever the steps promise, they give a sign whenever they have cost as much again
+            slow = steps.count >= MANY and spent > 2 * max(offered, OVERHEAD)
             if found is None and (last or (buy == math.inf and slow)):
                 at = self._of_steps(steps)
                 found = at, self.problem.certificate(at, primal=primal, enough=primal - allowed)

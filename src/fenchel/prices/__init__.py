@@ -228,6 +228,11 @@ def prox_nanoseconds(one_round: float) -> float:
     return _PROX_ROUNDS * one_round
 
 
+def prox_excess_nanoseconds(rounds: float, one_round: float) -> float:
+    """What a prox of so many rounds costs more than :func:`prox_nanoseconds` says."""
+    return (rounds - _PROX_ROUNDS) * one_round
+
+
 def gram_solve_nanoseconds(gram: Gram) -> float:
     """A solve with B B' by conjugate gradients; 0 where it is direct."""
     return 0.0 if gram.direct else _GRAM_ROUNDS * (PRICES.gram_entry * gram.nnz + PRICES.gram_feature * gram.p)

@@ -14,15 +14,18 @@ from ...prices import PRICES, multipliers_nanoseconds, newton_nanoseconds
 from ...problem import Problem
 from ...problem.alpha_max import ZeroAnswer, zero_answer
 from ..roles import Goal, Iterate, Proposal
-from .manifold import Finisher, Point
+from .accelerated import Accelerated
+from .accelerated import applies as accelerated_applies
+from .manifold import Finisher, Point, correct
 from .manifold import applies as faces_apply
 from .multipliers import Multipliers
 from .multipliers import applies as multipliers_apply
 from .newton import Newton, worthwhile
 
-_FEWEST_STEPS, _MOST_STEPS = 30, 400  # Newton steps in an attempt; fewer do not get there, more are better spent
-_STEPS = 20  # proximal Newton steps that carry an answer from one alpha to the next, at the most
+_FEWEST, _MOST = 8, 20  # proximal Newton steps in an attempt; fewer do not get there, more are better spent on epochs
+_FEWEST_STEPS, _MOST_STEPS = 30, 400  # of the method of multipliers, likewise
 _JOINED = 2  # features that a zero of B'w may join where faces are fast; the method of multipliers takes the others
+_STEPS = 20  # proximal Newton steps that carry an answer from one alpha to the next, at the most
 
 
 def proposed(point: Point, by: str) -> Proposal:
@@ -110,17 +113,42 @@ class Faces:
         return None if point is None else proposed(point, self.name)
 
 
-class Correction:
-    """Proximal Newton steps from a prediction, along a path: they remember the curvature of the last alpha."""
+class ProximalNewton:
+    """Proximal Newton steps, for few coefficients."""
 
-    name = "newton along the path"
+    name = "proximal newton"
 
     def __init__(self, problem: Problem) -> None:
-        self.problem, self.newton = problem, Newton()
+        self.problem = problem
 
     @classmethod
     def unfit(cls, problem: Problem) -> str | None:
         return None if worthwhile(problem) else "the loss is not smooth, or a model has too many coefficients"
+
+    def price(self, start: Iterate) -> float:
+        """Of a step; a run makes some."""
+        return newton_nanoseconds(self.problem)[1] + PRICES.newton_call
+
+    def run(self, start: Iterate, goal: Goal, budget: float) -> Proposal | None:
+        newton = Newton()
+        newton.deadline = goal.deadline
+        steps = int(np.clip(budget / self.price(start), _FEWEST, _MOST))
+        return proposed(newton.propose(self.problem, start.w, start.y, tol=goal.tol, steps=steps), self.name)
+
+
+class Correction:
+    """Newton's method from a prediction, along a path: proximal steps that remember the curvature of the last alpha,
+    or steps on the structure of the last answer."""
+
+    name = "newton along the path"
+
+    def __init__(self, problem: Problem) -> None:
+        self.problem = problem
+        self.newton = Newton() if worthwhile(problem) else None
+
+    @classmethod
+    def unfit(cls, problem: Problem) -> str | None:
+        return None if worthwhile(problem) or faces_apply(problem) else "loss or penalty are not smooth"
 
     def move_to(self, problem: Problem) -> None:
         """Go on with a problem on the same data at another alpha."""
@@ -131,12 +159,63 @@ class Correction:
         return newton_nanoseconds(self.problem)[1] + PRICES.newton_call
 
     def run(self, start: Iterate, goal: Goal, budget: float) -> Proposal | None:
+        if self.newton is None:
+            point = correct(self.problem, start.w, start.u, start.y, tol=goal.tol, deadline=goal.deadline)
+            return None if point is None else proposed(point, self.name)
         self.newton.deadline = goal.deadline
         steps = max(int(min(_STEPS, goal.passes)), 1)
         point = self.newton.correct(
             self.problem, start.w, start.y, tol=goal.tol, steps=steps, scores=start.scores
         )  # fmt: skip
         return proposed(point, self.name)
+
+
+class AcceleratedGradients:
+    """Accelerated proximal gradients, for penalties along edges."""
+
+    name = "accelerated gradients"
+
+    def __init__(self, problem: Problem) -> None:
+        self.method = Accelerated(problem)
+
+    @classmethod
+    def unfit(cls, problem: Problem) -> str | None:
+        return None if accelerated_applies(problem) else "the loss is not smooth, or the penalty joins no pairs"
+
+    @property
+    def exact(self) -> bool:
+        """Whether the prox has no error."""
+        return self.method.exact
+
+    @property
+    def swift(self) -> bool:
+        """Whether a step costs less than an epoch, and its prox is nearly exact."""
+        return self.method.swift
+
+    @property
+    def passes(self) -> float:
+        """Over the data, by the last run."""
+        return self.method.passes
+
+    @property
+    def spent(self) -> float:
+        """Nanoseconds of the last run, by the model."""
+        return self.method.spent
+
+    def price(self, start: Iterate) -> float:
+        """Of a step; a run makes some."""
+        return self.method.step_nanoseconds
+
+    def run(self, start: Iterate, goal: Goal, budget: float, gap: float = 1.0) -> Proposal | None:
+        """`gap` is the relative gap at the start, as far as it is known."""
+        self.method.deadline = goal.deadline
+        point = self.method.run(start.w, start.y, tol=goal.tol, gap=gap, budget=budget)
+        return None if point is None else proposed(point, self.name)
+
+    def sharpened(self, proposal: Proposal) -> Proposal | None:
+        """Some more steps, so fine that zeros and ties can be believed."""
+        point = self.method.sharpened(proposal.iterate)
+        return None if point is None else proposed(point, self.name)
 
 
 class Multiplied:

@@ -67,6 +67,14 @@ class Newton:
         self.passes = 0.0  # over the data, parts of one for H
         self.deadline = math.inf  # by the clock of time.perf_counter
 
+    def propose(self, problem: Problem, w: np.ndarray, y: np.ndarray, *, tol: float, steps: int) -> Point:
+        """Where the steps lead, for a method that has been to w."""
+        last = self._points(problem, w, y, tol, steps, None)[-1]
+        # with a quadratic a certificate on the way may have saved the search for the best scaling
+        if any(block.ridge > 0 for block in problem.blocks):
+            last.made = None
+        return last
+
     def correct(
         self, problem: Problem, w: np.ndarray, y: np.ndarray, *, tol: float, steps: int = 20,
         scores: np.ndarray | None = None,
