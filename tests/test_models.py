@@ -136,36 +136,15 @@ def test_separable_penalties_stay_with_working_sets():
     ("problem", "why"),
     [
         (lambda: make("hinge", fl.L1() @ fl.Difference(cases.P)), "kinks"),
+        (lambda: make("smoothed-hinge", fl.L1() @ fl.Difference(cases.P), sparse=True), "without curvature"),
+        (lambda: make("smoothed-hinge", fl.L1() @ fl.Difference(cases.P), n=20), "without curvature"),
+        (lambda: make("logistic", fl.GroupL2(cases.OVERLAP), n=8), "few rows"),
         (lambda: make("logistic", fl.L1() @ fl.Difference(cases.P), 0.0), "no penalty"),
         (lambda: make("logistic", fl.NonNegative() @ fl.Difference(cases.P) + 0.1 * fl.Ridge()), "bounds on sums"),
     ],
 )
 def test_declines_with_a_reason(problem, why):
     assert why in QuadraticModels(PRICES).unfit(problem())
-
-
-@pytest.mark.parametrize(
-    ("problem", "why"),
-    [
-        (lambda: make("smoothed-hinge", fl.L1() @ fl.Difference(cases.P), sparse=True), "without curvature"),
-        (lambda: make("smoothed-hinge", fl.L1() @ fl.Difference(cases.P), n=20), "without curvature"),
-        (lambda: make("logistic", fl.GroupL2(cases.OVERLAP), n=8), "few rows"),
-    ],
-)
-def test_makes_steps_alone_with_a_reason(problem, why, monkeypatch):
-    assert why in QuadraticModels(PRICES).unfit_for_models(problem())
-    monkeypatch.setattr(WholeGram, "make", None)  # nobody asks for a curvature
-    assert answer_of(problem(), 1e-4).certificate.certified
-
-
-def test_a_loss_without_a_compiled_form_is_declined_where_models_are():
-    class Own(fl.SmoothedHinge):
-        def small_form(self):
-            return None
-
-    X, y, _ = cases.data(Own(), n=20)
-    problem = fl.Problem(X, y, loss=Own(), penalty=fl.L1() @ fl.Difference(cases.P), alpha=0.03, fit_intercept=True)
-    assert "without curvature" in QuadraticModels(PRICES).unfit(problem)
 
 
 def test_declines_several_outputs_and_many_features(monkeypatch):

@@ -291,7 +291,7 @@ def test_resumed_at_any_epoch(penalty, monkeypatch):
     if not isinstance(penalty, fl.L1):
         monkeypatch.setattr(registry, "ENGINES", [])  # epochs and attempts alone
     X, y, _ = cases.data(cases.losses()["smoothed-hinge"], n=230, sparse=True)
-    problem = fl.Problem(X, y, loss="smoothed-hinge", penalty=penalty, alpha=0.02, fit_intercept=True)
+    problem = fl.Problem(X, y, loss="smoothed-hinge", penalty=penalty, alpha=0.01, fit_intercept=True)
     with threadpool_limits(1):  # several threads of the linear algebra do not always add up in one order
         # rounds of an engine begin anew where the run was, which is another way
         options = {"newton": False} if isinstance(penalty, fl.L1) else {}

@@ -48,9 +48,7 @@ ROUNDING = 1e-14  # of the objective: smaller gains say nothing
 LOOK = 8  # accelerated steps at a time, at the least
 LONGER = 1.6  # times as many before the next look, at the most
 PROVABLE = 0.7  # of the gap that is allowed: what must seem to be left of the objective before a proof is tried
-# nanoseconds that so many steps without models may cost, and where most rows end without curvature, which makes steps
-# and proofs slow; larger: epochs come late
-HUNDRED, SMALL, SMALL_FLAT = 100, 2e7, 5e6
+HUNDRED, SMALL = 100, 2e7  # nanoseconds that so many steps without models may cost; larger: epochs come late
 MANY = 32  # steps that tell something of their pace
 RETRY, WAIT = 1.2, 0.5  # times the steps at a proof that failed, and more for every pass it took: when to try again
 ROUNDS_AT_LEAST, ROUNDS_EACH = 40, 2.0  # of conjugate gradients for a proof, and more for every step that was made
@@ -81,20 +79,9 @@ class QuadraticModels:
             return f"{problem.p} features are too many for a model of all of them"
         if any(_bounds_several(block) for block in problem.blocks):
             return "bounds on sums or differences of features are not met by what a model leads to"
-        if problem.n < problem.p and _joined(problem) <= 1:
-            return "with few rows Newton's method on faces is faster where groups overlap"
         unfit = WholeGram.unfit(problem) or Admm.unfit(problem)
-        return unfit or (self.unfit_for_models(problem) if self._steps_are_dear(problem) else None)
-
-    def _steps_are_dear(self, problem: Problem) -> bool:
-        """Whether accelerated steps alone are not worth a try, or there are none."""
-        if StepLength.unfit(problem) is not None:
-            return True
-        most = SMALL_FLAT if problem.loss.classification and _has_flat_parts(problem) else SMALL
-        return HUNDRED * StepLength.price(problem, self.prices) > most
-
-    def unfit_for_models(self, problem: Problem) -> str | None:
-        """Why accelerated steps are all that suits the problem; None where models do as well."""
+        if unfit is not None:
+            return unfit
         joined = _joined(problem)
         flat = _has_flat_parts(problem)
         if flat and problem.data.sparse:
@@ -102,7 +89,13 @@ class QuadraticModels:
         few = problem.n < FIRM * problem.p and (joined <= 2 or problem.p <= MOST_WIDE)
         if flat and problem.loss.classification and few:
             return "few rows, most of them without curvature in the end, make models that change too much"
+        if problem.n < problem.p and joined <= 1:
+            return "with few rows Newton's method on faces is faster where groups overlap"
         return None
+
+    def _steps_are_dear(self, problem: Problem) -> bool:
+        """Whether accelerated steps alone are not worth a try, or there are none."""
+        return StepLength.unfit(problem) is not None or HUNDRED * StepLength.price(problem, self.prices) > SMALL
 
     def begin(self, problem: Problem, alphas: Sequence[float], tol: float) -> None:
         """A falling sequence of alphas on the same data begins."""
@@ -110,8 +103,7 @@ class QuadraticModels:
         self._fit, self._several = None, len(alphas) >= SEVERAL
         wide, pairs = problem.n < problem.p, _joined(problem) <= 2
         most = (MOST_WIDE if wide else MOST_PAIRS) if pairs else (MOST_FEW_ROWS if wide else MOST)
-        many = len(alphas) == 1 and problem.p > most
-        self._declined = many or self.unfit_for_models(problem) is not None
+        self._declined = len(alphas) == 1 and problem.p > most
 
     def rounds(self, problem: Problem, start: Iterate | None, goal: Goal) -> Iterator[Proposal]:
         """Proposals with their certificates, until somebody stops asking or nothing is gained."""
