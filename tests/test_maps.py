@@ -338,3 +338,22 @@ def test_check_map_names_the_broken_law(name):
     map_, law = WRONG[name]
     with pytest.raises(AssertionError, match=f"Wrong breaks the law .*({law})"):
         check_map(map_)
+
+
+def test_null_vectors_where_the_iteration_for_them_fails(monkeypatch):
+    """A long cycle: constants are all that its differences do not see."""
+    from scipy.sparse.linalg import ArpackNoConvergence
+
+    from fenchel.maps import gram
+
+    size = 450
+    cycle = sp.csr_array(sp.eye_array(size) - sp.csr_array(np.roll(np.eye(size), 1, axis=1)))
+    found = gram._null_of_part(cycle)
+
+    def fail(*args, **options):
+        raise ArpackNoConvergence("no convergence", np.zeros(0), np.zeros((size, 0)))
+
+    monkeypatch.setattr(gram.sla, "eigsh", fail)
+    other = gram._null_of_part(cycle)
+    assert found.shape == other.shape == (1, size)
+    assert np.allclose(np.abs(other), 1 / np.sqrt(size)) and np.allclose(np.abs(found), np.abs(other))

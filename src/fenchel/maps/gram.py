@@ -226,22 +226,32 @@ def _null_of_part(matrix: SparseMatrix) -> Array:
     if polynomials is not None:
         return polynomials
     if size <= 400:
-        triangle: Any = np.zeros((0, size))
-        for first in range(0, rows.size, 2 * size):
-            triangle = np.linalg.qr(np.vstack([triangle, matrix[first : first + 2 * size].toarray()]), mode="r")
-        _, values, vectors = np.linalg.svd(triangle)
-        return vectors[np.count_nonzero(values > 1e-15 * max(matrix.shape) * values[0]) :]
+        return _dense_null(matrix)
     gram = sp.csc_array(matrix.T @ matrix)
     shift = 1e-8 * gram.diagonal().mean()
     count = 8
     while True:
-        _, vectors = sla.eigsh(gram, k=count, sigma=-shift, which="LM", v0=np.ones(size))
+        try:
+            _, vectors = sla.eigsh(gram, k=count, sigma=-shift, which="LM", v0=np.ones(size))
+        except sla.ArpackNoConvergence:  # many singular values close to zero, as trends have
+            return _dense_null(matrix)
         vectors = np.linalg.qr(vectors)[0]
         _, values, mix = np.linalg.svd(matrix @ vectors, full_matrices=False)
         small = values <= 1e-8 * np.sqrt(gram.diagonal().max())
         if not small.all() or count >= 64:
             return np.linalg.qr(vectors @ mix[small].T)[0].T
         count *= 2
+
+
+def _dense_null(matrix: SparseMatrix) -> Array:
+    """The same by all singular values, which always works and takes the cube of the size."""
+    rows, size = matrix.shape
+    triangle: Any = np.zeros((0, size))
+    for first in range(0, rows, 2 * size):
+        triangle = np.linalg.qr(np.vstack([triangle, matrix[first : first + 2 * size].toarray()]), mode="r")
+    _, values, vectors = np.linalg.svd(triangle)
+    out: Array = vectors[np.count_nonzero(values > 1e-15 * max(matrix.shape) * values[0]) :]
+    return out
 
 
 def _polynomial_null(matrix: SparseMatrix) -> Array | None:
