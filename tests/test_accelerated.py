@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-import scipy.sparse as sp
 
 import fenchel as fl
 from fenchel.engine.attempts.accelerated import Accelerated, applies
@@ -110,13 +109,3 @@ def test_single_precision_is_left_for_the_last_digits(penalty):
     point = method.run(np.zeros(problem.size), np.zeros(problem.d), tol=1e-10, gap=1.0, budget=1e12)
     assert point.made.relative_gap <= 1e-10
     assert point.primal == problem.primal_at(point.w)
-
-
-def test_no_single_precision_where_it_gains_nothing_or_does_not_hold_the_numbers():
-    X, y = np.random.default_rng(0).standard_normal((20, 8)), np.ones(20)
-    penalty = fl.L1() @ fl.Difference(8)
-    large, small = X.copy(), X.copy()
-    large[3, 2], small[:, 4] = 1e40, 1e-40 * X[:, 4]
-    for rows in (X.astype(np.float32), sp.csr_array(X), large, small):
-        assert fl.Problem(rows, y, loss="squared", penalty=penalty).data.single is None
-    assert fl.Problem(X, y, loss="squared", penalty=penalty).data.single is not None
