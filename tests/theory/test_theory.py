@@ -513,7 +513,7 @@ def test_the_printed_distance_can_grow():
 
 
 def test_the_page_runs():
-    page = pathlib.Path(__file__).parents[1] / "docs" / "theory.md"
+    page = pathlib.Path(__file__).parents[2] / "docs" / "theory.md"
     code = [part.split("```")[0] for part in page.read_text().split("```python\n")[1:]]
     assert code
     names = {}

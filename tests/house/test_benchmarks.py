@@ -14,7 +14,7 @@ import scipy.sparse as sp
 
 import fenchel as fl
 
-FOLDER = pathlib.Path(__file__).parent.parent / "benchmarks"
+FOLDER = pathlib.Path(__file__).parents[2] / "benchmarks"
 MODULES = ("run", "objective", "solving", "worker", "results", "report", "environments", "composite_prox",
            "fenchel_model", "growth", "tuning", "breakdown", "compare", "separable", "separable_problem",
            "separable_report", "families", "real_data", "fenchel_separable", "specialist_worker",

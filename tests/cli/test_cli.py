@@ -1029,7 +1029,7 @@ def test_a_bad_cv_is_one_line(folder, args, match):
 
 # -- the documentation ------------------------------------------------------------------------------
 
-PAGE = os.path.join(os.path.dirname(__file__), "..", "docs", "command-line.md")
+PAGE = os.path.join(os.path.dirname(__file__), "..", "..", "docs", "command-line.md")
 
 
 def options_of(command):

@@ -25,7 +25,7 @@ N, P = 80, 12
 
 
 def random_problems():
-    path = pathlib.Path(__file__).parent.parent / "benchmarks" / "random_problems.py"
+    path = pathlib.Path(__file__).parents[2] / "benchmarks" / "random_problems.py"
     spec = importlib.util.spec_from_file_location("random_problems", path)
     module = importlib.util.module_from_spec(spec)
     # a dataclass looks its module up
