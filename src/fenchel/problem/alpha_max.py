@@ -90,7 +90,7 @@ def _unpenalised_answer(problem: Problem) -> tuple[Array, Array, Array]:
         scores = np.zeros(problem.visits)
         return np.zeros(problem.size), scores, problem.slopes_at(scores)
     weight = np.repeat(problem.weight, problem.layout[0]) if problem.weight.size else problem.weight
-    coef, x = best_unpenalised(along, problem.target, problem.loss, weight)
+    coef, x = best_unpenalised(along, problem.target, problem.loss, weight, problem.offset)
     scores = along @ coef
     if not problem.loss.attained and problem.mean_loss(scores) <= 1e-6 * problem.mean_loss(np.zeros(problem.visits)):
         raise NoCertificate("the columns without penalty separate the rows, so that there is no best answer")
