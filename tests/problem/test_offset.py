@@ -1,14 +1,14 @@
 """Offsets: what is known of the scores beforehand goes through objective, certificate, methods, engines and paths."""
 
+import cases
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from reference import reference
 
 import fenchel as fl
 from fenchel.losses import LOSSES
 from fenchel.methods import METHODS
-from tests import cases
-from tests.reference import reference
 
 PENALTIES = {
     "l1": (fl.L1(), 0.05),

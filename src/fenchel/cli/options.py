@@ -38,6 +38,14 @@ class ModelOptions:
         str | None,
         Option(help="Sample weights: a column of FILE, or a file with one number per line.", rich_help_panel="Data"),
     ] = None
+    offset: Annotated[
+        str | None,
+        Option(
+            help="What is added to the scores: a column of FILE or log(COLUMN), as in log(exposure); or a file with "
+            "one number per line.",
+            rich_help_panel="Data",
+        ),
+    ] = None
     class_weight: Annotated[
         list[str] | None,
         Option(help="balanced, or label=weight; may be repeated.", rich_help_panel="Data"),
