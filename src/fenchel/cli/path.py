@@ -7,6 +7,7 @@ import io
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Annotated, Any, cast
 
+from .._files import write_whole
 from .common import certificate_rows, counting_bar, draw_file, finish, make_console, print_files, print_table, warn
 from .fit import check_outputs, write_report
 from .options import ModelOptions
@@ -51,10 +52,9 @@ def path(
     """
     from .. import plotting
     from ..models import path as solve_path
-    from ..solver.result import write_whole
     from .problem import prepare
 
-    check_outputs(options, output=output, coefficients=coefficients)
+    check_outputs(file, options, output=output, coefficients=coefficients)
     if coefficients is not None and not coefficients.lower().endswith((".csv", ".npz")):
         raise ValueError(f"--coefficients is {coefficients!r}; its extension must be .csv or .npz")
     setup = prepare(file, options)
@@ -130,10 +130,9 @@ def cv(
     """
     from .. import plotting
     from ..models import path as solve_path
-    from ..solver.result import write_whole
     from .problem import prepare
 
-    check_outputs(options, output=output, table=table)
+    check_outputs(file, options, output=output, table=table)
     if rule not in ("min", "1se"):
         raise ValueError(f"--rule is {rule!r}; it must be min or 1se")
     setup = prepare(file, options)
