@@ -100,15 +100,19 @@ def hits():
     assert kernel(21.0) == 42.0
     return sum(kernel._cache_hits.values())
 
-assert (hits(), hits()) == (0, 1)
-for kind in ("nbi", "nbc"):
-    (file,) = (Path(__file__).parent / "__pycache__").glob(f"*.{kind}")
-    whole = file.read_bytes()
+def flipped(whole):
     at = 2 * len(whole) // 3
-    flipped = whole[:at] + bytes([whole[at] ^ 64]) + whole[at + 1 :]
-    for damaged in (b"", whole[:at], b"\xff" * 99, b"\x80\x05.", flipped):
-        file.write_bytes(damaged)
-        assert (hits(), hits()) == (0, 1), (kind, damaged[:20])
+    return whole[:at] + bytes([whole[at] ^ 64]) + whole[at + 1 :]
+
+folder = Path(__file__).parent / "__pycache__"
+for kind in ("nbi", "nbc"):
+    for damage in (lambda whole: b"", lambda whole: whole[:-40], lambda whole: b"\xff" * 99, flipped):
+        assert (hits(), hits()) == (0, 1)
+        (file,) = folder.glob(f"*.{kind}")
+        file.write_bytes(damage(file.read_bytes()))
+        assert (hits(), hits()) == (0, 1)
+        for file in folder.iterdir():
+            file.unlink()
 """
 
 
