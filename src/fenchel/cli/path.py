@@ -261,7 +261,7 @@ def _path_table(setup: Setup, found: Path, wanted: Array) -> str:
     head += ["epochs", "seconds", "status"]
     columns += [found.epochs, found.seconds, [str(result.status) for result in found.results]]
     rows = zip(*(getattr(column, "tolist", lambda c=column: c)() for column in columns), strict=True)
-    left = wanted[len(found) :] if found.interrupted else []
+    left: Any = wanted[len(found) :] if found.interrupted else []
     return _csv(head, [*rows, *([float(alpha), *[None] * (len(head) - 2), str(Status.INTERRUPTED)] for alpha in left)])
 
 
