@@ -45,21 +45,23 @@ class Covariances:
         """What the covariances with the targets are at the most."""
         return np.asarray(np.sqrt(self.gram.diagonal() * self.variance))
 
-    def rounding(self, w: Vector, weights: Vector, primal: float) -> float:
+    def _reach(self, w: Vector) -> float:
+        """How much larger than the targets the terms may be that the targets' misses are sums of."""
+        return 1 + float(np.abs(w) @ self.sizes) / self.variance if self.variance > 0 else 1.0
+
+    def rounding(self, w: Vector, beyond: float, primal: float) -> float:
         """What rounding may add to a lower bound: sums of so many rows, and slopes that pass their weights by it.
 
-        Slopes that are too long by a share of their weights cost at most that share of the penalty of the answer, which
-        is at most the objective.
+        Slopes of these `sizes` are up to `beyond` times too long for the penalty. Slopes that are too long by a share
+        of their weights cost at most that share of the penalty of the answer, which is at most the objective.
         """
-        error = _EPS * (8 + math.sqrt(self.rows))
-        with np.errstate(divide="ignore", invalid="ignore"):
-            beyond = float(np.max(self.sizes / weights, initial=0.0, where=weights > 0))
-        beyond = beyond if math.isfinite(primal) else 0.0
-        return float(error * (self.variance + 2 * float(np.abs(w) @ self.sizes) + beyond * primal))
+        error, reach = _EPS * (8 + math.sqrt(self.rows)), self._reach(w)
+        over = beyond * primal if math.isfinite(primal) else 0.0
+        return error * reach * (self.variance * reach + over)
 
     def blurred(self, w: Vector, primal: float) -> bool:
         """Whether the objective is so much smaller than what it is the difference of that it lacks digits."""
-        return bool(_EPS * (self.variance + 2 * float(np.abs(w) @ self.sizes)) > DIGITS * primal)
+        return bool(_EPS * self.variance * self._reach(w) ** 2 > DIGITS * primal)
 
 
 def covariances_price(problem: Problem, prices: Any) -> float:
@@ -94,7 +96,9 @@ def covariances(problem: Problem) -> Covariances | None:
             return None
     else:
         with_target = _less_their_means(data.dense, centre, weight * target / n)
-        gram = lower_gram(data.dense, weight / n, less=centre if problem.fit_intercept else None)
+        gram = lower_gram(data.dense, problem.weight if problem.weight.size else None,
+                          less=centre if problem.fit_intercept else None)  # fmt: skip
+        gram /= n
         mirror(gram, p)
         gram = gram.T  # it is symmetric, and in Fortran's order
     return Covariances(gram, with_target, float(weight @ np.square(target)) / n, centre, mean, n)
@@ -103,6 +107,8 @@ def covariances(problem: Problem) -> Covariances | None:
 def _less_their_means(X: Any, centre: Vector, target: Vector) -> Vector:
     """(X - centre)'target. Products with columns far from zero would lose the digits that their deviations have."""
     total, chunk = np.zeros(centre.size), max(32, _ENTRIES // centre.size)
+    space = np.empty((min(chunk, len(X)), centre.size))
     for first in range(0, len(X), chunk):
-        total += target[first : first + chunk] @ (X[first : first + chunk] - centre)
+        part = X[first : first + chunk]
+        total += target[first : first + chunk] @ np.subtract(part, centre, out=space[: len(part)])
     return total
