@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 from scipy.linalg.blas import dsyrk, ssyrk
+
+from ..kernels.rooms import Room
 
 _ENTRIES = 1 << 17  # numbers weighted at a time: they stay in the cache for the product
 
@@ -39,9 +43,11 @@ def lower_gram(
     roots = None if weights is None else np.sqrt(weights if every else weights[some])
     if roots is not None and rows.dtype == out.dtype:
         roots = roots.astype(out.dtype, copy=False)  # otherwise products are made in double precision, and cast
-    # memory that is used again: to get it afresh for every part takes longer than to fill it
+    # memory that is used again: to get it afresh takes longer than to fill it
     precise = np.result_type(rows.dtype, out.dtype if less is None else less.dtype)
-    buffer = np.empty((min(chunk, some.size), k), precise)
+    shape = min(chunk, some.size), k
+    room = Room(math.prod(shape)) if precise == np.float64 else None
+    buffer = np.empty(shape, precise) if room is None else room.take(*shape)
     weighted = buffer if precise == out.dtype else np.empty(buffer.shape, out.dtype)
     for first in range(0, some.size, chunk):
         last = min(first + chunk, some.size)
