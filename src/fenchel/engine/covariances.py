@@ -29,6 +29,7 @@ DIGITS = 1e-13  # relative error up to which an objective is as good as one by r
 _ENTRIES = 1 << 17  # numbers whose means are taken off at a time: they stay in the cache
 _EPS = 2.0**-52
 _ROUNDS = 6  # of working sets that a single fit takes; larger: Gram matrices of features that nobody needs
+_CALLS = 150  # of numpy on tiny arrays, that covariances take besides; larger: small fits go by rows
 _CACHE = 1 << 22  # bytes of data that stay in the cache; larger: data that do not count as if they did
 _CACHED = 0.3  # of the prices of reading and copying, which are those of larger data: the same in the cache (measured)
 _GROWN = 1.3  # times the support: what a working set has grown to in the end
@@ -91,7 +92,7 @@ def whole_pays(problem: Problem, units: Units, filled: bool, prices: Any) -> boo
         read = n * size * prices.copy + (_ROUNDS * p + 2 * PRODUCTS_QUADRATIC * size) * n * prices.gemv
         return float(n * size * size / 2 * prices.syrk64 + read * (_CACHED if 8 * n * p <= _CACHE else 1.0))
 
-    made = covariances_price(problem, prices)
+    made = covariances_price(problem, prices) + _CALLS * prices.call
     if made > by_sets(p):
         return False
     weight = problem.weight if problem.weight.size else np.ones(n)
