@@ -5,6 +5,7 @@ from __future__ import annotations
 from .._validate import registering
 from .base import Loss
 from .counts import Poisson
+from .deviances import Gamma, NegativeBinomial, Tweedie
 from .margins import Hinge, Logistic, SmoothedHinge, SquaredHinge
 from .tubes import EpsilonInsensitive, Huber, Quantile, Squared
 
@@ -18,6 +19,22 @@ LOSSES: dict[str, type[Loss]] = {
     "quantile": Quantile,
     "epsilon-insensitive": EpsilonInsensitive,
     "poisson": Poisson,
+    "gamma": Gamma,
+    "tweedie": Tweedie,
+    "negative-binomial": NegativeBinomial,
 }
 
 register = registering(LOSSES, "loss")  # a decorator: @register("name") enters a loss of your own
+
+_NOT_CONVEX = {
+    "inverse-gaussian": "its deviance with the log link is not convex where the mean is above twice the target, and "
+    "nothing could be proven of an answer; take Gamma, or Tweedie with a power near 2"
+}
+
+
+def why_unknown(name: str) -> str:
+    """Why there is no loss of this name, and which there are."""
+    family = name.lower().replace("_", "-")
+    if family in LOSSES and family != name:
+        return f"did you mean {family!r}?"
+    return _NOT_CONVEX.get(family.replace("inversegaussian", "inverse-gaussian"), f"known losses: {', '.join(LOSSES)}")
