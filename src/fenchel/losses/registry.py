@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import difflib
+
 from .._validate import registering
 from .base import Loss
 from .counts import Poisson
@@ -34,7 +36,8 @@ _NOT_CONVEX = {
 
 def why_unknown(name: str) -> str:
     """Why there is no loss of this name, and which there are."""
-    family = name.lower().replace("_", "-")
-    if family in LOSSES and family != name:
-        return f"did you mean {family!r}?"
-    return _NOT_CONVEX.get(family.replace("inversegaussian", "inverse-gaussian"), f"known losses: {', '.join(LOSSES)}")
+    family = name.lower().replace("_", "-").replace(" ", "-")
+    if family in _NOT_CONVEX:
+        return _NOT_CONVEX[family]
+    close = difflib.get_close_matches(family, LOSSES, 1)
+    return f"did you mean {close[0]!r}?" if close else f"it must be one of {', '.join(LOSSES)}"
