@@ -7,6 +7,7 @@ import io
 import sys
 from typing import TYPE_CHECKING, Annotated, Any
 
+from .._files import write_whole
 from .common import check_output
 
 if TYPE_CHECKING:
@@ -47,10 +48,9 @@ def predict(
     """
     from ..io import read_like
     from ..models import Model
-    from ..solver.result import write_whole
 
+    check_output(output, inputs=(model, file))
     fitted = Model.load(model)
-    check_output(output)
     target = list(target or []) or None
     data = read_like(
         file, n_features=fitted.n_features, features=fitted.features, target=target or fitted.target,

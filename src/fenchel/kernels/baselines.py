@@ -22,8 +22,8 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numba import njit
 
+from .caching import njit
 from .calls import call_step
 from .prox import apply_adjoint, apply_map, block_prox, separated_prox, structured_prox
 from .rows import KERNEL, LEAN, locate, row_add, row_dot

@@ -24,8 +24,8 @@ loss         the number of its closed form (0: none), address of its step, param
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from .caching import njit
 from .calls import call_prox, call_step
 from .losses import CLOSED, margin_step, tube_step
 from .rows import (

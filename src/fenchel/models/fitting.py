@@ -343,7 +343,7 @@ class CrossValidated(Structured):
         last = polish(problem.with_alpha(self.path_.alphas[-1]), self.path_[-1])
         if self._mean is not None:
             results = [columns.moved_back(result, self._mean) for result in self.path_]
-            self.path_ = Path(self.path_.alphas, results, self.path_.tol)
+            self.path_ = Path(self.path_.alphas, results, self.path_.tol, self.path_.interrupted)
         return last
 
     def _score_function(self, given: dict[str, Any]) -> Callable[..., float] | None:

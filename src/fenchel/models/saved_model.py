@@ -18,9 +18,10 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from .. import __version__
+from .._files import write_whole
 from .._validate import AnyArray, Array, Floats, MatrixLike
 from ..losses import LOSSES, Loss
-from ..solver.result import Result, write_whole
+from ..solver.result import Result
 from .columns import Scaling
 from .judging import deviance_explained
 from .preparation import class_probabilities, shifted

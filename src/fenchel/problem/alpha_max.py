@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import scipy.sparse as sp
 
+from .._interrupts import interrupts_noticed
 from .._validate import Array, Flags, Ints
 from ..maps import Gram
 from .bounds import NoCertificate
@@ -54,6 +55,15 @@ def zero_answer(problem: Problem, *, refine: bool = True, enough: float = math.i
     all dual variables, as it is where many rows sit at a kink of the loss. Once the largest useful alpha is known to
     lie above `enough`, the search for it ends.
     """
+    with interrupts_noticed() as caught:
+        try:
+            return _zero_answer(problem, refine, enough)
+        finally:
+            if caught:  # Python may have swallowed it, and what was found is then not to be trusted
+                raise KeyboardInterrupt
+
+
+def _zero_answer(problem: Problem, refine: bool, enough: float) -> ZeroAnswer:
     unit = problem.with_alpha(1.0)
     try:
         w, scores, x = _unpenalised_answer(unit)
