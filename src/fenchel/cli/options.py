@@ -76,8 +76,8 @@ class ModelOptions:
         str | None,
         Option(
             help="smoothed-hinge, hinge, squared-hinge, logistic; squared, huber, quantile, epsilon-insensitive; with "
-            "the log link poisson, gamma, tweedie, negative-binomial. By default logistic for words and for two labels, "
-            "else squared.",
+            "the log link poisson, gamma, tweedie, negative-binomial. By default logistic for words and for two "
+            "labels, else squared.",
             rich_help_panel="Loss",
         ),
     ] = None

@@ -40,4 +40,4 @@ def why_unknown(name: str) -> str:
     if family in _NOT_CONVEX:
         return _NOT_CONVEX[family]
     close = difflib.get_close_matches(family, LOSSES, 1)
-    return f"did you mean {close[0]!r}?" if close else f"it must be one of {', '.join(LOSSES)}"
+    return f"did you mean {close[0]!r}?" if close else f"known losses: {', '.join(LOSSES)}"
