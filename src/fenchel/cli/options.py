@@ -75,8 +75,9 @@ class ModelOptions:
     loss: Annotated[
         str | None,
         Option(
-            help="smoothed-hinge, hinge, squared-hinge, logistic; squared, huber, quantile, epsilon-insensitive, "
-            "poisson. By default logistic for words and for two labels, else squared.",
+            help="smoothed-hinge, hinge, squared-hinge, logistic; squared, huber, quantile, epsilon-insensitive; with "
+            "the log link poisson, gamma, tweedie, negative-binomial. By default logistic for words and for two "
+            "labels, else squared.",
             rich_help_panel="Loss",
         ),
     ] = None
@@ -87,6 +88,13 @@ class ModelOptions:
     quantile: Annotated[float | None, Option(help="Quantile of the quantile loss.", rich_help_panel="Loss")] = None
     epsilon: Annotated[
         float | None, Option(help="Half width of the epsilon-insensitive tube.", rich_help_panel="Loss")
+    ] = None
+    power: Annotated[float | None, Option(help="Of the Tweedie variance, between 1 and 2.", rich_help_panel="Loss")] = (
+        None
+    )
+    theta: Annotated[
+        float | None,
+        Option(help="Of the negative binomial: a mean m varies by m + m^2/theta.", rich_help_panel="Loss"),
     ] = None
     intercept: Annotated[
         bool, Option("--intercept/--no-intercept", help="Fit an unpenalised intercept.", rich_help_panel="Loss")

@@ -10,7 +10,7 @@ import scipy.sparse as sp
 
 from .._validate import AnyArray, Array, Floats, MatrixLike, Names
 from ..io import Data, read_data
-from ..losses import LOSSES
+from ..losses import LOSSES, why_unknown
 from ..models import Model, Scaling
 from ..models import preparation as helpers
 from ..problem import NoCertificate, Problem
@@ -190,8 +190,8 @@ def _make_loss(options: ModelOptions, y: AnyArray, file: str) -> tuple[Loss, Flo
     if name is None:
         name = "logistic" if labels <= 2 or not numbers else "squared"
     if name not in LOSSES:
-        raise ValueError(f"--loss is {name!r}; {hint(name, LOSSES)}")
-    params = {key: getattr(options, key) for key in ("smoothing", "delta", "quantile", "epsilon")}
+        raise ValueError(f"--loss is {name!r}; {why_unknown(name)}")
+    params = {key: getattr(options, key) for key in ("smoothing", "delta", "quantile", "epsilon", "power", "theta")}
     params = {key: value for key, value in params.items() if value is not None}
     takes = vars(LOSSES[name]())
     for key in params:

@@ -16,6 +16,7 @@ from sklearn.utils.validation import validate_data
 from .._validate import AnyArray, Array, MatrixLike
 from . import preparation as helpers
 from .fitting import CrossValidated, OneAlpha, with_callbacks
+from .judging import deviance_explained
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -144,7 +145,7 @@ class _Regresses(RegressorMixin):  # type: ignore[misc]  # scikit-learn has no t
         return out
 
     def predict(self, X: MatrixLike, task: npt.ArrayLike | None = None, offset: npt.ArrayLike | None = None) -> Array:
-        """The target of every row: (n,) or (n, outputs); for the Poisson loss the expected count."""
+        """The target of every row: (n,) or (n, outputs); with the log link (Poisson, Gamma, …) its mean."""
         scores = self._scores(X, task, offset)
         return helpers.as_loss(self.loss, False).mean(scores)
 
@@ -156,7 +157,13 @@ class _Regresses(RegressorMixin):  # type: ignore[misc]  # scikit-learn has no t
         task: npt.ArrayLike | None = None,
         offset: npt.ArrayLike | None = None,
     ) -> float:
-        """The coefficient of determination, R^2."""
+        """The coefficient of determination, R^2; for a likelihood such as Poisson's or Gamma's D^2, the share of the
+        deviance that is explained (with an offset: compared with the best constant beside it)."""
+        loss = helpers.as_loss(self.loss, False)
+        if loss.deviance:
+            known = self._held_offset if offset is None else offset
+            scores = self._scores(X, task, known)
+            return deviance_explained(loss, scores, np.asarray(y, dtype=float), sample_weight, known)
         out: float = r2_score(y, self.predict(X, task, offset), sample_weight=sample_weight)
         return out
 
@@ -268,8 +275,9 @@ class StructuredRegressor(_Regresses, OneAlpha):
     Parameters
     ----------
     loss : str or Loss
-        "squared", "huber", "quantile", "epsilon-insensitive", "poisson" (with the log link), or a loss object such as
-        ``fenchel.Quantile(0.9)``. The squared loss has a factor 1/2, as scikit-learn's Lasso.
+        "squared", "huber", "quantile", "epsilon-insensitive"; with the log link "poisson", "gamma", "tweedie",
+        "negative-binomial"; or a loss object such as ``fenchel.Quantile(0.9)`` or ``fenchel.Tweedie(1.5)``. The squared
+        loss has a factor 1/2, as scikit-learn's Lasso.
     penalty, alpha, fit_intercept, tol, max_epochs, warm_start, random_state, verbose, solver_options
         As in :class:`StructuredClassifier`.
 

@@ -21,7 +21,7 @@ import scipy.sparse as sp
 
 from .._validate import AnyArray, Array, Index, MatrixLike
 from ..data import RowData, Rows, as_offset, as_weights
-from ..losses import LOSSES, Loss
+from ..losses import LOSSES, Loss, why_unknown
 from ..penalties import Penalty
 from ..penalties.block_sum import _NONE, BlockSum, _vector
 
@@ -230,7 +230,7 @@ class Objective(BlockSum):
 def _as_loss(loss: Loss | str) -> Loss:
     if isinstance(loss, str):
         if loss not in LOSSES:
-            raise ValueError(f"loss is {loss!r}; known losses: {', '.join(LOSSES)}")
+            raise ValueError(f"loss is {loss!r}; {why_unknown(loss)}")
         out: Loss = LOSSES[loss]()
         return out
     if not isinstance(loss, Loss):
