@@ -19,7 +19,7 @@ import scipy.sparse as sp
 
 from .. import __version__
 from .._files import write_whole
-from .._validate import AnyArray, Array, Floats, MatrixLike
+from .._validate import AnyArray, Array, Floats, MatrixLike, sound
 from ..losses import LOSSES, Loss
 from ..solver.result import Result
 from .columns import Scaling
@@ -103,7 +103,7 @@ class Model:
 
     def decision(self, X: MatrixLike, task: npt.ArrayLike | None = None, offset: npt.ArrayLike | None = None) -> Array:
         """The scores X coef + intercept + offset: (n,), or (n, outputs) for several classes or targets."""
-        X = X if sp.issparse(X) else np.asarray(X, dtype=float)
+        X = sound("X", X) if sp.issparse(X) else np.asarray(X, dtype=float)
         if X.ndim != 2 or X.shape[1] != self.n_features:
             raise ValueError(f"X has shape {X.shape}, but the model has {self.n_features} features")
         if self.offset is not None and offset is None:
