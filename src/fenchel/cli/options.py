@@ -64,6 +64,14 @@ class ModelOptions:
             rich_help_panel="Data",
         ),
     ] = None
+    max_features: Annotated[
+        int | None,
+        Option(
+            help="The most columns that sparse data may have; a million, or 100 for every entry, by default.",
+            min=1,
+            rich_help_panel="Data",
+        ),
+    ] = None
     standardize: Annotated[
         bool,
         Option(

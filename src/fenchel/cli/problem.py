@@ -121,7 +121,7 @@ def prepare(file: str, options: ModelOptions) -> Setup:
     """Read the data and make the problem, with alpha = 1."""
     data = read_data(
         file, target=options.target or None, weights=options.weights, drop=options.drop, header=options.header,
-        task=options.task, offset=options.offset,
+        task=options.task, offset=options.offset, max_features=options.max_features,
     )  # fmt: skip
     full_name(options.penalty)
     y = cast(AnyArray, data.y)  # without targets nothing is read

@@ -13,7 +13,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import validate_data
 
-from .._validate import AnyArray, Array, MatrixLike
+from .._validate import AnyArray, Array, MatrixLike, sound
 from . import preparation as helpers
 from .fitting import CrossValidated, OneAlpha, with_callbacks
 from .judging import deviance_explained
@@ -61,7 +61,7 @@ class _Classifies(ClassifierMixin):  # type: ignore[misc]  # scikit-learn has no
         -------
         self
         """
-        X, y = validate_data(self, X, y, **_ACCEPTED)
+        X, y = validate_data(self, sound("X", X), y, **_ACCEPTED)
         X = helpers.contiguous(X)
         check_classification_targets(y)
         weight = helpers.row_weights(sample_weight, self.class_weight, y, X)
@@ -138,7 +138,7 @@ class _Regresses(RegressorMixin):  # type: ignore[misc]  # scikit-learn has no t
         -------
         self
         """
-        X, y = validate_data(self, X, y, multi_output=True, y_numeric=True, **_ACCEPTED)
+        X, y = validate_data(self, sound("X", X), y, multi_output=True, y_numeric=True, **_ACCEPTED)
         X = helpers.contiguous(X)
         weight = helpers.row_weights(sample_weight, None, y, X)
         out: Self = self._fit(X, y, y, weight, task, offset)

@@ -16,7 +16,7 @@ from sklearn.model_selection import check_cv
 from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from .._validate import AnyArray, Array, Frame, Ints, MatrixLike
+from .._validate import AnyArray, Array, Frame, Ints, MatrixLike, sound
 from ..problem import Problem
 from ..solver import solve
 from ..solver.loop import warm_from
@@ -168,6 +168,7 @@ class Structured(CallbackSupportMixin, BaseEstimator):  # type: ignore[misc]  # 
 
     def _products(self, X: MatrixLike, task: npt.ArrayLike | None) -> Array:
         """The scores without offset."""
+        sound("X", X)
         X = validate_data(self, X, accept_sparse=["csr", "csc"], dtype=[np.float64, np.float32], reset=False)
         if hasattr(self, "tasks_"):
             if task is None:

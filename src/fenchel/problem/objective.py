@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from .._validate import AnyArray, Array, Index, MatrixLike
+from .._validate import AnyArray, Array, Index, MatrixLike, sound
 from ..data import RowData, Rows, as_offset, as_weights
 from ..losses import LOSSES, Loss, why_unknown
 from ..penalties import Penalty
@@ -242,7 +242,9 @@ def _as_target(y: Any) -> AnyArray:
     """Targets of any kind as an array."""
     if isinstance(y, np.ma.MaskedArray):
         raise ValueError("y is a masked array; drop the rows whose target is masked")
-    out: AnyArray = y.to_numpy() if hasattr(y, "to_numpy") else y.toarray() if sp.issparse(y) else np.asarray(y)
+    out: AnyArray = (
+        y.to_numpy() if hasattr(y, "to_numpy") else sound("y", y).toarray() if sp.issparse(y) else np.asarray(y)
+    )
     return out
 
 
