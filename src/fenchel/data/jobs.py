@@ -256,8 +256,6 @@ class Stats:
 
 def _labels(target: AnyArray) -> AnyArray | None:
     """The different targets, in order; None where they are many."""
-    if target.ndim > 1:
-        return None
     some = np.unique(target[:100_000])
     if some.size > MOST_LABELS:
         return None

@@ -17,6 +17,7 @@ from typing import Any, cast
 
 import numpy as np
 
+from ..data.pools import Inline
 from ..prices import PRICES, Prices
 from ..problem import Certificate, Problem
 from ..problem.pooled import PooledProblem, View
@@ -33,6 +34,8 @@ PROMISE = 1e-4  # of the decrease that a model promises: what a step must bring
 ROUNDING = 1e-14  # of the objective: what it may rise by
 ACCURACY, FINEST = 1e-4, 1e-7  # of a model's answer; a pass costs more than a model
 ROUGH = 1e-3  # relative gap to which the problem of the sample is solved
+BENT, FLAT = 1e-2, 0.25  # of the largest curvature: where the mean is below, every row counts for more at first
+CAREFUL = 0.03  # of it: the same after a refused step, and ten times as much after every further one
 BALANCE = 8  # rounds after which a certificate may take passes of its own
 
 
@@ -73,7 +76,7 @@ class _Fit:
         self.counted = problem.passes.count
         self.mu, self.growth, self.least = 0.05, 4.0, 0.0
         self.accepted = self.refused = 0
-        self.dual = -math.inf
+        self.flat = 0.0  # of the largest curvature: what every row counts for beside its own
 
     # -- where to begin ---------------------------------------------------------------------------------
 
@@ -105,34 +108,23 @@ class _Fit:
 
     def _of_sample(self) -> tuple[Vector, Vector] | None:
         """The rough answer of the sample's own problem, and its dual variables."""
-        from .registry import fitting
-
-        problem, sample = self.problem, self.curvature
-        part = sample.part
-        if not sample.rows or part.offset.size:
+        problem, part = self.problem, self.curvature.part
+        if not self.curvature.rows or self.curvature.rows >= problem.n:
             return None
-        target = part.target[:, 0] if part.target.shape[1] == 1 else part.target
-        try:
-            own = Problem(
-                part.matrix(), target, loss=problem.loss, penalty=problem.penalty, alpha=problem.alpha,
-                sample_weight=part.weight, fit_intercept=problem.fit_intercept,
-                task=part.task if part.task.size else None,
-            )  # fmt: skip
-        except ValueError:  # one class only, say
-            return None
-        engine = fitting(own) if own.size == problem.size else None
-        if engine is None:
+        own = cast(PooledProblem, Problem(
+            Inline([part]), loss=problem.loss, penalty=problem.penalty, alpha=problem.alpha,
+            fit_intercept=problem.fit_intercept,
+        ))  # fmt: skip
+        if own.size != problem.size or own.d != problem.d:  # some task has no row in it
             return None
         rule = Goal(ROUGH, self.goal.deadline, math.inf, lambda primal: ROUGH * abs(primal))
-        engine.begin(own, [own.alpha], ROUGH)
-        best: Iterate | None = None
-        for proposal in engine.rounds(own, None, rule):
-            best = proposal.iterate
+        best: Proposal | None = None
+        for proposal in SampledModels(self.engine.prices).rounds(own, None, rule):
+            if best is None or proposal.primal <= best.primal:
+                best = proposal
             if proposal.certificate is not None and rule.reached(proposal.certificate):
                 break
-        if best is None or best.y.size != problem.d:
-            return None
-        return problem.within(problem.snap(best.w, best.u)), best.y / own.n
+        return None if best is None else (best.iterate.w, best.iterate.y / own.n)
 
     # -- rounds -----------------------------------------------------------------------------------------
 
@@ -142,10 +134,12 @@ class _Fit:
         made = self._certificate(view, answer.y)
         yield self._proposal(view, answer, made)
         best = made.gap
+        if view.bend < BENT * self._steepest(view):
+            self.flat = FLAT
         for number in range(ROUNDS):
             if self._over():
                 return
-            H = self.curvature.make(view.w, view.diagonal, problem.floor, self.mu)
+            H = self.curvature.make(view, problem.floor, self.mu, self.flat * self._steepest(view))
             answer = self._solve(Model(view.w, view.gradient, H), answer, accuracy)
             # the dual variables of this model belong to the slopes at the old point, too: that costs nothing
             made = self._certificate(view, answer.y)
@@ -192,10 +186,14 @@ class _Fit:
             self.accepted, self.refused = 0, self.refused + 1
             self.least = max(self.mu, 0.01)
             self.mu, self.growth = max(self.growth * self.mu, 0.02), min(2 * self.growth, 16.0)
+            # no curvature is larger than the sum of its diagonal; what is flat here and bent there is another matter
+            self.mu, self.least = min(self.mu, float(self.problem.size)), min(self.least, 0.5 * self.problem.size)
+            self.flat = min(max(10 * self.flat, CAREFUL), 1.0)
             if self.refused % 3 == 0:
                 self.curvature.forget()
             return
         self.refused, self.accepted, self.growth = 0, self.accepted + 1, 2.0
+        self.flat = 0.0 if self.flat < 1e-2 else 0.2 * self.flat
         if self.accepted % 5 == 0:
             self.least *= 0.5
         share = gained / promised if promised > 0 else 1.0
@@ -210,6 +208,10 @@ class _Fit:
         problem = self.problem
         before, after = (problem.penalty_value(problem.penalised(w)) for w in (view.w, answer.v))
         return -(float(view.gradient @ d) + 0.5 * float(d @ (H @ d)) + after - before)
+
+    def _steepest(self, view: View) -> float:
+        """The largest curvature of a row, or where there is none the mean."""
+        return self.problem.loss.smoothness or view.bend
 
     def _primal(self, view: View) -> float:
         return view.loss + self.problem.penalty_value(self.problem.penalised(view.w))

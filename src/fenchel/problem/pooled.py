@@ -493,8 +493,6 @@ def _check_targets(loss: Loss, facts: Facts) -> None:
         return
     labels: Any = facts.labels
     good: Flags = np.zeros(1, dtype=bool) if labels is None else np.isin(labels, (-1, 1))
-    if labels is None and facts.outputs > 1:
-        return  # a sample of the rows is looked at
     if not good.all():
         found = "many different targets" if labels is None else f"targets {', '.join(map(str, labels[:4]))}"
         raise ValueError(

@@ -16,7 +16,7 @@ import scipy.sparse as sp
 
 from ...data.jobs import Terms
 from ...data.partitions import Partition
-from ...problem.pooled import PooledProblem
+from ...problem.pooled import PooledProblem, View
 from ..lower_gram import lower_gram
 from ..parts import Matrix, Vector
 
@@ -43,17 +43,17 @@ class SampledCurvature:
         self.part = Partition.of(0, X, target, weight / share, offset, task)
         self.terms = Terms(problem.loss, outputs)
         self.pairs: list[tuple[Vector, Vector]] = []
-        self.missed = False
 
-    def make(self, w: Vector, diagonal: Vector, floor: float, mu: float) -> Matrix:
-        """H at w, where the exact diagonal of all rows is known."""
+    def make(self, view: View, floor: float, mu: float, more: float) -> Matrix:
+        """H at a point that was looked at. `more` is what every row counts for beside its own curvature."""
         problem, part, terms = self.problem, self.part, self.terms
-        scores, offset, weight = terms.scores(part, w), terms.offset(part), terms.weight(part)
+        scores, offset, weight = terms.scores(part, view.w), terms.offset(part), terms.weight(part)
         scores = scores + offset if offset.size else scores
         bend = terms.loss.sums(scores, terms.target(part), weight)[2]
-        bend = np.maximum(bend, floor * weight) / problem.n
+        bend = (np.maximum(bend, floor * weight) + more * weight) / problem.n
         H = self._gram(bend)
-        self._correct(H, diagonal, mu)
+        squares = np.append(problem.data.mean_squares, 1.0)
+        self._correct(H, view.diagonal + more * np.tile(squares, problem.vectors), mu)
         for d, change in self.pairs:
             add_pair(H, d, change)
         return H
@@ -61,7 +61,6 @@ class SampledCurvature:
     def _correct(self, H: Matrix, diagonal: Vector, mu: float) -> None:
         """H with the diagonal of all rows, in place."""
         problem, own = self.problem, np.diag(H).copy()
-        diagonal = diagonal.copy()
         if not problem.fit_intercept:
             diagonal[problem.intercept_slots] = own[problem.intercept_slots] = 0.0
         mean = float(diagonal.mean())
