@@ -27,7 +27,8 @@ def rows_together(row_bytes: float) -> int:
 class Reader(Protocol):
     """One partition on a disk."""
 
-    nbytes: int
+    @property
+    def nbytes(self) -> int: ...
 
     def __call__(self) -> Partition: ...
 
@@ -153,7 +154,7 @@ class NpyReader:
         X = np.empty((self.rows, self.p), dtype=self.dtype)
         with open(self.state.path, "rb", buffering=0) as file:
             file.seek(self.begin + self.first * self.p * X.itemsize)
-            view, got = memoryview(X.reshape(-1)).cast("B"), 0
+            view, got = memoryview(X.reshape(-1).view(np.uint8)), 0
             while got < len(view):
                 more = file.readinto(view[got:])
                 if not more:
@@ -161,8 +162,8 @@ class NpyReader:
                     raise ValueError(f"{self.state.path} ends at row {row}; it must have {self.first + self.rows}")
                 got += more
         part = slice(self.first, self.first + self.rows)
-        others = [None if one is None else one.cut(part) for one in (self.weight, self.offset, self.task)]
-        return Partition.of(self.number, X, self.target.cut(part), *others, self.state.path, self.first)
+        weight, offset, task = (None if one is None else one.cut(part) for one in (self.weight, self.offset, self.task))
+        return Partition.of(self.number, X, self.target.cut(part), weight, offset, task, self.state.path, self.first)
 
 
 # -- shards: rows of other formats, converted once ----------------------------------------------------------
@@ -221,8 +222,8 @@ class ShardReader:
                 kept = {name: np.load(file, allow_pickle=False) for name in self.known["has"]}
         except (OSError, ValueError, EOFError) as error:
             raise ValueError(
-                f"{self.path}, a shard of {self.known['source']}, cannot be read ({error}); remove its folder, and it is "
-                "made anew"
+                f"{self.path}, a shard of {self.known['source']}, cannot be read ({error}); remove its folder, and it "
+                "is made anew"
             ) from error
         X = arrays[0]
         if self.known["sparse"]:

@@ -73,7 +73,6 @@ class _Fit:
 
     def __init__(self, engine: SampledModels, problem: PooledProblem, goal: Goal) -> None:
         self.engine, self.problem, self.goal = engine, problem, goal
-        self.counted = problem.passes.count
         self.mu, self.growth, self.least = 0.05, 4.0, 0.0
         self.accepted = self.refused = 0
         self.flat = 0.0  # of the largest curvature: what every row counts for beside its own
@@ -236,7 +235,8 @@ class _Fit:
     def _proposal(self, view: View, answer: Answer, made: Certificate) -> Proposal:
         problem = self.problem
         at = Iterate(view.w, np.zeros(0), problem.n * answer.y, problem.n * view.gradient, problem.penalised(view.w))
-        passes, self.counted = problem.passes.count - self.counted, problem.passes.count
+        counted = problem.passes
+        passes, counted.told = counted.count - counted.told, counted.count
         return Proposal(at, made.primal, float(passes), NAME, made, exact=True, nanoseconds=1.0)
 
     def _over(self) -> bool:

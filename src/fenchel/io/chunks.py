@@ -36,7 +36,7 @@ class Columns:
     named: bool = False
     target: Any = None
 
-    def chunk(self, frame: _Frame, path: str, first: int) -> Chunk:
+    def chunk(self, frame: _Frame, path: str, first: int, dtype: str | None = None) -> Chunk:
         """A part of a table."""
         drop, offset = list(self.drop), None
         if self.offset is not None and self.offset in frame.names:
@@ -46,7 +46,8 @@ class Columns:
         if self.names is not None and self.names != data.features:
             raise ValueError(f"{path} has other feature columns than the first file")
         self.names, self.named, self.target = data.features, data.named, data.target
-        X = data.X if self.dtype is None else data.X.astype(self.dtype)
+        kind = dtype or self.dtype
+        X = data.X if kind is None else data.X.astype(kind)
         assert data.y is not None
         return Chunk(X, data.y, data.weights, offset, data.task, path, first)
 
@@ -66,13 +67,13 @@ def parquet_chunks(path: str, columns: Columns) -> Iterator[Chunk]:
         names, first = [str(name) for name in file.schema_arrow.names], 0
         rows = rows_together(8.0 * len(names))
         single = all(str(field.type) == "float" for field in file.schema_arrow if field.name not in _others(columns))
-        columns = dataclasses.replace(columns, dtype=columns.dtype or ("float32" if single else None))
+        kind = columns.dtype or ("float32" if single else None)
         try:
             for batch in file.iter_batches(batch_size=rows):
                 table = batch.to_pandas()
                 start = first
                 frame = _Frame(path, table, names, True, lambda row, at=start: f"row {at + row} (counted from 0)")  # type: ignore[misc]
-                yield columns.chunk(frame, path, first)
+                yield columns.chunk(frame, path, first, kind)
                 first += len(table)
         except (OSError, RuntimeError) as error:
             raise ValueError(f"{path} cannot be read beyond row {first} ({_first_line(error)})") from error
@@ -147,7 +148,11 @@ def libsvm_chunks(path: str, columns: Columns) -> Iterator[Chunk]:
 def npy_chunks(path: str, columns: Columns) -> Iterator[Chunk]:
     """Of a matrix that does not lie as it should: other numbers, columns first, or with its targets inside."""
     X = np.load(path, mmap_mode="r", allow_pickle=False)
+    for target in columns.targets:
+        if not -X.shape[1] <= int(target) < X.shape[1]:
+            raise ValueError(f"target is {target}, but {path} has columns 0 to {X.shape[1] - 1}")
     places = [int(target) % X.shape[1] for target in columns.targets or [-1]]
+    columns.target = [str(k) for k in places] if len(places) > 1 else str(places[0])
     rows, kind = rows_together(8.0 * X.shape[1]), columns.dtype or (X.dtype if X.dtype.char in "fd" else float)
     for first in range(0, len(X), rows):
         part = np.array(X[first : first + rows])
@@ -161,8 +166,8 @@ def plain_chunks(path: str, columns: Columns, vectors: dict[str, Any]) -> Iterat
     rows, kind = rows_together(8.0 * X.shape[1]), columns.dtype or (X.dtype if X.dtype.char in "fd" else float)
     for first in range(0, len(X), rows):
         part = slice(first, first + rows)
-        others = {name: None if one is None else one.cut(part) for name, one in vectors.items()}
-        target: AnyArray = others.pop("target")
+        others: dict[str, Any] = {name: None if one is None else one.cut(part) for name, one in vectors.items()}
+        target = others.pop("target")
         yield Chunk(np.ascontiguousarray(X[part], dtype=kind), target, source=path, first=first, **others)
 
 
@@ -189,9 +194,10 @@ def npz_chunks(path: str, columns: Columns) -> Iterator[Chunk]:
             part = slice(first, first + X.shape[0])
             if len(y) < first + X.shape[0]:
                 raise ValueError(f"{path}: {target} has {len(y)} entries, but X has more rows")
-            cut = [None if one is None else one[part] for one in (weight, offset, task)]
+            cut: list[Any] = [None if one is None else one[part] for one in (weight, offset, task)]
             X = X if columns.dtype is None else X.astype(columns.dtype)
-            yield Chunk(X, _checked_targets(y[part], f"{path}: {target}"), *cut, path, first)
+            checked = _checked_targets(y[part], f"{path}: {target}")
+            yield Chunk(X, checked, cut[0], cut[1], cut[2], path, first)
 
 
 def _array(archive: zipfile.ZipFile, name: str) -> AnyArray:

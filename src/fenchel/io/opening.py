@@ -63,8 +63,8 @@ def open_data(
     dtype : {"float32", "float64"}, optional
         Of the shards; by default that of the files.
     cache_dir : path, optional
-        Of the shards; FENCHEL_CACHE or a folder of the user's cache by default. They are used again as long as the files
-        have the same size and time.
+        Of the shards; FENCHEL_CACHE or a folder of the user's cache by default. They are used again as long as the
+        files have the same size and time.
 
     Returns
     -------
@@ -211,7 +211,8 @@ class _Opened:
         files = self._target_files()
         if files is None:
             return self.shards(npy_chunks)
-        columns, readers = self.columns, []
+        columns = self.columns
+        readers: list[Reader] = []
         columns.target = str(columns.targets[0])
         heads = [_npy_array(path) for path in self.paths]
         for path, head in zip(self.paths, heads, strict=True):

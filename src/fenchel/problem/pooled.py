@@ -144,6 +144,7 @@ class PooledProblem(Problem):
                 + ("SmoothedHinge(0.1)" if self.loss.classification else "Huber(0.1)")
             )
         penalty, alpha = _as_penalty(penalty), _as_alpha(alpha)
+        self.passes = Passes(0 if "facts" in vars(X) else 1)
         self.pool, facts = X, X.facts
         self.data: Any = PoolData(facts)
         self.n, p = facts.n, facts.p
@@ -161,7 +162,6 @@ class PooledProblem(Problem):
             raise ValueError("the weight of every row is zero")
         self.terms = Terms(self.loss, outputs, unit, codes)
         self._looks: dict[bytes, View] = {}
-        self.passes = Passes()
         self._compile(penalty, alpha, p, facts.tasks or outputs, single)
 
     # -- what rows are asked for ------------------------------------------------------------------------
@@ -481,8 +481,9 @@ class PooledProblem(Problem):
 class Passes:
     """Over the data so far, and the mean curvature of a row that was seen last."""
 
-    def __init__(self) -> None:
-        self.count, self.bend = 0, 0.0
+    def __init__(self, count: int = 0) -> None:
+        self.count, self.bend = count, 0.0
+        self.told = 0  # of them
         self.sample: Outcome | None = None
         self.may_balance = True  # whether a certificate may take passes of its own
 
