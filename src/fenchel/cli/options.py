@@ -45,6 +45,18 @@ class ModelOptions:
     drop: Annotated[list[str] | None, Option(help="Leave a column out; may be repeated.", rich_help_panel="Data")] = (
         None
     )
+    memory: Annotated[
+        str | None,
+        Option(
+            help="Leave the rows on the disk and take at most this much memory for them, such as 2GB; FILE may then be "
+            "a folder or a quoted pattern. Cross-validation draws its folds at random.",
+            rich_help_panel="Data",
+        ),
+    ] = None
+    offset: Annotated[
+        str | None,
+        Option(help="With --memory: a column or file of what is added to every score.", rich_help_panel="Data"),
+    ] = None
     header: Annotated[
         bool | None,
         Option(

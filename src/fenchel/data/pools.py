@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import threading
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -23,6 +23,24 @@ class Outcome:
 
     sums: Array
     kept: list[Any]
+
+
+@dataclasses.dataclass(frozen=True)
+class Reading:
+    """How far a pass has come: bytes, seconds, and which pass it is."""
+
+    done: int
+    total: int
+    seconds: float
+    number: int
+
+    def __str__(self) -> str:
+        rate = self.done / max(self.seconds, 1e-9)
+        left = (self.total - self.done) / max(rate, 1e-9)
+        return (
+            f"pass {self.number}: {self.done / 1e9:.2f} of {self.total / 1e9:.2f} GB at {rate / 1e9:.2f} GB/s, "
+            f"{left:.0f} s left"
+        )
 
 
 class Gathering:
@@ -119,8 +137,15 @@ class Pool:
     home = "memory"
     memory: float | None = None
     names: Sequence[str] | None = None
+    watch: Callable[[Reading], None] | None = None  # told how far a pass has come
+
+    @property
+    def count(self) -> int:
+        """Partitions."""
+        raise NotImplementedError
 
     def run(self, jobs: Sequence[Job]) -> list[Outcome]:
+        """Every job on every partition, for one read of the data."""
         raise NotImplementedError
 
     @lazy

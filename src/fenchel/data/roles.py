@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
@@ -11,7 +11,7 @@ from .._validate import AnyArray, Array, Floats, Ints, SparseMatrix
 
 if TYPE_CHECKING:
     from .partitions import Partition
-    from .pools import Facts, Outcome
+    from .pools import Facts, Outcome, Reading
 
 
 class RowData(Protocol):
@@ -149,11 +149,14 @@ class RowPool(Protocol):
         Bytes that a solver may take for a sample of the rows; None leaves it free.
     names : list of str, or None
         Of the features.
+    watch : callable or None
+        Told how far a pass has come, where somebody waits for it.
     """
 
     home: str
     memory: float | None
     names: Sequence[str] | None
+    watch: Callable[[Reading], None] | None
 
     @property
     def count(self) -> int: ...

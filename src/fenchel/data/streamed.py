@@ -5,14 +5,14 @@ from __future__ import annotations
 import dataclasses
 import os
 import time
-from collections.abc import Callable, Iterator, Sequence
-from typing import Any, Protocol
+from collections.abc import Iterator, Sequence
+from typing import Any, Protocol, cast
 
 import numpy as np
 
 from .._validate import AnyArray, Array, Index
 from .partitions import Partition
-from .pools import Gathering, Outcome, Pool, ahead
+from .pools import Gathering, Outcome, Pool, Reading, ahead
 from .roles import Job
 
 PARTITION = 1 << 24  # bytes of rows that are read together; larger: more memory, and no faster
@@ -33,24 +33,12 @@ class Reader(Protocol):
     def __call__(self) -> Partition: ...
 
 
-@dataclasses.dataclass
-class Reading:
-    """How far a pass has come: bytes, seconds, and which pass it is."""
-
-    done: int
-    total: int
-    seconds: float
-    number: int
-
-
 class Streamed(Pool):
     """Partitions that are read anew for every pass.
 
     Attributes
     ----------
     readers : list of Reader
-    watch : callable, optional
-        Told of a :class:`Reading` after every partition.
     """
 
     home = "files"
@@ -62,7 +50,6 @@ class Streamed(Pool):
     ) -> None:  # fmt: skip
         self.readers, self.memory, self.names = list(readers), memory, names
         self.tasks, self.first_index, self.target, self.named, self.title = tasks, first_index, target, named, title
-        self.watch: Callable[[Reading], None] | None = None
         self.passes = 0
 
     @property
@@ -154,7 +141,7 @@ class NpyReader:
         X = np.empty((self.rows, self.p), dtype=self.dtype)
         with open(self.state.path, "rb", buffering=0) as file:
             file.seek(self.begin + self.first * self.p * X.itemsize)
-            view, got = memoryview(X.reshape(-1).view(np.uint8)), 0
+            view, got = memoryview(cast(Any, X.reshape(-1).view(np.uint8))), 0
             while got < len(view):
                 more = file.readinto(view[got:])
                 if not more:

@@ -13,6 +13,7 @@ are then moved as :meth:`Certifying._balance` does, and the moves are repeated w
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Callable
 from typing import Any, NoReturn
 
 import numpy as np
@@ -178,6 +179,9 @@ class PooledProblem(Problem):
         """Jobs on all partitions: one pass."""
         self.passes.count += 1
         return self.pool.run(jobs)
+
+    def watch(self, tell: Callable[..., None] | None) -> None:
+        self.pool.watch = tell
 
     def look_job(self, w: Array) -> Look:
         """What a round asks at w."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy.typing as npt
@@ -60,6 +61,9 @@ class Problem(Certifying, Snapping):
         if cls is Problem and isinstance(X, Pool):
             from .pooled import PooledProblem as kind
         return object.__new__(kind)
+
+    def watch(self, tell: Callable[..., None] | None) -> None:
+        """Have somebody told how far a pass over rows in a pool has come."""
 
     def unpenalised_answer(self) -> Any:
         """The best w that the penalty does not see, where the rows live in a pool."""

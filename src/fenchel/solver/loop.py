@@ -168,6 +168,8 @@ class _Run:
         self.inherited = len(self.history)
         status: Status | None = None
         with make_progress(self.settings.show, self.tol) as self.show, self.noticing as self.interrupts:
+            if self.settings.show:
+                self.problem.watch(self.show.reading)
             try:
                 if start.is_zero and not self._has_rounds(correction):
                     self._start_method(None, False)
