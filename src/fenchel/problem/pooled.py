@@ -35,7 +35,8 @@ from .points import Point
 from .problem import Problem
 
 GRID = (0.0, 0.5, 0.9, 0.99, 0.999, 1 - 1e-4, 1 - 1e-5, 1 - 1e-6, 1 - 1e-8, 1.0)  # scales; more: time for every row
-ROWS, ROWS_READ = 20, 50  # for each feature in a sample: of rows in memory, and where a pass is a read of a disk
+ROWS = 50  # for each feature in a sample; fewer: more rounds
+MEMORY = 1e9  # bytes that may be taken, where nobody says
 FEWEST = 2000  # rows of a sample, if there are so many
 ROOM = 0.25  # of the memory that may be taken: for the rows of a sample
 SEED = 0  # of the sample; the answer does not depend on it, up to the tolerance
@@ -214,10 +215,8 @@ class PooledProblem(Problem):
     def _sample_job(self) -> Sample:
         """Which rows to draw: as many as help, and as memory allows."""
         facts, pool = self.pool.facts, self.pool
-        most = float((ROWS if pool.home == "memory" else ROWS_READ) * facts.p)
-        if pool.memory is not None:
-            per_row = max(facts.stored / facts.n, 1.0) * (facts.dtype.itemsize + (4 if facts.sparse else 0))
-            most = min(most, ROOM * pool.memory / per_row)
+        per_row = max(facts.stored / facts.n, 1.0) * (facts.dtype.itemsize + (4 if facts.sparse else 0))
+        most = min(ROWS * facts.p, ROOM * (MEMORY if pool.memory is None else pool.memory) / per_row)
         most = min(max(most, FEWEST), facts.n)
         squares = facts.mean_squares
         some = squares > 0
