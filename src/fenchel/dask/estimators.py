@@ -53,9 +53,7 @@ class _OnCluster:
         state: Any = super().__getstate__()
         return {key: value for key, value in state.items() if key != "client"}
 
-    def fit(
-        self, X: Any, y: Any = None, sample_weight: Any = None, task: Any = None, *, offset: Any = None
-    ) -> Self:  # fmt: skip
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None, task: Any = None, offset: Any = None) -> Self:
         """Fit the model.
 
         Parameters
@@ -74,14 +72,14 @@ class _OnCluster:
         from ..data import Pool
 
         if isinstance(X, Pool):
-            return self._fit_pool(X, y=y, sample_weight=sample_weight, task=task)  # type: ignore[attr-defined, no-any-return]
+            return self._fit_pool(X, y=y, sample_weight=sample_weight, task=task, offset=offset)  # type: ignore[attr-defined, no-any-return]
         if y is None:
             raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None")
         with _client(self.client) as client:
             if not hasattr(X, "to_delayed") and not isinstance(X, (list, tuple)):
                 X, y = self._wrapped(X, y)
             pool = from_collections(client, X, y, sample_weight, offset, task)
-            self._fit_pool(pool, y=None, sample_weight=None, task=None)  # type: ignore[attr-defined]
+            self._fit_pool(pool, y=None, sample_weight=None, task=None, offset=None)  # type: ignore[attr-defined]
         return self
 
     def _wrapped(self, X: Any, y: Any) -> tuple[Any, Any]:
@@ -96,6 +94,8 @@ class _OnCluster:
     def _lazily(self, name: str, X: Any, width: int | None, dtype: Any) -> Any:
         """A method of the local model on every piece."""
         model = self.to_local()
+        if hasattr(model, "tasks_") or model._with_offset:
+            raise ValueError("a model with tasks or offsets predicts pieces by to_local(), each with its own")
         if _is_array(X):
             X = X.rechunk({1: -1}) if len(X.chunks[1]) > 1 else X
             if width is None:
@@ -108,18 +108,18 @@ class _OnCluster:
         rows = np.atleast_2d(self.coef_).shape[0]  # type: ignore[attr-defined]
         return None if rows == 1 else rows
 
-    def predict(self, X: Any, task: Any = None) -> Any:
-        """As the local estimator; lazy for a dask collection."""
+    def predict(self, X: Any, task: Any = None, offset: Any = None) -> Any:
+        """As the local estimator; lazy for a dask collection, which goes without tasks and offsets."""
         if not hasattr(X, "to_delayed"):
-            return super().predict(X, task)  # type: ignore[misc]
+            return super().predict(X, task, offset)  # type: ignore[misc]
         if self._local._classification:
             return self._lazily("predict", X, None, self.classes_.dtype)  # type: ignore[attr-defined]
         return self._lazily("predict", X, self._outputs(), float)
 
-    def score(self, X: Any, y: Any, sample_weight: Any = None, task: Any = None) -> float:
+    def score(self, X: Any, y: Any, sample_weight: Any = None, task: Any = None, offset: Any = None) -> float:
         """As the local estimator; predictions and targets of dask collections are brought here for it."""
         if not hasattr(X, "to_delayed"):
-            return float(super().score(X, y, sample_weight, task))  # type: ignore[misc]
+            return float(super().score(X, y, sample_weight, task, offset))  # type: ignore[misc]
         import dask
         from sklearn.metrics import accuracy_score, r2_score
 
@@ -130,7 +130,8 @@ class _OnCluster:
     def to_local(self) -> Any:
         """The same model without a cluster: an estimator of :mod:`fenchel`."""
         model = self._local(**self.get_params(deep=False))  # type: ignore[attr-defined]
-        vars(model).update({key: value for key, value in vars(self).items() if key.endswith("_")})
+        kept = {key: value for key, value in vars(self).items() if key.endswith("_") or key == "_with_offset"}
+        vars(model).update(kept)
         return model
 
 
@@ -139,16 +140,16 @@ def _call(part: Any, model: Any, name: str) -> Any:
 
 
 class _Labels(_OnCluster):
-    def decision_function(self, X: Any, task: Any = None) -> Any:
-        """As the local estimator; lazy for a dask collection."""
+    def decision_function(self, X: Any, task: Any = None, offset: Any = None) -> Any:
+        """As the local estimator; lazy for a dask collection, which goes without tasks and offsets."""
         if not hasattr(X, "to_delayed"):
-            return super().decision_function(X, task)  # type: ignore[misc]
+            return super().decision_function(X, task, offset)  # type: ignore[misc]
         return self._lazily("decision_function", X, self._outputs(), float)
 
-    def predict_proba(self, X: Any, task: Any = None) -> Any:
-        """As the local estimator; lazy for a dask collection."""
+    def predict_proba(self, X: Any, task: Any = None, offset: Any = None) -> Any:
+        """As the local estimator; lazy for a dask collection, which goes without tasks and offsets."""
         if not hasattr(X, "to_delayed"):
-            return super().predict_proba(X, task)  # type: ignore[misc]
+            return super().predict_proba(X, task, offset)  # type: ignore[misc]
         return self._lazily("predict_proba", X, len(self.classes_), float)  # type: ignore[attr-defined]
 
 

@@ -248,6 +248,7 @@ class Stats:
             "n": part.n, "p": part.p, "sparse": part.sparse, "dtype": part.arrays[0].dtype.name,
             "outputs": 1 if part.target.ndim == 1 else part.target.shape[1], "stored": part.arrays[0].size,
             "bytes": part.nbytes, "labels": _labels(part.target), "weighted": bool(part.weight.size),
+            "offset": bool(part.offset.size),
             "tasks": int(part.task.max(initial=-1)) + 1,
             "largest": float(np.abs(part.target).max(initial=0.0)) if part.target.dtype.kind in "biuf" else 0.0,
         }  # fmt: skip

@@ -106,6 +106,7 @@ class Facts:
     labels: AnyArray | None
     tasks: int
     largest: float
+    offset: bool
 
     @classmethod
     def of(cls, outcome: Outcome) -> Facts:
@@ -127,7 +128,7 @@ class Facts:
             n, first["p"], first["outputs"], first["sparse"], np.result_type(*{one["dtype"] for one in known}),
             sum(one["stored"] for one in known), sum(one["bytes"] for one in known), outcome.sums[2:] / n,
             float(outcome.sums[1]), any(one["weighted"] for one in known), labels, max(one["tasks"] for one in known),
-            max(one["largest"] for one in known),
+            max(one["largest"] for one in known), any(one["offset"] for one in known),
         )  # fmt: skip
 
 

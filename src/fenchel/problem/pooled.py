@@ -131,9 +131,10 @@ class PooledProblem(Problem):
         sample_weight: npt.ArrayLike | None = None,
         fit_intercept: bool = False,
         task: npt.ArrayLike | None = None,
+        offset: npt.ArrayLike | None = None,
         labels: npt.ArrayLike | None = None,
     ) -> None:
-        for name, given in (("y", y), ("sample_weight", sample_weight), ("task", task)):
+        for name, given in (("y", y), ("sample_weight", sample_weight), ("task", task), ("offset", offset)):
             if given is not None:
                 raise ValueError(
                     f"{name} was given beside rows in {X.home}, which have their own; name the {name} where they are "
@@ -157,7 +158,7 @@ class PooledProblem(Problem):
         if facts.tasks and outputs > 1:
             raise ValueError("tasks and several outputs cannot be combined; repeat the rows, one task per output")
         single = facts.outputs == 1 and outputs == 1 and not facts.tasks
-        self.weight, self.fit_intercept = np.zeros(0), bool(fit_intercept)
+        self.weight, self.offset, self.fit_intercept = np.zeros(0), np.zeros(0), bool(fit_intercept)
         self.layout = (outputs, p + 1, np.zeros(1 if facts.tasks else 0, dtype=np.int64), p)
         unit = facts.n / facts.weight_sum if facts.weighted else 1.0
         if not np.isfinite(unit):
@@ -201,9 +202,9 @@ class PooledProblem(Problem):
         if known is not None:
             return known
         if self.passes.sample is not None:
-            return self.seen(w, self.run(self.look_job(w))[0].sums)
+            return self.noted(w, self.run(self.look_job(w))[0].sums)
         looked, self.passes.sample = self.run(self.look_job(w), self._sample_job())
-        return self.seen(w, looked.sums)
+        return self.noted(w, looked.sums)
 
     def sample(self) -> Outcome:
         """Rows drawn at random; see :class:`fenchel.data.jobs.Sample`."""
@@ -233,7 +234,7 @@ class PooledProblem(Problem):
         key: bytes = w.tobytes() + bytes([self._split]) + self._directions.tobytes()
         return key
 
-    def seen(self, w: Array, sums: Array) -> View:
+    def noted(self, w: Array, sums: Array) -> View:
         """The sums of a look, with their names."""
         total, bend = float(sums[0]), float(sums[1])
         slopes, diagonal = self._slopes(w, self._directions, (), self._split, sums)
