@@ -56,6 +56,14 @@ class ModelOptions:
     drop: Annotated[list[str] | None, Option(help="Leave a column out; may be repeated.", rich_help_panel="Data")] = (
         None
     )
+    memory: Annotated[
+        str | None,
+        Option(
+            help="Leave the rows on the disk and take at most this much memory for them, such as 2GB; FILE may then be "
+            "a folder or a quoted pattern. Cross-validation draws its folds at random.",
+            rich_help_panel="Data",
+        ),
+    ] = None
     header: Annotated[
         bool | None,
         Option(

@@ -36,7 +36,7 @@ class Objective(BlockSum):
     def __init__(
         self,
         X: MatrixLike,
-        y: npt.ArrayLike,
+        y: npt.ArrayLike | None = None,
         *,
         loss: Loss | str,
         penalty: Penalty | None = None,
@@ -50,6 +50,8 @@ class Objective(BlockSum):
         penalty, alpha = _as_penalty(penalty), _as_alpha(alpha)
         self.data = Rows(X)
         self.n, p = self.data.n, self.data.p
+        if y is None:
+            raise ValueError("y is missing: the target of every row")
         target = y if type(y) is np.ndarray else _as_target(y)
         if target.ndim not in (1, 2):
             raise ValueError(f"y has shape {target.shape}; it must be (n,) or (n, outputs)")
@@ -80,6 +82,11 @@ class Objective(BlockSum):
     @property
     def visits(self) -> int:
         return self.target.size
+
+    @property
+    def largest_target(self) -> float:
+        """The largest size of a target."""
+        return float(np.abs(self.target).max(initial=0.0))
 
     def scores(self, w: Array) -> Array:
         """z_i'w for every visit."""
