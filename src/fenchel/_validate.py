@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import numbers
+import sys
+import warnings
 from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias, TypeVar
 
@@ -85,6 +87,17 @@ def repeated(flat: Ints | Floats, bounds: Ints) -> tuple[int, int] | None:
     both = np.sort(owner * width + flat.astype(np.int64))
     twice = both[1:][both[1:] == both[:-1]]
     return divmod(int(twice[0]), width) if twice.size else None
+
+
+def warn_user(message: str, category: type[Warning]) -> None:
+    """A warning that points at the code outside of this package and of those that call it for somebody."""
+    level, frame = 1, sys._getframe()
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").split(".")[0] in _BETWEEN:
+        level, frame = level + 1, frame.f_back
+    warnings.warn(message, category, stacklevel=level)
+
+
+_BETWEEN = ("fenchel", "sklearn", "joblib")
 
 
 def registering(table: dict[str, Any], what: str) -> Callable[[str], Callable[[Kind], Kind]]:

@@ -17,6 +17,7 @@ from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from .._validate import AnyArray, Array, Frame, Ints, MatrixLike
+from ..penalties import Penalty
 from ..problem import Problem
 from ..solver import solve
 from ..solver.loop import warm_from
@@ -30,7 +31,6 @@ from .paths import Path, path
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-    from ..penalties.base import Penalty
     from ..solver.result import Result, Snapshot
 
 
@@ -92,6 +92,7 @@ class Structured(CallbackSupportMixin, BaseEstimator):  # type: ignore[misc]  # 
     intercept_: Any  # a number, or one for every output
     result_: Result
     tasks_: AnyArray
+    penalty_: Penalty | None
     n_features_in_: int
     _mean: Array | None = None  # of the columns, while fitting to centred ones
 
@@ -117,7 +118,8 @@ class Structured(CallbackSupportMixin, BaseEstimator):  # type: ignore[misc]  # 
         outputs = len(self.tasks_) if task is not None else 1 if target.ndim == 1 else target.shape[1]
         if not isinstance(self.fit_intercept, (bool, np.bool_)):
             raise ValueError(f"fit_intercept is {self.fit_intercept!r}; it must be True or False")
-        penalty = helpers.for_outputs(self._named_penalty(), outputs, X.shape[1])
+        self.penalty_ = self._named_penalty()
+        penalty = helpers.for_outputs(self.penalty_, outputs, X.shape[1])
         rows, self._mean = columns.centred(X) if self.fit_intercept else (X, None)
         problem = Problem(
             rows, target, loss=loss, penalty=penalty, alpha=self._alpha(), sample_weight=sample_weight,
@@ -193,6 +195,8 @@ class Structured(CallbackSupportMixin, BaseEstimator):  # type: ignore[misc]  # 
     def active_groups(self, groups: Any = None) -> Frame:
         """The groups with a non-zero coefficient; see :func:`fenchel.structure.active_groups`.
 
+        Of a latent group lasso these are the groups whose part in the coefficients is not zero, with that part's norm.
+
         Parameters
         ----------
         groups : Groups, or what makes one, optional
@@ -205,14 +209,17 @@ class Structured(CallbackSupportMixin, BaseEstimator):  # type: ignore[misc]  # 
         from ..structure import active_groups, as_groups
 
         check_is_fitted(self)
+        coef = self._plain_coef()
         if groups is None:
-            groups = helpers.find_groups(self._named_penalty(), self.n_features_in_)
-        if groups is None:
-            raise ValueError(f"{self.penalty!r} has no groups; give groups")
-        coef, groups = self._plain_coef(), as_groups(groups)
-        # the groups of a joint penalty may hold the coefficients of all outputs
-        last = max(group.max() for group in groups.members)
-        found = active_groups(coef.ravel() if last >= self.n_features_in_ else coef, groups)
+            penalty = self.penalty_
+            groups = helpers.find_groups(penalty, self.n_features_in_)
+            if penalty is None or groups is None:
+                raise ValueError(f"{self.penalty!r} has no groups; give groups")
+            found = active_groups(coef, penalty)
+        else:
+            groups = as_groups(groups)
+            # the groups may hold the coefficients of all outputs
+            found = active_groups(coef.ravel() if groups.flat.max() >= self.n_features_in_ else coef, groups)
         names = self._feature_names()
         if names is not None and len(groups) == self.n_features_in_ and groups.names[-1] == str(len(groups) - 1):
             found.index = found.index.map(lambda number: names[int(number)])  # single features
@@ -234,20 +241,16 @@ class Structured(CallbackSupportMixin, BaseEstimator):  # type: ignore[misc]  # 
 
         check_is_fitted(self)
         if structure is None:
-            structure = helpers.find_graph(self._named_penalty(), self.n_features_in_)
+            structure = helpers.find_graph(self.penalty_, self.n_features_in_)
             if structure is None:
                 raise ValueError(f"{self.penalty!r} joins no features; give structure")
         return segments(self._plain_coef(), structure, self._feature_names(), self._output_names())
 
     def _named_penalty(self) -> Penalty | None:
-        """The penalty, which speaks of the features by the names that the data has, if it has any."""
+        """The penalty for the columns of the data, which it may know by name."""
         names = getattr(self, "feature_names_in_", None)
-        if names is None:
-            out: Penalty | None = self.penalty
-            return out
-        penalty = helpers.with_names(self.penalty, names)
-        helpers.check_names(penalty, names)
-        return penalty
+        penalty: Penalty | None = self.penalty
+        return penalty if names is None or not isinstance(penalty, Penalty) else penalty.for_columns(names)
 
     def _feature_names(self) -> Any:
         """Names of the features: those of the data frame, or those that the penalty's structure knows."""
@@ -255,7 +258,7 @@ class Structured(CallbackSupportMixin, BaseEstimator):  # type: ignore[misc]  # 
         if hasattr(self, "feature_names_in_"):
             return self.feature_names_in_
         for find in (helpers.find_groups, helpers.find_graph):
-            names = getattr(find(self.penalty, p), "features", None)
+            names = getattr(find(self.penalty_, p), "features", None)
             if names is not None and len(names) == p:
                 return names
         return None

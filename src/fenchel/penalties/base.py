@@ -387,6 +387,13 @@ class Mapped(Penalty):
             return super().written_parts(places, p)
         return self.part.written_parts(chosen if places is None else places[chosen], p)
 
+    def with_feature_names(self, names: Any) -> Any:
+        chosen = self.map.selected()
+        if chosen is None:  # what it acts on are no features
+            return self
+        own = self.part.with_feature_names([names[place] for place in chosen])
+        return self if own is self.part else Mapped(own, self.map)
+
     def feature_graph(self, size: int) -> Any:
         from ..structure import Graph, Grid
 

@@ -44,6 +44,8 @@ class Objective(BlockSum):
     ) -> None:
         self.loss = _as_loss(loss)
         penalty, alpha = _as_penalty(penalty), _as_alpha(alpha)
+        if penalty is not None and hasattr(X, "columns"):
+            penalty = penalty.for_columns([str(name) for name in X.columns])
         self.data = Rows(X)
         self.n, p = self.data.n, self.data.p
         target = y if type(y) is np.ndarray else _as_target(y)
