@@ -171,6 +171,16 @@ def find_graph(penalty: Penalty | None, p: int) -> Any:
     return None
 
 
+def largest_alpha(problem: Any) -> float:
+    """The alpha from which on the penalised part of the answer is zero, for a share of it to mean something."""
+    largest = float(problem.alpha_max())
+    if not np.isfinite(largest):
+        raise ValueError(
+            f"alpha_ratio is a share of the largest useful alpha, and {problem.penalty!r} has none; give alpha instead"
+        )
+    return largest
+
+
 _ADVICE = {
     Status.EPOCH_LIMIT: "raise max_epochs or tol, or bring the features to a like scale",
     Status.TIME_LIMIT: "raise the time limit or tol",

@@ -237,10 +237,9 @@ def _as_penalty(penalty: Any) -> Penalty | None:
 
 
 def _as_alpha(alpha: float) -> float:
-    try:
-        alpha = float(alpha)
-    except (TypeError, ValueError):
-        raise ValueError(f"alpha is {alpha!r}; it must be a number") from None
+    if isinstance(alpha, (str, bytes, bool, np.bool_)) or np.ndim(alpha) > 0 or alpha is None:
+        raise ValueError(f"alpha is {alpha!r}; it must be a number")
+    alpha = float(alpha)
     if not 0 <= alpha < np.inf:
         raise ValueError(f"alpha is {alpha:g}; it must be finite and not negative")
     return alpha
