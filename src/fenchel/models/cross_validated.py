@@ -68,6 +68,7 @@ class GroupedFolds:
         y: npt.ArrayLike,
         sample_weight: npt.ArrayLike | None = None,
         task: npt.ArrayLike | None = None,
+        offset: npt.ArrayLike | None = None,
         groups: npt.ArrayLike | None = None,
     ) -> Self:
         """Find alpha by cross-validation, and fit the model on all rows.
@@ -78,6 +79,8 @@ class GroupedFolds:
         y : vector of n labels or targets, or (n, outputs)
         sample_weight : vector of n weights, optional
         task : vector of n task names or numbers, optional
+        offset : vector of n numbers, optional
+            Known parts of the scores.
         groups : vector of n labels, optional
             For a `cv` that keeps groups of rows together, such as ``GroupKFold()``.
 
@@ -87,7 +90,7 @@ class GroupedFolds:
         """
         self._groups_of_rows = groups
         try:
-            out: Self = super().fit(X, y, sample_weight=sample_weight, task=task)  # type: ignore[misc]
+            out: Self = super().fit(X, y, sample_weight=sample_weight, task=task, offset=offset)  # type: ignore[misc]
         finally:
             del self._groups_of_rows
         return out
@@ -129,7 +132,7 @@ class CrossValidated(Structured):
         last = polish(problems[best].with_alpha(self.alpha_), self.path_[index])
         if self._scaling is not None:
             results = [self._scaling.moved_back(result) for result in self.path_]
-            self.path_ = Path(self.path_.alphas, results, self.path_.tol)
+            self.path_ = Path(self.path_.alphas, results, self.path_.tol, self.path_.interrupted)
         return last
 
     def _with_params(self, problem: Problem, params: dict[str, Any]) -> tuple[Penalty | None, Problem]:
@@ -211,6 +214,8 @@ class CrossValidated(Structured):
         scorer = check_scoring(self, scoring=self.scoring)
         X, y, weight = given["X"], given["y"], (given["metadata"] or {}).get("sample_weight")
         takes_weight = "sample_weight" in inspect.signature(getattr(scorer, "_score_func", scorer)).parameters
+        offset = (given["metadata"] or {}).get("offset")
+        offset = None if offset is None else np.asarray(offset)
         held: dict[int, Any] = {}  # the rows of one fold, for all its alphas
 
         def score(coef: Array, intercept: float, rows: Ints) -> float:
@@ -225,6 +230,7 @@ class CrossValidated(Structured):
                 del model.feature_names_in_  # what is scored are arrays, as they were when X was checked
             for name, value in self._shaped_plainly(coef, intercept).items():
                 setattr(model, name, value)
+            model._held_offset = None if offset is None else offset[rows]
             weighted = {"sample_weight": weight[rows]} if weight is not None and takes_weight else {}
             out: float = scorer(model, *held[id(rows)], **weighted)
             return out

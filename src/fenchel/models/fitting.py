@@ -53,9 +53,9 @@ else:
 class Hooks:
     """scikit-learn's callbacks around a fit: one task, with a subtask per certificate or per point of a path."""
 
-    def __init__(self, model: Any, X: MatrixLike, y: npt.ArrayLike, sample_weight: npt.ArrayLike | None) -> None:
-        metadata = None if sample_weight is None else {"sample_weight": sample_weight}
-        self.model, self.given = model, {"X": X, "y": y, "metadata": metadata}
+    def __init__(self, model: Any, X: MatrixLike, y: npt.ArrayLike, **metadata: npt.ArrayLike | None) -> None:
+        given = {name: value for name, value in metadata.items() if value is not None}
+        self.model, self.given = model, {"X": X, "y": y, "metadata": given or None}
         self.context: Any = None
         if hasattr(model, "_init_callback_context"):
             self.context = model._init_callback_context(max_subtasks=None)
@@ -93,6 +93,8 @@ class Structured(CallbackSupportMixin, BaseEstimator):  # type: ignore[misc]  # 
     n_features_in_: int
     scale_: Array | None
     _scaling: Scaling | None = None  # of the columns, while fitting to others
+    _with_offset = False  # whether it was fitted with one, so that scores need theirs
+    _held_offset: Array | None = None  # of the rows that a scorer asks about, who cannot give it
 
     # -- fitting ------------------------------------------------------------------------------------
 
@@ -103,6 +105,7 @@ class Structured(CallbackSupportMixin, BaseEstimator):  # type: ignore[misc]  # 
         target: Array,
         sample_weight: Array | None,
         task: npt.ArrayLike | None,
+        offset: npt.ArrayLike | None = None,
     ) -> Self:
         """Make the problem, solve it, keep the answer."""
         check_parameters(self)
@@ -120,9 +123,10 @@ class Structured(CallbackSupportMixin, BaseEstimator):  # type: ignore[misc]  # 
         rows, self._scaling = prepared(X, sample_weight, bool(self.fit_intercept), bool(self.standardize))
         problem = Problem(
             rows, target, loss=loss, penalty=penalty, alpha=1.0, sample_weight=sample_weight,
-            fit_intercept=bool(self.fit_intercept), task=codes,
+            fit_intercept=bool(self.fit_intercept), task=codes, offset=offset,
         )  # fmt: skip
-        hooks = Hooks(self, X, y, sample_weight)
+        hooks = Hooks(self, X, y, sample_weight=sample_weight, offset=offset)
+        self._with_offset = offset is not None
         seed = helpers.as_seed(self.random_state)
         try:
             result = self._solve(problem, y, seed, hooks)
@@ -176,9 +180,16 @@ class Structured(CallbackSupportMixin, BaseEstimator):  # type: ignore[misc]  # 
 
     # -- prediction ---------------------------------------------------------------------------------
 
-    def _scores(self, X: MatrixLike, task: npt.ArrayLike | None) -> Array:
-        """X coef + intercept: (n,) for one output or with tasks, otherwise (n, outputs)."""
+    def _scores(self, X: MatrixLike, task: npt.ArrayLike | None, offset: npt.ArrayLike | None = None) -> Array:
+        """X coef + intercept + offset: (n,) for one output or with tasks, otherwise (n, outputs)."""
         check_is_fitted(self)
+        offset = self._held_offset if offset is None else offset
+        if offset is None and self._with_offset:
+            raise ValueError(f"{type(self).__name__} was fitted with an offset; give that of these rows (or offset=0)")
+        return helpers.shifted(self._products(X, task), offset)
+
+    def _products(self, X: MatrixLike, task: npt.ArrayLike | None) -> Array:
+        """The scores without offset."""
         X = validate_data(self, X, accept_sparse=["csr", "csc"], dtype=[np.float64, np.float32], reset=False)
         if hasattr(self, "tasks_"):
             if task is None:

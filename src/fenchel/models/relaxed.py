@@ -79,6 +79,7 @@ def refit(problem: Problem, result: Result, tol: float = 1e-6) -> tuple[Array, A
     inner = Problem(
         design, problem.target, loss=problem.loss, penalty=_limits(problem, basis, design.shape[1]), alpha=1.0,
         sample_weight=weight, fit_intercept=problem.fit_intercept and not several,
+        offset=problem.offset if problem.offset.size else None,
     )  # fmt: skip
     found = solve(inner, tol=tol)
     if found.status is not Status.CONVERGED:

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from .alpha_max import ZeroAnswer
 
 # what makes a problem the one it is
-_FIXED = frozenset(("loss", "penalty", "alpha", "data", "target", "weight", "fit_intercept", "layout", "n", "p",
-                    "vectors", "single", "size"))  # fmt: skip
+_FIXED = frozenset(("loss", "penalty", "alpha", "data", "target", "weight", "offset", "fit_intercept", "layout", "n",
+                    "p", "vectors", "single", "size"))  # fmt: skip
 _PLAIN = 1e-100  # products of numbers that are not smaller are never too small for a number
 
 
@@ -44,6 +44,9 @@ class Problem(Certifying, Snapping):
         An unpenalised intercept for each output.
     task : vector of n integers, optional
         Rows of task k use coefficients of their own; a penalty may couple them.
+    offset : vector of n numbers, or (n, m) for m outputs, optional
+        Added to the scores: what is known of a row beforehand, such as the logarithm of its exposure. A loss of the
+        residual has it in its targets: there `target` is y - offset, and the problem keeps no offset.
 
     Notes
     -----
@@ -138,10 +141,20 @@ class Problem(Certifying, Snapping):
         """What tells whether a saved run was one of this very problem."""
         loss, data = self.loss, self.data
         dtype = data.dtype.type.__name__
-        head = (type(loss).__name__, data.n, data.p, dtype, data.sparse, self.layout[0], self.fit_intercept)
+        head: tuple[Any, ...] = (
+            type(loss).__name__,
+            data.n,
+            data.p,
+            dtype,
+            data.sparse,
+            self.layout[0],
+            self.fit_intercept,
+        )
+        if self.offset.size:  # runs of problems without one keep the digest that they were saved with
+            head = (*head, "offset")
         # the targets may be the caller's own array, which may change
         arrays = (loss.params, data.mean_squares, self.target.copy(), self.weight, self.layout[2], self.map.data,
-                  self.map.indices, self.map.indptr)  # fmt: skip
+                  self.map.indices, self.map.indptr, self.offset)  # fmt: skip
         return Fingerprint(head, arrays, self.blocks)
 
     def alpha_max(self) -> float:
