@@ -17,11 +17,19 @@ from .arrays import _npy_array, _targets_file
 from .chunks import Columns, csv_chunks, libsvm_chunks, npy_chunks, npz_chunks, parquet_chunks, plain_chunks
 from .files import _kind
 from .shards import cache_folder, key_of, sharded
-from .text import _existing
 
 _UNITS = {"": 1, "K": 1e3, "M": 1e6, "G": 1e9, "T": 1e12}
 _LEAST = 60e6  # bytes: what the partitions that are worked on, read and kept waiting take
 _READERS = {"parquet": parquet_chunks, "csv": csv_chunks, "libsvm": libsvm_chunks, "npz": npz_chunks}
+
+
+def _existing(path: str | os.PathLike[str]) -> str:
+    path = os.fspath(path)
+    if os.path.isdir(path):
+        raise ValueError(f"{path} is a folder; give a file, or a pattern such as {os.path.join(path, '*.parquet')}")
+    if not os.path.exists(path):
+        raise FileNotFoundError(f"{path} does not exist")
+    return path
 
 
 def open_data(
