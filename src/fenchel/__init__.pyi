@@ -30,6 +30,7 @@ from .maps import Identity as Identity
 from .maps import Incidence as Incidence
 from .maps import Map as Map
 from .maps import Matrix as Matrix
+from .maps import Operator as Operator
 from .maps import Selection as Selection
 from .maps import Stack as Stack
 from .models import CrossValidation as CrossValidation

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from .._validate import finite_vector
+from .._validate import weight_vector
 from ..structure import as_groups
 from .groups import GroupL2, GroupLinf
 from .nested import _nested
@@ -15,6 +15,7 @@ from .separable import L1
 from .shorthand import Shorthand, _group_weights, _known, _ratio
 
 if TYPE_CHECKING:
+    from .._validate import Array
     from ..penalties.shorthand import GroupWeights
     from ..structure.groups import Groups
     from ..structure.tree import GroupsLike
@@ -45,7 +46,8 @@ class GroupLasso(_Grouped):
         They may overlap; the support is then what is left when some groups are taken out. Features in no group
         carry no penalty.
     weights : vector, or dict by name, optional
-        One per group; the square root of its size by default, and where a dict says nothing.
+        One per group; the square root of its size by default, and where a dict says nothing. 0 leaves a group without
+        penalty, infinity keeps it out.
 
     Notes
     -----
@@ -55,7 +57,7 @@ class GroupLasso(_Grouped):
 
     def build(self, p: int | None) -> Penalty:
         groups = self._groups(p)
-        return GroupL2.of_flat(groups.flat, groups.bounds, _group_weights(self.weights, groups))
+        return GroupL2.of_flat(groups.flat, groups.bounds, _group_weights(self.weights, groups, infinite=True))
 
 
 class GroupMax(_Grouped):
@@ -71,7 +73,7 @@ class GroupMax(_Grouped):
 
     def build(self, p: int | None) -> Penalty:
         groups = self._groups(p)
-        return GroupLinf(groups.members, _group_weights(self.weights, groups))
+        return GroupLinf(groups.members, _group_weights(self.weights, groups, infinite=True))
 
 
 class SparseGroupLasso(_Grouped):
@@ -107,8 +109,16 @@ class SparseGroupLasso(_Grouped):
         groups = self._groups(p)
         p = _known(p or groups.p, "SparseGroupLasso")
         single = np.ones(p) if self.feature_weights is None else self.feature_weights
-        single = self.l1_ratio * finite_vector("feature_weights", single, p, minimum=0)
-        weights = (1 - self.l1_ratio) * _group_weights(self.weights, groups)
+        single = weight_vector("feature_weights", single, p)
+        weights = _group_weights(self.weights, groups, infinite=True)
+        held = np.isinf(single)
+        held[groups.flat[np.repeat(np.isinf(weights), groups.sizes)]] = True
+        single = self.l1_ratio * np.where(np.isinf(single), 1.0, single)  # what holds a feature is another matter
+        weights = (1 - self.l1_ratio) * np.where(np.isinf(weights), 1.0, weights)
+        out = self._weighted(groups, single, weights, p)
+        return out + L1(np.where(held, np.inf, 0.0)) if held.any() else out
+
+    def _weighted(self, groups: Groups, single: Array, weights: Array, p: int) -> Penalty:
         if groups.overlap:
             return L1(single) + GroupL2(groups.members, weights)
         # single features are nested in anything, so that only groups are ever named
