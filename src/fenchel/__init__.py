@@ -16,6 +16,7 @@ _HOME = {
     "losses": [
         "Loss", "SmoothedHinge", "Hinge", "SquaredHinge", "Logistic", "Squared", "Huber", "Quantile",
         "EpsilonInsensitive", "Poisson", "Gamma", "Tweedie", "NegativeBinomial",
+        "Binomial", "proportions",
     ],
     "penalties": ["Penalty", "L1", "Ridge", "GroupL2", "GroupLinf", "TraceNorm", "NonNegative", "Box"],
     "penalties.catalogue": [

@@ -10,6 +10,7 @@ from . import problem as problem
 from . import structure as structure
 from . import testing as testing
 from . import theory as theory
+from .losses import Binomial as Binomial
 from .losses import EpsilonInsensitive as EpsilonInsensitive
 from .losses import Gamma as Gamma
 from .losses import Hinge as Hinge
@@ -23,6 +24,7 @@ from .losses import SmoothedHinge as SmoothedHinge
 from .losses import Squared as Squared
 from .losses import SquaredHinge as SquaredHinge
 from .losses import Tweedie as Tweedie
+from .losses import proportions as proportions
 from .maps import Copies as Copies
 from .maps import Difference as Difference
 from .maps import Gradient as Gradient
