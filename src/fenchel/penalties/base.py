@@ -20,7 +20,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from .._validate import Array, Flags, Index, Ints, MatrixLike, SparseMatrix
-from ..maps import Identity, MadeMap, Map, Matrix
+from ..maps import Identity, MadeMap, Map, Matrix, Operator
 from .written import Written
 
 _TINY = 1e-12  # rounding slack of a dual constraint, relative to its radius
@@ -285,6 +285,8 @@ class Penalty(Written):
         map_ = map_.to_numpy() if hasattr(map_, "to_numpy") else map_
         if isinstance(map_, np.ndarray) or sp.issparse(map_):
             map_ = Matrix(map_)
+        elif hasattr(map_, "matvec") and not isinstance(map_, Map):
+            map_ = Operator(map_)
         return Mapped(self, map_) if isinstance(map_, Map) else NotImplemented
 
     def __repr__(self) -> str:
