@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from .._files import regular
 from ..data.streamed import Chunk, FileState, NpyReader, Reader, Streamed, Vectors, rows_together
 from .arrays import _npy_array, _targets_file
 from .chunks import Columns, csv_chunks, libsvm_chunks, npy_chunks, npz_chunks, parquet_chunks, plain_chunks
@@ -131,7 +132,7 @@ def as_bytes(memory: int | float | str) -> float:
 
 def _paths(path: Any) -> list[str]:
     if not isinstance(path, (str, os.PathLike)):
-        return [str(_existing(one)) for one in path]
+        return [str(regular(one)) for one in path]
     text = os.fspath(path)
     if os.path.isdir(text):
         found = sorted(
@@ -141,7 +142,7 @@ def _paths(path: Any) -> list[str]:
             raise ValueError(f"the folder {text} holds no files")
         return found
     if os.path.isfile(text) or not glob.has_magic(text):
-        return [str(_existing(text))]
+        return [str(regular(text))]
     found = sorted(glob.glob(text))
     if not found:
         raise ValueError(f"no file matches {text!r}")
