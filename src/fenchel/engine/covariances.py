@@ -51,11 +51,20 @@ class Covariances:
         Slopes that are too long by a share of their weights cost at most that share of the penalty of the answer, which
         is at most the objective.
         """
-        error = _EPS * (8 + math.sqrt(self.rows))
+        error = self._error
         with np.errstate(divide="ignore", invalid="ignore"):
             beyond = float(np.max(self.sizes / weights, initial=0.0, where=weights > 0))
         beyond = beyond if math.isfinite(primal) else 0.0
-        return float(error * (self.variance + 2 * float(np.abs(w) @ self.sizes) + beyond * primal))
+        return float(self.of_loss(w) + error * beyond * primal)
+
+    @property
+    def _error(self) -> float:
+        """Of a sum over all rows, in units of the lengths of its factors: errors of rows are independent."""
+        return _EPS * (8 + math.sqrt(self.rows))
+
+    def of_loss(self, w: Vector) -> float:
+        """What rounding may do to the loss at w."""
+        return float(self._error * (self.variance + 2 * float(np.abs(w) @ self.sizes)))
 
     def blurred(self, w: Vector, primal: float) -> bool:
         """Whether the objective is so much smaller than what it is the difference of that it lacks digits."""
