@@ -115,6 +115,23 @@ class Penalty(Written):
         """Coordinates where y breaks a one-sided dual bound of zero, which no scaling mends."""
         return np.zeros(0, dtype=np.int64)
 
+    # -- what rounding may do to a dual bound; see ``problem/rounding.py`` -------------------------------
+
+    def rounding(self, y: Array, moved: Array, at: Array) -> tuple[float, float]:
+        """What a move of y by at most `moved` in every coordinate may add to the gauge, and to the conjugate within its
+        domain; `at` is close to the maximiser of u'y - psi(u). By the values at coordinates of the largest size, as is
+        right where signs do not matter."""
+        held = max(self.gauge(moved), self.gauge(-moved)) if moved.any() else 0.0
+        size = np.abs(y)
+        if held > 0 or not moved.any() or not np.isfinite(self.conjugate(size)):
+            return held, 0.0
+        return 0.0, max(self.conjugate(size + moved) - self.conjugate(size), 0.0)
+
+    def growth(self, sizes: Array) -> float:
+        """At least what psi grows by where every coordinate moves by its size."""
+        value = self.value(sizes)
+        return value if np.isfinite(value) else float(self.radius(len(sizes)) @ sizes)
+
     # -- structure that an answer should carry exactly ------------------------------------------------
 
     def local(self, u: Array) -> tuple[Array, Array, Array] | None:
