@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from .base import Loss
+from .coupled import CoupledCurvature, CoupledLoss
+from .cox import Cox
 from .counts import Poisson
 from .margins import Hinge, Logistic, SmoothedHinge, SquaredHinge
 from .registry import LOSSES, register
@@ -10,6 +12,9 @@ from .tubes import EpsilonInsensitive, Huber, Quantile, Squared
 
 __all__ = [
     "LOSSES",
+    "CoupledCurvature",
+    "CoupledLoss",
+    "Cox",
     "EpsilonInsensitive",
     "Hinge",
     "Huber",

@@ -51,6 +51,7 @@ class Loss:
     fast_sums = False  # whether `sums` is compiled, or takes no more than a few operations
     gradient_kernel: str | None = None  # the name of a compiled gradient in ``kernels/gradients.py``
     likelihood = False  # whether the loss is minus the logarithm of a probability, which `probability` gives
+    coupled = False  # whether it is one function of all scores, and no sum over rows; see losses/coupled.py
     attained = True  # whether some score has the least value
     least: float | None = (
         None  # inf f, where it is the same for every target; defined beside `conjugate`, or not at all
@@ -108,6 +109,19 @@ class Loss:
         some = weight > 0  # elsewhere the loss may overflow
         value, slope, bend = (weight * np.where(some, part, 0.0) for part in (value, slope, bend))
         return float(np.sum(value)), slope, bend
+
+    def total(self, score: Array, target: Array, weight: Array) -> float:
+        """The weighted sum of f over all rows; an empty `weight` counts as ones."""
+        return self.sums(score, target, weight)[0]
+
+    def total_conjugate(self, dual: Array, target: Array, weight: Array) -> float:
+        """The conjugate of `total`; infinite outside the domain."""
+        if not weight.size:
+            return float(np.sum(self.conjugate(dual, target)))
+        some = weight > 0
+        if np.any(dual[~some] != 0):
+            return np.inf
+        return float(weight[some] @ self.conjugate(dual[some] / weight[some], target[some]))
 
     def conjugate(self, dual: Array, target: Array) -> Array:
         """f*(x; t), elementwise; infinite outside the domain."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from .._validate import registering
 from .base import Loss
+from .cox import Cox
 from .counts import Poisson
 from .margins import Hinge, Logistic, SmoothedHinge, SquaredHinge
 from .tubes import EpsilonInsensitive, Huber, Quantile, Squared
@@ -18,6 +19,7 @@ LOSSES: dict[str, type[Loss]] = {
     "quantile": Quantile,
     "epsilon-insensitive": EpsilonInsensitive,
     "poisson": Poisson,
+    "cox": Cox,
 }
 
 register = registering(LOSSES, "loss")  # a decorator: @register("name") enters a loss of your own

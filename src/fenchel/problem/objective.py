@@ -66,6 +66,8 @@ class Objective(BlockSum):
         self.target = target.ravel()
         self.weight = as_weights(sample_weight, self.n)
         self.fit_intercept = bool(fit_intercept)
+        if self.loss.coupled:
+            _check_coupled(self.loss, self.fit_intercept, task)
         # (outputs, stride, offset, slot): see kernels/rows.py
         self.layout = (outputs, p + 1, offset, p)
         self._compile(penalty, alpha, p, vectors, single)
@@ -146,6 +148,8 @@ class Objective(BlockSum):
         return np.repeat(self.weight[first // outputs : last // outputs], outputs)
 
     def mean_loss(self, scores: Array) -> float:
+        if self.loss.coupled:
+            return self.loss.total(scores, self.target, self.weight) / self.n
         if scores.size <= _CHUNK and not self.weight.size:
             return float(np.sum(self.loss.value(scores, self.target))) / self.n
         total = 0.0
@@ -168,6 +172,8 @@ class Objective(BlockSum):
 
     def mean_conjugate(self, x: Array, scale: float = 1.0) -> float:
         """(1/n) sum of (s_i f)*(scale x_i); infinite outside the domain."""
+        if self.loss.coupled:
+            return self.loss.total_conjugate(scale * x, self.target, self.weight) / self.n
         total = 0.0
         for part in self._chunks():
             weight, dual, target = self._weights(part), scale * x[part], self.target[part]
@@ -205,6 +211,8 @@ class Objective(BlockSum):
 
     def slopes_at(self, scores: Array) -> Array:
         """s_i f'(u_i): the dual variables that belong to these scores."""
+        if self.loss.coupled:
+            return self.loss.sums(scores, self.target, self.weight)[1]
         slope = self.loss.gradient(scores, self.target)
         return np.asarray(self._weights() * slope, dtype=float)
 
@@ -218,6 +226,15 @@ def _as_loss(loss: Loss | str) -> Loss:
     if not isinstance(loss, Loss):
         raise ValueError(f"loss is {loss!r}; it must be a fenchel loss or one of {', '.join(LOSSES)}")
     return loss
+
+
+def _check_coupled(loss: Loss, fit_intercept: bool, task: npt.ArrayLike | None) -> None:
+    """A loss of all scores at once has no levels of its own, and one vector of coefficients."""
+    name = type(loss).__name__
+    if fit_intercept:
+        raise ValueError(f"fit_intercept is True, but {name} does not see an intercept; leave it out")
+    if task is not None:
+        raise ValueError(f"task is given, but {name} takes one vector of coefficients; leave it out")
 
 
 def _as_target(y: Any) -> AnyArray:

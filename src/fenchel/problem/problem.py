@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import numpy.typing as npt
 
 from .._lazy import lazy
+from .._validate import Array
 from ..data import as_weights
+from ..losses import Squared
 from ..penalties import Block, Penalty, scale_blocks, unit_blocks
 from ..penalties.block_sum import _once_per_map
 from ..penalties.snapping import Snapping
@@ -85,6 +88,19 @@ class Problem(Certifying, Snapping):
         other._unit_blocks = unit_blocks(penalty, self.vectors * self.p)
         other._set_blocks(scale_blocks(other._unit_blocks, alpha))
         return other
+
+    def squares(self) -> Problem:
+        """The squared loss of the same data and penalty, with an intercept; `with_targets` gives it something to fit:
+        the quadratic models of another loss."""
+        other = self._sibling("_conjugate_at_zero", "_loss_at_zero", loss=Squared(), target=np.zeros(self.visits),
+                              weight=as_weights(None, self.n), fit_intercept=True)  # fmt: skip
+        other._set_blocks(self.blocks)  # what is known of the map may depend on the intercept
+        return other
+
+    def with_targets(self, target: Array, sample_weight: npt.ArrayLike | None) -> Problem:
+        """The same data and penalty with other targets and weights of the rows."""
+        changed = {"target": target, "weight": as_weights(sample_weight, self.n)}
+        return self._sibling("_conjugate_at_zero", "_loss_at_zero", **changed)
 
     def __setattr__(self, name: str, value: Any) -> None:
         if name in _FIXED and name in self.__dict__:

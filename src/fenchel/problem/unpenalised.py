@@ -15,6 +15,7 @@ Symbols: A the data along the directions; c coefficients; x dual variables; s we
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
@@ -34,6 +35,10 @@ Evaluate = Callable[[np.ndarray], tuple[float, np.ndarray, np.ndarray]]
 def best_unpenalised(A: Array, target: Array, loss: Loss, weight: Array) -> tuple[Array, Array]:
     """The coefficients c, and dual variables x with A'x = 0 up to rounding; an empty `weight` counts as ones."""
     c = np.zeros(A.shape[1])
+    if loss.coupled:
+        coupled: Any = loss
+        best: tuple[Array, Array] = coupled.along(A, np.zeros(len(A)), target, weight)
+        return best
     if not loss.kinked:
         steepest = (loss.smoothness or 0.0) * float(weight.max(initial=1.0))
         return _newton(A, lambda score: loss.sums(score, target, weight), c, steepest)

@@ -1,0 +1,162 @@
+r"""Losses of all scores at once, behind any penalty and map: squares with new weights and targets, again and again.
+
+With slopes x and a bound h of the curvature, :math:`H \preceq \mathrm{diag}(h)`, the model
+
+.. math:: F(u) + x^\top (u' - u) + \tfrac12 \|u' - u\|_h^2 = \tfrac12 \|u' - t\|_h^2 + \text{const}, \qquad t = u - x / h
+
+lies above F to second order, and it is a weighted sum of squares: whatever solves such problems solves the model, an
+engine where one fits and epochs of SDCA-ADMM where none does. (A loss that does not change along a constant is bounded
+better with an intercept, which the model may have for nothing.) The step is halved until the true objective falls.
+
+The dual variables of the model, :math:`x + h (u' - u)` and y, balance each other over the features, and differ from the
+slopes at u' to first order only, so that their gap is of second order: they are what is certified.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from .._validate import Array
+from ..engine.registry import fitting
+from ..engine.roles import Engine, Goal, Iterate
+from ..problem import Problem
+from .common import DualState, Method
+from .roles import EpochReport
+from .sdca_admm.method import SDCAADMM
+
+SHARE = 0.03  # of what the last step gained: how well a model is solved; larger: more and cheaper models
+FIRST = 1e-3  # of the objective: the same at first
+FINEST = 1e-13  # of the objective: the same at the least; smaller: rounding
+PROMISE = 1e-4  # of the decrease that the slopes promise: what a step must bring
+HALVINGS = 40  # at the most
+CHECKED, EPOCHS = 5, 2000  # epochs between certificates of a model where no engine fits, and at the most
+
+
+@dataclasses.dataclass(kw_only=True)
+class ModelState(DualState):
+    """With what the last step gained."""
+
+    gained: float = math.inf
+
+
+class ReweightedSquares(Method):
+    """Weighted least squares with the penalty, again and again; for losses that are no sum over rows."""
+
+    name = "reweighted-squares"
+    snaps = continues = engines = coupled = True
+    state_type = ModelState
+
+    def __init__(self) -> None:
+        self.engine: Engine | None = None
+
+    def supports(self, problem: Problem) -> str | None:
+        """Why the method does not fit the problem; None where it does."""
+        if not problem.loss.coupled:
+            return f"it is for losses of all scores at once, and {type(problem.loss).__name__} is a sum over rows"
+        return None
+
+    def start(self, problem: Problem, rng: np.random.Generator, warm: Mapping[str, Any] | None = None) -> ModelState:
+        """The models' problem, and the state: zero, or a warm start's."""
+        self.problem, self.squares, self.engine = problem, problem.squares(), None
+        state = ModelState.fresh(self.name, problem, rng)
+        assert isinstance(state, ModelState)
+        if warm is not None:
+            for key, size in (("w", problem.size), ("y", problem.d), ("u", problem.d)):
+                if len(warm.get(key, ())) != size:
+                    raise ValueError(f"warm_start has {len(warm.get(key, ()))} entries in {key}; this problem has {size}")
+                getattr(state, key)[:] = warm[key]
+            if warm.get("resumed") and "gained" in warm:
+                state.gained, state.epoch = float(warm["gained"]), int(warm["epoch"])
+            if "x" in warm:
+                state.x[:] = warm["x"]
+            if not math.isfinite(problem.mean_conjugate(state.x)):
+                state.x[:] = problem.slopes_at(problem.scores(state.w))
+            state.zx[:] = problem.gradient_sum(state.x)
+        return state
+
+    def adopt(self, state: Any, iterate: Iterate, gap: float = math.inf) -> None:
+        """Go on from a point that an engine has proposed."""
+        for key in ("w", "x", "y", "u", "zx"):
+            getattr(state, key)[:] = getattr(iterate, key)
+        state.gained = math.inf
+
+    def epoch(self, state: Any) -> EpochReport:
+        """One model, and a step towards its answer."""
+        problem, loss = self.problem, self.problem.loss
+        u = problem.scores(state.w)
+        total, x, h = loss.sums(u, problem.target, problem.weight)
+        height = float(h.mean())
+        if not height > 0:  # nothing is left to be gained along any score
+            state.x[:], state.zx[:] = x, problem.gradient_sum(x)
+            state.epoch += 1
+            return EpochReport()
+        penalty = problem.penalty_value(problem.penalised(state.w))
+        value = total / problem.n + penalty
+        target = np.where(h > 0, u - x / np.where(h > 0, h, 1.0), u)
+        model = self.squares.with_targets(target, h).with_alpha(problem.alpha / height)
+        aim = SHARE * state.gained if math.isfinite(state.gained) else FIRST * abs(value)
+        answer = self._solve(model, state, max(aim, FINEST * abs(value)) / height, height)
+        new = answer.w.copy()
+        new[problem.intercept_slots] = 0.0
+        end = problem.scores(new)
+        end_penalty = problem.penalty_value(problem.penalised(new))
+        promised = float(x @ (end - u)) / problem.n + end_penalty - penalty
+        share, before = 1.0, value
+        for _ in range(HALVINGS):
+            w = new if share == 1.0 else state.w + share * (new - state.w)
+            scores = end if share == 1.0 else u + share * (end - u)
+            own = end_penalty if share == 1.0 else problem.penalty_value(problem.penalised(w))
+            value = loss.total(scores, problem.target, problem.weight) / problem.n + own
+            if value <= before + PROMISE * share * min(promised, 0.0) + 1e-15 * abs(before):
+                break
+            share *= 0.5
+        else:
+            w, scores, value = state.w, u, before
+        state.w[:], state.y[:], state.u[:] = w, height * answer.y, answer.u
+        state.x[:] = self._dual(height * answer.x, scores)
+        state.zx[:] = problem.gradient_sum(state.x)
+        state.gained = max(before - value, 0.0)
+        state.epoch += 1
+        return EpochReport()
+
+    def _dual(self, foreseen: Array, scores: Array) -> Array:
+        """The slopes that the model foresees, where they are in the domain of the conjugate; else the true ones."""
+        if math.isfinite(self.problem.mean_conjugate(foreseen)):
+            return foreseen
+        return self.problem.slopes_at(scores)
+
+    def _solve(self, model: Problem, state: Any, allowed: float, height: float) -> Iterate:
+        """The answer of a model to a gap of `allowed`."""
+        start = Iterate(state.w.copy(), state.x / height, state.y / height, state.zx / height, state.u.copy())
+        goal = Goal(0.0, math.inf, math.inf, lambda primal: allowed)
+        engine = fitting(model)
+        best, gap = start, math.inf
+        if engine is not None:
+            engine.begin(model, [model.alpha], 0.0)
+            for proposal in engine.rounds(model, start, goal):
+                made = proposal.certificate or model.certificate(proposal.iterate, fresh=False)
+                if made.gap < gap:
+                    best, gap = proposal.iterate, made.gap
+                if made.gap <= allowed:
+                    return best
+        return self._by_epochs(model, best, allowed)
+
+    def _by_epochs(self, model: Problem, start: Iterate, allowed: float) -> Iterate:
+        """The same by epochs of SDCA-ADMM."""
+        method = SDCAADMM(newton=False)
+        warm = {"w": start.w, "x": start.x, "y": start.y, "u": start.u, "epoch": 0}
+        inner = method.start(model, np.random.default_rng(0), warm)
+        at = method.iterate(inner)
+        for number in range(1, EPOCHS + 1):
+            method.epoch(inner)
+            if number % CHECKED == 0:
+                at = method.iterate(inner)
+                w = model.within(model.snap(at.w, at.u))
+                if model.certificate(at, primal=model.primal_at(w)).gap <= allowed:
+                    return Iterate(w, at.x, at.y, at.zx, at.u)
+        return at
