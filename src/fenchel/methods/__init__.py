@@ -42,7 +42,7 @@ def make_method(name: str, options: dict[str, Any], coupled: bool = False) -> ro
     """The method of that name with its options, or a ValueError that lists what there is. `coupled` tells whether the
     loss is one function of all scores, which no method that visits single rows can serve."""
     if name == AUTO and coupled:
-        name = ReweightedSquares.name
+        name, options = ReweightedSquares.name, {"engine": True} | options
     if name == AUTO:
         name, options = SDCAADMM.name, {"newton": options.get("preset", "default") == "default"} | options
     if name not in METHODS:

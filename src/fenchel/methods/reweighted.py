@@ -23,7 +23,7 @@ import numpy as np
 
 from .._validate import Array
 from ..engine.registry import fitting
-from ..engine.roles import Engine, Goal, Iterate
+from ..engine.roles import Goal, Iterate
 from ..problem import Problem
 from .common import DualState, Method
 from .roles import EpochReport
@@ -45,14 +45,23 @@ class ModelState(DualState):
 
 
 class ReweightedSquares(Method):
-    """Weighted least squares with the penalty, again and again; for losses that are no sum over rows."""
+    """Weighted least squares with the penalty, again and again; for losses that are no sum over rows.
+
+    Parameters
+    ----------
+    engine : bool
+        Whether an engine may find the answer first, where one fits the loss itself. ``method="auto"`` lets it.
+    """
 
     name = "reweighted-squares"
-    snaps = continues = engines = coupled = True
+    OPTIONS = ("engine",)
+    snaps = continues = coupled = True
     state_type = ModelState
 
-    def __init__(self) -> None:
-        self.engine: Engine | None = None
+    def __init__(self, engine: bool = False) -> None:
+        if engine not in (True, False):
+            raise ValueError(f"engine is {engine!r}; it must be True or False")
+        self.engines = bool(engine)
 
     def supports(self, problem: Problem) -> str | None:
         """Why the method does not fit the problem; None where it does."""
@@ -62,7 +71,7 @@ class ReweightedSquares(Method):
 
     def start(self, problem: Problem, rng: np.random.Generator, warm: Mapping[str, Any] | None = None) -> ModelState:
         """The models' problem, and the state: zero, or a warm start's."""
-        self.problem, self.squares, self.engine = problem, problem.squares(), None
+        self.problem, self.squares = problem, problem.squares()
         state = ModelState.fresh(self.name, problem, rng)
         assert isinstance(state, ModelState)
         if warm is not None:
