@@ -138,39 +138,102 @@ def times(order, opens, event, efron, v, share, lead, about, t, out):
         out[j] = v[j] * (t[j] - (among if event[j] else level))
 
 
+# -- a factor of the curvature ------------------------------------------------------------------------
+
+# S times the variance over those at risk grows, when a row joins from the end, by s exp(u) S'/S times the square of what
+# it differs from the mean of those who came before (S' and S are the sums before and after). Summed over the hazard,
+# t'Ht is the sum of v S'/S (t - that mean)^2: H = L' diag(omega) L, where L takes the mean of all later rows off a row.
+# Several events of one time under Efron's rule are compared with the mean of those who are at risk and have no event
+# there, and none of them counts less than v: then the right side is a bound, for a mean is nearer than any other number.
+
+
 @njit(cache=True, error_model="numpy")
-def count_terms(opens, about, efron):
-    """Terms of all times."""
-    found = 0
+def _joint(about, i, efron):
+    """Whether the events of the time that begins here are compared with the others alone."""
+    return efron and about[i, 4] > 1.0 and about[i, 2] < 1.0 - 1e-9
+
+
+@njit(cache=True, error_model="numpy")
+def _heads(opens):
+    """The first position of every position's time."""
+    heads, head = np.empty(opens.size, np.int64), 0
     for i in range(opens.size):
-        if opens[i] and about[i, 3] > 0.0:
-            found += _terms(int(about[i, 4]), efron)
-    return found
+        head = i if opens[i] else head
+        heads[i] = head
+    return heads
 
 
 @njit(cache=True, error_model="numpy")
-def risk_means(order, opens, efron, share, lead, about, columns, centres, out):
-    """For every column (a row of `columns`) less its centre the mean over those at risk, for all terms, each times the
-    root of its weight: then H = diag(v) less the sum of their squares."""
-    n = order.size
+def factor_weights(order, opens, event, efron, weight, v, share, about, out):
+    """omega."""
+    heads = _heads(opens)
+    for i in range(order.size):
+        j = order[i]
+        joint = event[j] and weight[j] > 0.0 and _joint(about, heads[i], efron)
+        out[j] = v[j] if joint else v[j] * (1.0 - share[i])
+
+
+@njit(cache=True, error_model="numpy")
+def down(order, opens, event, efron, weight, share, about, columns, out):
+    """L times every column, columns being rows of the array."""
+    n, heads = order.size, _heads(opens)
     for c in range(len(columns)):
-        column, centre, place = columns[c], centres[c], 0
-        mean = mean_events = 0.0
+        column, mean, others, head = columns[c], 0.0, 0.0, -1
         for i in range(n - 1, -1, -1):
-            value = column[order[i]] - centre
-            mean += share[i] * (value - mean)
-            mean_events += lead[i] * (value - mean_events)
-            if opens[i]:
-                if about[i, 3] > 0.0:
-                    m = _terms(int(about[i, 4]), efron)
-                    root = math.sqrt(about[i, 3] / m)
-                    for r in range(m):
-                        gone = r / m * about[i, 2]
-                        out[c, place] = root * (mean - gone * mean_events) / (1.0 - gone)
-                        place += 1
-                mean_events = 0.0
-                if opens[i] == 2:
-                    mean = 0.0
+            j = order[i]
+            joint = event[j] and weight[j] > 0.0 and _joint(about, heads[i], efron)
+            if joint and head != heads[i]:
+                others, head = mean, heads[i]
+            out[c, j] = column[j] - (others if joint else mean)
+            mean += share[i] * (column[j] - mean)
+            if opens[i] == 2:
+                mean = 0.0
+
+
+@njit(cache=True, error_model="numpy")
+def down_rows(order, opens, event, efron, weight, share, about, X, out):
+    """L X."""
+    n, p, heads, head = order.size, X.shape[1], _heads(opens), -1
+    mean, others = np.zeros(p), np.zeros(p)
+    for i in range(n - 1, -1, -1):
+        j = order[i]
+        joint = event[j] and weight[j] > 0.0 and _joint(about, heads[i], efron)
+        if joint and head != heads[i]:
+            others[:] = mean
+            head = heads[i]
+        part, less = share[i], others if joint else mean
+        for k in range(p):
+            out[j, k] = X[j, k] - less[k]
+        for k in range(p):
+            mean[k] += part * (X[j, k] - mean[k])
+        if opens[i] == 2:
+            mean[:] = 0.0
+
+
+@njit(cache=True, error_model="numpy")
+def up(order, opens, event, efron, weight, share, lead, about, x, solve, out):
+    """L' x, or the z with L' z = x."""
+    n, heads, head = order.size, _heads(opens), -1
+    carried = later = 0.0  # what earlier rows hand on to those from here; what events that are judged jointly will
+    left = 1.0  # of the sum over these events
+    for i in range(n):
+        j = order[i]
+        joint = event[j] and weight[j] > 0.0 and _joint(about, heads[i], efron)
+        if head >= 0 and (heads[i] != head or (weight[j] > 0.0 and not joint)):
+            carried, head = carried * (1.0 - about[head, 2]) + later, -1
+        if opens[i] == 2:
+            carried = 0.0
+        if joint:
+            if head < 0:
+                later, left, head = 0.0, 1.0, heads[i]
+            part = about[head, 2] * left * lead[i]
+            left *= 1.0 - lead[i]
+            out[j] = x[j] + (part if solve else -part) * carried
+            later += out[j] if solve else x[j]
+        else:
+            out[j] = x[j] + (share[i] if solve else -share[i]) * carried
+            if weight[j] > 0.0:
+                carried = carried * (1.0 - share[i]) + (out[j] if solve else x[j])
 
 
 @njit(cache=True, error_model="numpy")

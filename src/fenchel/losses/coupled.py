@@ -4,7 +4,8 @@ Each row's slope depends on the scores of others, so that nothing visits single 
 quadratic models, and its conjugate F* for certificates. The role is that of :class:`Loss` with
 
 - `sums`: the value, the slopes, and a *diagonal bound* h, the curvature's :math:`H \preceq \mathrm{diag}(h)`;
-- `curvature_at`: H itself as an operator, :math:`H = \mathrm{diag}(h) - M^\top M`, with products and, for columns, M;
+- `curvature_at`: H itself as an operator, and a factor :math:`L^\top \mathrm{diag}(\omega) L` that is H or little more, so
+  that a model is a sum of weighted squares: those of L X;
 - `total_conjugate` and `scores_of`, the inverse of the slopes;
 - `along`: the best scores among few directions, by Newton's method. Its slopes stay within the domain of F* wherever it
   ends, which is what a certificate wants of directions without penalty.
@@ -16,7 +17,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from .._validate import AnyArray, Array
+from .._validate import AnyArray, Array, Floats
 from .base import Loss
 
 _STEPS = 60  # of Newton's method; more: only where an optimum lies at infinity
@@ -25,21 +26,34 @@ _DAMPING = 1e-12  # of the largest diagonal entry of the curvature, at first; la
 
 
 class CoupledCurvature(Protocol):
-    """The curvature H of a coupled loss at some scores.
+    """The curvature H of a coupled loss at some scores: H <= diag(bound), and H <= L' diag(squares) L, which is nearer.
 
     Attributes
     ----------
-    bound : array, with H <= diag(bound)
+    bound, squares : arrays, a number for every row
     """
 
     bound: Array
+    squares: Array
 
     def times(self, t: Array) -> Array:
         """H t."""
         ...
 
-    def means(self, columns: Array, centres: Array) -> Array:
-        """M' for columns (a row each) less their centres: diag(bound) - M'M is H."""
+    def down(self, columns: Array) -> Array:
+        """L times every column; columns are rows of the array."""
+        ...
+
+    def down_rows(self, X: Floats) -> Floats:
+        """L X."""
+        ...
+
+    def up(self, z: Array) -> Array:
+        """L' z."""
+        ...
+
+    def solve_up(self, x: Array) -> Array:
+        """The z with L' z = x."""
         ...
 
 

@@ -7,7 +7,8 @@ With weights s, scores u, and for every time of an event the set R of rows at ri
 where d is the weight of a time's events (Breslow's rule for ties) and c the least value of the rest, so that F is half
 the deviance. The slopes are :math:`x_j = v_j - \delta_j` with :math:`v_j = s_j e^{u_j} \Lambda(t_j)`, the hazard
 :math:`\Lambda(t) = \sum_{t' \le t} d_{t'} / S_{t'}`, and :math:`\delta` the weights of the events; the curvature is
-diag(v) less a sum of squares, one for every time of an event.
+diag(v) less a sum of squares, one for every time of an event. A factor of it takes the mean of all later rows off a row
+(``kernels/cox.py``).
 
 Efron's rule takes the d events of a time out of the set at risk one after another, each as the mean of all: m terms of
 weight w = d/m, whose sums over R lack r/m of what the events make up of it, r = 0, ..., m - 1.
@@ -32,7 +33,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from .._validate import AnyArray, Array
+from .._lazy import lazy
+from .._validate import AnyArray, Array, Floats
 from .coupled import CoupledCurvature, CoupledLoss
 
 _TINY = 1e-12  # rounding slack, relative to the sums that it is left of
@@ -140,12 +142,39 @@ class _Survey:
         cox.times(*self.rows, self.efron, self.bound, self.share, self.lead, self.about, _own(t), out)
         return out
 
-    def means(self, columns: Array, centres: Array) -> Array:
+    @lazy
+    def squares(self) -> Array:
         from ..kernels import cox
 
-        order, opens, _ = self.rows
-        out = np.empty((len(columns), cox.count_terms(opens, self.about, self.efron)))
-        cox.risk_means(order, opens, self.efron, self.share, self.lead, self.about, columns, centres, out)
+        out = np.empty(self.bound.size)
+        cox.factor_weights(*self.rows, self.efron, self.weight, self.bound, self.share, self.about, out)
+        return out
+
+    def down(self, columns: Array) -> Array:
+        from ..kernels import cox
+
+        out = np.empty(columns.shape)
+        cox.down(*self.rows, self.efron, self.weight, self.share, self.about, columns, out)
+        return out
+
+    def down_rows(self, X: Floats) -> Floats:
+        from ..kernels import cox
+
+        out = np.empty(X.shape, dtype=X.dtype)
+        cox.down_rows(*self.rows, self.efron, self.weight, self.share, self.about, X, out)
+        return out
+
+    def up(self, z: Array) -> Array:
+        return self._up(z, False)
+
+    def solve_up(self, x: Array) -> Array:
+        return self._up(x, True)
+
+    def _up(self, x: Array, solve: bool) -> Array:
+        from ..kernels import cox
+
+        out = np.empty(x.size)
+        cox.up(*self.rows, self.efron, self.weight, self.share, self.lead, self.about, _own(x), solve, out)
         return out
 
 
@@ -191,7 +220,7 @@ def survival_records(y: Any, strata: npt.ArrayLike | None = None) -> AnyArray:
         raise ValueError("y holds no event: all times are censored, and nothing can be learnt from their order")
     out = np.empty(len(time), dtype=RECORD)
     out["event"], out["time"], out["stratum"] = event, time, own
-    order = np.lexsort((time, own))
+    order = np.lexsort((~event, time, own))  # of one time events first
     out["order"] = order
     before, after = order[:-1], order[1:]
     out["opens"][:1] = 2

@@ -1,15 +1,17 @@
-r"""Losses of all scores at once, behind any penalty and map: squares with new weights and targets, again and again.
+r"""Losses of all scores at once, behind any penalty and map: squares of new rows, again and again.
 
-With slopes x and a bound h of the curvature, :math:`H \preceq \mathrm{diag}(h)`, the model
+With slopes x at the scores u and the curvature :math:`L^\top \mathrm{diag}(\omega) L` of ``losses/coupled.py``, the model
 
-.. math:: F(u) + x^\top (u' - u) + \tfrac12 \|u' - u\|_h^2 = \tfrac12 \|u' - t\|_h^2 + \text{const}, \qquad t = u - x / h
+.. math:: F(u) + x^\top (u' - u) + \tfrac12 \|L (u' - u)\|_\omega^2 = \tfrac12 \|L u' - t\|_\omega^2 + \text{const}, \qquad
+   t = L u - z / \omega, \quad L^\top z = x
 
-lies above F to second order, and it is a weighted sum of squares: whatever solves such problems solves the model, an
-engine where one fits and epochs of SDCA-ADMM where none does. (A loss that does not change along a constant is bounded
-better with an intercept, which the model may have for nothing.) The step is halved until the true objective falls.
+is a weighted sum of squares of the rows L X: whatever solves such problems solves the model, an engine where one fits
+and epochs of SDCA-ADMM where none does. (L would fill sparse data. Their models have the diagonal bound h of the
+curvature instead, with an intercept, which a loss that does not change along a constant has for nothing.) The step is
+halved until the true objective falls.
 
-The dual variables of the model, :math:`x + h (u' - u)` and y, balance each other over the features, and differ from the
-slopes at u' to first order only, so that their gap is of second order: they are what is certified.
+The dual variables of the model, the slopes that it foresees and y, balance each other over the features; the former
+differ from the true slopes to second order, so that they are what is certified.
 """
 
 from __future__ import annotations
@@ -24,6 +26,7 @@ import numpy as np
 from .._validate import Array
 from ..engine.registry import fitting
 from ..engine.roles import Goal, Iterate
+from ..losses import CoupledCurvature
 from ..problem import Problem
 from .common import DualState, Method
 from .roles import EpochReport
@@ -34,6 +37,7 @@ FIRST = 1e-3  # of the objective: the same at first
 FINEST = 1e-13  # of the objective: the same at the least; smaller: rounding
 PROMISE = 1e-4  # of the decrease that the slopes promise: what a step must bring
 HALVINGS = 40  # at the most
+LEAST = 1e-10  # of the mean of h: what a row counts for at the least; smaller: targets of models overflow
 CHECKED, EPOCHS = 5, 2000  # epochs between certificates of a model where no engine fits, and at the most
 
 
@@ -71,7 +75,7 @@ class ReweightedSquares(Method):
 
     def start(self, problem: Problem, rng: np.random.Generator, warm: Mapping[str, Any] | None = None) -> ModelState:
         """The models' problem, and the state: zero, or a warm start's."""
-        self.problem, self.squares = problem, problem.squares()
+        self.problem, self.squares = problem, problem
         state = ModelState.fresh(self.name, problem, rng)
         assert isinstance(state, ModelState)
         if warm is not None:
@@ -99,17 +103,15 @@ class ReweightedSquares(Method):
         problem, loss = self.problem, self.problem.loss
         u = problem.scores(state.w)
         total, x, h = loss.sums(u, problem.target, problem.weight)
-        height = float(h.mean())
-        if not height > 0:  # nothing is left to be gained along any score
+        if not h.any():  # nothing is left to be gained along any score
             state.x[:], state.zx[:] = x, problem.gradient_sum(x)
             state.epoch += 1
             return EpochReport()
         penalty = problem.penalty_value(problem.penalised(state.w))
         value = total / problem.n + penalty
-        target = np.where(h > 0, u - x / np.where(h > 0, h, 1.0), u)
-        model = self.squares.with_targets(target, h).with_alpha(problem.alpha / height)
         aim = SHARE * state.gained if math.isfinite(state.gained) else FIRST * abs(value)
-        answer = self._solve(model, state, max(aim, FINEST * abs(value)) / height, height)
+        model = self._model(u, x, h)
+        answer, foreseen = model.solve(state, max(aim, FINEST * abs(value)))
         new = answer.w.copy()
         new[problem.intercept_slots] = 0.0
         end = problem.scores(new)
@@ -126,8 +128,8 @@ class ReweightedSquares(Method):
             share *= 0.5
         else:
             w, scores, value = state.w, u, before
-        state.w[:], state.y[:], state.u[:] = w, height * answer.y, answer.u
-        state.x[:] = self._dual(height * answer.x, scores)
+        state.w[:], state.y[:], state.u[:] = w, answer.y, answer.u
+        state.x[:] = self._dual(foreseen, scores)
         state.zx[:] = problem.gradient_sum(state.x)
         state.gained = max(before - value, 0.0)
         state.epoch += 1
@@ -139,33 +141,65 @@ class ReweightedSquares(Method):
             return foreseen
         return self.problem.slopes_at(scores)
 
-    def _solve(self, model: Problem, state: Any, allowed: float, height: float) -> Iterate:
-        """The answer of a model to a gap of `allowed`."""
+    def _model(self, u: Array, x: Array, h: Array) -> _Model:
+        """The model at scores u, where the loss has the slopes x and the diagonal bound h of its curvature."""
+        problem = self.problem
+        if problem.data.sparse:
+            self.squares = self.squares.squares(np.where(h > 0, u - x / np.where(h > 0, h, 1.0), u), h)
+            return _Model(self.squares, float(h.mean()), problem.alpha, None)
+        loss: Any = problem.loss
+        curved: CoupledCurvature = loss.curvature_at(u, problem.target, problem.weight)
+        weight = np.where(h > 0, np.maximum(curved.squares, LEAST * float(h.mean())), 0.0)
+        z = curved.solve_up(x)
+        target = curved.down(u[None])[0] - z / np.where(weight > 0, weight, 1.0)
+        rows = np.ascontiguousarray(problem.data.dense)
+        self.squares = self.squares.squares(target, weight, curved.down_rows(rows))
+        return _Model(self.squares, float(weight.mean()), problem.alpha, curved)
+
+
+class _Model:
+    """Squares that stand for the loss, in units of their mean weight, `height`, and how to solve them."""
+
+    def __init__(self, squares: Problem, height: float, alpha: float, curved: CoupledCurvature | None) -> None:
+        self.problem, self.height, self.curved = squares.with_alpha(alpha / height), height, curved
+
+    def solve(self, state: Any, allowed: float) -> tuple[Iterate, Array]:
+        """The answer to a gap of `allowed`, and the slopes of the loss that it foresees."""
+        height, model = self.height, self.problem
         start = Iterate(state.w.copy(), state.x / height, state.y / height, state.zx / height, state.u.copy())
-        goal = Goal(0.0, math.inf, math.inf, lambda primal: allowed)
-        engine = fitting(model)
-        best, gap = start, math.inf
+        if self.curved is not None:
+            start.x = self.curved.solve_up(start.x)
+        found = self._answer(start, Goal(0.0, math.inf, math.inf, lambda primal: allowed / height))
+        x = height * found.x
+        if self.curved is not None:
+            x = self.curved.up(x)
+        return Iterate(found.w, x, height * found.y, found.zx, found.u), x
+
+    def _answer(self, start: Iterate, goal: Goal) -> Iterate:
+        model = self.problem
+        engine, best, gap = fitting(model), start, math.inf
         if engine is not None:
             engine.begin(model, [model.alpha], 0.0)
             for proposal in engine.rounds(model, start, goal):
                 made = proposal.certificate or model.certificate(proposal.iterate, fresh=False)
                 if made.gap < gap:
                     best, gap = proposal.iterate, made.gap
-                if made.gap <= allowed:
+                if goal.reached(made):
                     return best
-        return self._by_epochs(model, best, allowed)
+        return self._by_epochs(best, goal)
 
-    def _by_epochs(self, model: Problem, start: Iterate, allowed: float) -> Iterate:
+    def _by_epochs(self, start: Iterate, goal: Goal) -> Iterate:
         """The same by epochs of SDCA-ADMM."""
-        method = SDCAADMM(newton=False)
+        model, method = self.problem, SDCAADMM(newton=False)
         warm = {"w": start.w, "x": start.x, "y": start.y, "u": start.u, "epoch": 0}
         inner = method.start(model, np.random.default_rng(0), warm)
-        at = method.iterate(inner)
+        at = start
         for number in range(1, EPOCHS + 1):
             method.epoch(inner)
             if number % CHECKED == 0:
-                at = method.iterate(inner)
-                w = model.within(model.snap(at.w, at.u))
-                if model.certificate(at, primal=model.primal_at(w)).gap <= allowed:
-                    return Iterate(w, at.x, at.y, at.zx, at.u)
+                found = method.iterate(inner)
+                w = model.within(model.snap(found.w, found.u))
+                at = Iterate(w, found.x, found.y, found.zx, found.u)
+                if goal.reached(model.certificate(at, primal=model.primal_at(w))):
+                    break
         return at

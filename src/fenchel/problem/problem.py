@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import numpy.typing as npt
 
 from .._lazy import lazy
-from .._validate import Array
-from ..data import as_weights
+from .._validate import Array, MatrixLike
+from ..data import Rows, as_weights
 from ..losses import Squared
 from ..penalties import Block, Penalty, scale_blocks, unit_blocks
 from ..penalties.block_sum import _once_per_map
@@ -24,6 +23,8 @@ if TYPE_CHECKING:
 # what makes a problem the one it is
 _FIXED = frozenset(("loss", "penalty", "alpha", "data", "target", "weight", "fit_intercept", "layout", "n", "p",
                     "vectors", "single", "size"))  # fmt: skip
+# what is known of a map together with the rows of the data, or with their intercept
+_OF_ROWS = frozenset(("_row_sums", "_free", "rows of tasks"))
 _PLAIN = 1e-100  # products of numbers that are not smaller are never too small for a number
 
 
@@ -89,18 +90,15 @@ class Problem(Certifying, Snapping):
         other._set_blocks(scale_blocks(other._unit_blocks, alpha))
         return other
 
-    def squares(self) -> Problem:
-        """The squared loss of the same data and penalty, with an intercept; `with_targets` gives it something to fit:
-        the quadratic models of another loss."""
-        other = self._sibling("_conjugate_at_zero", "_loss_at_zero", loss=Squared(), target=np.zeros(self.visits),
-                              weight=as_weights(None, self.n), fit_intercept=True)  # fmt: skip
-        other._set_blocks(self.blocks)  # what is known of the map may depend on the intercept
+    def squares(self, target: Array, sample_weight: npt.ArrayLike, X: MatrixLike | None = None) -> Problem:
+        """Weighted squares with the same penalty: a quadratic model of another loss. Of the same data with an
+        intercept, or of other rows X without one."""
+        other = self._sibling(
+            "_conjugate_at_zero", "_loss_at_zero", loss=Squared(), target=target, fit_intercept=X is None,
+            weight=as_weights(sample_weight, self.n), data=self.data if X is None else Rows(X),
+        )  # fmt: skip
+        other._of_map = {name: known for name, known in self._of_map.items() if name not in _OF_ROWS}
         return other
-
-    def with_targets(self, target: Array, sample_weight: npt.ArrayLike | None) -> Problem:
-        """The same data and penalty with other targets and weights of the rows."""
-        changed = {"target": target, "weight": as_weights(sample_weight, self.n)}
-        return self._sibling("_conjugate_at_zero", "_loss_at_zero", **changed)
 
     def __setattr__(self, name: str, value: Any) -> None:
         if name in _FIXED and name in self.__dict__:

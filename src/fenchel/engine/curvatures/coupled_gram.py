@@ -1,11 +1,12 @@
 r"""The Gram matrix of a loss of all scores at once.
 
-Such a loss has the curvature diag(h) - M'M, see ``losses/coupled.py``, and does not change along a constant. So columns
-are centred as if there were an intercept, which is exact and keeps digits, and M of the centred columns is taken off:
+Such a loss has the curvature :math:`L^\top \mathrm{diag}(\omega) L`, see ``losses/coupled.py``, so that the model's curvature is
+the Gram matrix of the columns L X, which are made once and kept with it:
 
-.. math:: G = X^\top \left(D - \frac{h h^\top}{\sum h}\right) X / n - (M \bar X)^\top (M \bar X) / n + \mathrm{diag}(r)
+.. math:: G = (L X)^\top \mathrm{diag}(\omega) (L X) / n + \mathrm{diag}(r)
 
-Of sparse columns, which centring would fill, the second term is left out: G is then a bound of the curvature.
+Sparse columns would be filled by that. They have the diagonal bound of the curvature instead, centred as if there were
+an intercept, for the loss does not change along a constant.
 """
 
 from __future__ import annotations
@@ -14,9 +15,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..restrictions.columns import Columns
+from ..restrictions.columns import Columns, DenseColumns
 from ..units import Index, Vector
-from .gram import CONSTANT, LaggedGram
+from .gram import LaggedGram
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -24,48 +25,58 @@ if TYPE_CHECKING:
     from ...losses import CoupledCurvature
     from ..point import Point
 
-TOGETHER = 64  # columns whose means are made together where they are taken out of the data; more: more memory
+TOGETHER = 64  # columns that are taken out of the data together where they are not at hand; more: more memory
 
 
 class CoupledGram(LaggedGram):
     """G at the scores that a point had when it was made; see :class:`LaggedGram`."""
 
     def __init__(self, point: Point, dtype: type = np.float64) -> None:
-        super().__init__(point.n, True, False, dtype)
-        self.point = point
+        super().__init__(point.n, point.data.sparse, False, dtype)
+        self.point, self.lowered = point, DenseColumns(point.data)
         self.curved: CoupledCurvature | None = None
+
+    def keep(self, places: Index) -> None:
+        super().keep(places)
+        if self.count:
+            self.lowered.keep(places)
 
     def extend(self, parts: list[Columns], where: list[Index], curvature: Vector, ridge: Vector) -> bool:
         if self.count == 0:
-            self.curved = self.point.curvature()
+            self.curved, self.lowered.count = self.point.curvature(), 0
         return super().extend(parts, where, curvature, ridge)
 
     def _make(self, part: Columns, places: Index, curvature: Vector, output: int, alone: bool) -> None:
-        first, count = self.count, part.count
-        super()._make(part, places, curvature, output, alone)
-        if first == count or self.point.data.sparse:
+        if self.point.data.sparse:
+            super()._make(part, places, curvature, output, alone)
             return
-        means = self._means(part, self.centres[places] / self.heights[output])
-        less = means[first:] @ means.T / self.n
-        least = CONSTANT * np.diag(self.matrix)[first:count]
-        self.matrix[first:count, :count] -= less
-        self.matrix[:first, first:count] -= less[:, :first].T
-        new = np.arange(first, count)
-        self.matrix[new, new] = np.maximum(self.matrix[new, new], least)
-
-    def _means(self, part: Any, centres: Vector) -> Vector:
         assert self.curved is not None
-        rows = getattr(part, "rows", None)
+        self._lower(part)
+        super()._make(self.lowered, places, self.curved.squares, output, alone)
+
+    def _lower(self, part: Any) -> None:
+        """L X for the columns that are new."""
+        assert self.curved is not None
+        known, count = self.lowered.count, part.count
+        kept, rows = self.lowered.rows, getattr(part, "rows", None)
+        if len(kept) < count:
+            room = np.empty((max(count, min(2 * len(kept), self.point.p)), self.n))
+            room[:known] = kept[:known]
+            self.lowered.rows = kept = room
         if rows is not None:
-            return self.curved.means(rows[: part.count], centres)
-        columns, found = np.arange(part.count) if part.order is None else part.order, []
-        for low in range(0, part.count, TOGETHER):
-            some = columns[low : low + TOGETHER]
-            taken = np.empty((some.size, self.n))
-            self.point.data.take_columns(some, taken, 0)
-            found.append(self.curved.means(taken, centres[low : low + TOGETHER]))
-        return np.concatenate(found)
+            kept[known:count] = self.curved.down(rows[known:count])
+        else:
+            columns = np.arange(count) if part.order is None else part.order
+            for low in range(known, count, TOGETHER):
+                some = columns[low : min(low + TOGETHER, count)]
+                taken = np.empty((some.size, self.n))
+                self.point.data.take_columns(some, taken, 0)
+                kept[low : low + some.size] = self.curved.down(taken)
+        self.lowered.count = count
 
     def roots(self, part: Any) -> Callable[[Index], Vector] | None:
-        """G is no product of the columns alone."""
-        return None
+        """As there, of the columns L X."""
+        if self.curved is None or self.point.data.sparse or self.ridge.any():
+            return None
+        rows, root = self.lowered.rows, np.sqrt(self.curved.squares / self.n)
+        return lambda some: np.asarray(rows[some] * root)
