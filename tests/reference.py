@@ -64,13 +64,13 @@ def penalty_expression(penalty, w):
     return total, constraints
 
 
-def reference(X, y, loss, penalty, alpha, sample_weight=None, fit_intercept=False):
+def reference(X, y, loss, penalty, alpha, sample_weight=None, fit_intercept=False, offset=0.0):
     """Optimal value and coefficients by an interior point method."""
     X = X.toarray() if hasattr(X, "toarray") else np.asarray(X, dtype=float)
     n, p = X.shape
     weight = np.ones(n) if sample_weight is None else np.asarray(sample_weight, dtype=float)
     w, b = cp.Variable(p), cp.Variable()
-    score = X @ w + (b if fit_intercept else 0)
+    score = X @ w + (b if fit_intercept else 0) + offset
     value, constraints = penalty_expression(penalty, w) if penalty is not None else (0, [])
     some = weight > 0
     losses = cp.multiply(weight[some] / weight.sum(), loss_expression(loss, score[some], y[some]))

@@ -939,7 +939,9 @@ def test_ctrl_c_keeps_the_points_of_a_path(folder, monkeypatch):
     monkeypatch.setattr("fenchel.cli.path.counting_bar", interrupted_at_three)
     result = run("path", "train.csv", "--n-alphas", "9", "--coefficients", "c.csv")
     assert result.exit_code == 130 and "interrupted after 3 of 9 alphas" in result.stderr
-    assert len(pd.read_csv("path.csv")) == len(pd.read_csv("c.csv")) == 3
+    table = pd.read_csv("path.csv")
+    assert table.status.tolist() == 3 * ["converged"] + 6 * ["interrupted"]  # what was not done is marked
+    assert table.objective.notna().sum() == len(pd.read_csv("c.csv")) == 3 and table.alpha.notna().all()
     result = run("cv", "train.csv", "--n-alphas", "9")
     assert result.exit_code == 130 and "nothing was written" in result.stderr and not os.path.exists("model.json")
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING, Annotated, Any, cast
 
+from .._files import write_whole
 from .common import (
     certificate_rows,
     check_different,
@@ -54,7 +55,7 @@ def fit(
     from ..solver import solve
     from .problem import choose_alpha, prepare
 
-    check_outputs(options, output=output)
+    check_outputs(file, options, output=output)
     setup = prepare(file, options)
     strength, largest = choose_alpha(setup.problem, alpha, alpha_ratio, options.penalty)
     problem = setup.problem.with_alpha(strength)
@@ -79,12 +80,13 @@ def fit(
     finish(result, options.tol)
 
 
-def check_outputs(options: ModelOptions, **paths: Any) -> None:
+def check_outputs(file: str, options: ModelOptions, **paths: str | None) -> None:
     """Everything that can be known to fail before the work does so before it."""
+    inputs = [file, *options.files]
     for option, path in paths.items():
-        check_output(path, f"--{option}")
-    check_output(options.report, "--report")
-    check_picture(options.picture, "--picture")
+        check_output(path, f"--{option}", inputs)
+    check_output(options.report, "--report", inputs)
+    check_picture(options.picture, "--picture", inputs)
     check_different(**paths, report=options.report, picture=options.picture)
     if options.report is not None:
         from ..report import check_matplotlib
@@ -95,7 +97,6 @@ def check_outputs(options: ModelOptions, **paths: Any) -> None:
 def write_report(setup: Setup, command: str, rows: list[tuple[str, str]], result: Result, **more: Any) -> None:
     """The page of --report, whole or not at all."""
     from ..report import make
-    from ..solver.result import write_whole
 
     structure = setup.structure
     page = make(

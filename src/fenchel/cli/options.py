@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import inspect
+import os
 from collections.abc import Callable
 from typing import Annotated, Any, get_type_hints
 
@@ -13,6 +14,8 @@ try:
     from typer import Option
 except ImportError:  # cli.main() says what to install
     typer = Option = None  # type: ignore[assignment]  # main() says what to install
+
+_OUTPUTS = ("report", "picture")
 
 
 @dataclasses.dataclass
@@ -37,6 +40,14 @@ class ModelOptions:
     weights: Annotated[
         str | None,
         Option(help="Sample weights: a column of FILE, or a file with one number per line.", rich_help_panel="Data"),
+    ] = None
+    offset: Annotated[
+        str | None,
+        Option(
+            help="What is added to the scores: a column of FILE or log(COLUMN), as in log(exposure); or a file with "
+            "one number per line.",
+            rich_help_panel="Data",
+        ),
     ] = None
     class_weight: Annotated[
         list[str] | None,
@@ -206,6 +217,13 @@ class ModelOptions:
     quiet: Annotated[
         bool, Option("--quiet", "-q", help="Print warnings and errors only.", rich_help_panel="Output")
     ] = False
+
+    @property
+    def files(self) -> list[str]:
+        """The files that the options name, to be read: whatever exists under a name that is given, but for outputs."""
+        given = [getattr(self, field.name) for field in dataclasses.fields(self) if field.name not in _OUTPUTS]
+        words = [word for value in given for word in (value if isinstance(value, list) else [value])]
+        return [word for word in words if isinstance(word, str) and os.path.exists(word)]
 
     def __post_init__(self) -> None:
         for name in ("target", "class_weight", "drop", "unpenalised"):  # an option that is not given may be [] or None

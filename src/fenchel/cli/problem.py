@@ -44,6 +44,7 @@ class Setup:
         return Model.from_result(
             result, problem, tol=self.options.tol, features=data.features, classes=self.classes, target=data.target,
             first_index=data.first_index, task=self.options.task, tasks=self.tasks, scaling=self.scaling,
+            offset=self.options.offset,
         )  # fmt: skip
 
     @property
@@ -74,6 +75,8 @@ class Setup:
             rows.append(("targets", ", ".join(self.data.target)))
         if self.tasks is not None:
             rows.append(("tasks", f"{len(self.tasks)} by {self.options.task}"))
+        if self.options.offset is not None:
+            rows.append(("offset", self.options.offset))
         rows.append(("loss", repr(problem.loss)))
         if self.classes is not None and len(self.classes) == 2:
             rows.append(("labels", f"{self.classes[0]} is -1, {self.classes[1]} is +1"))
@@ -118,7 +121,7 @@ def prepare(file: str, options: ModelOptions) -> Setup:
     """Read the data and make the problem, with alpha = 1."""
     data = read_data(
         file, target=options.target or None, weights=options.weights, drop=options.drop, header=options.header,
-        task=options.task,
+        task=options.task, offset=options.offset,
     )  # fmt: skip
     full_name(options.penalty)
     y = cast(AnyArray, data.y)  # without targets nothing is read
@@ -139,7 +142,7 @@ def prepare(file: str, options: ModelOptions) -> Setup:
     penalty = make_penalty(options, structure, outputs, data.X.shape[1])
     problem = Problem(
         X, target, loss=loss, penalty=penalty, alpha=1.0, sample_weight=weight, fit_intercept=options.intercept,
-        task=codes,
+        task=codes, offset=data.offset,
     )  # fmt: skip
     return Setup(file, options, data, problem, structure, classes, tasks, scaling)
 

@@ -106,7 +106,7 @@ class CompiledPath:
         from ..kernels.small_losses import KINDS
         from ..kernels.tiny_fit import fit
 
-        form = problem.loss.small_form()
+        form = problem.small_form
         assert form is not None
         weight = problem.weight if problem.weight.size else np.ones(problem.n)
         found = fit(
@@ -137,7 +137,7 @@ class CompiledPath:
 
     def _on_rows(self, problem: Problem, units: Units, tol: float, some: bool) -> None:
         """On all rows, or on `some`: those of a fold alone."""
-        form = problem.loss.small_form()
+        form = problem.small_form
         assert form is not None
         X, target, weight = problem.data.filled(), problem.target, problem.weight
         rows = np.flatnonzero(weight > 0) if some else np.arange(0)
@@ -172,7 +172,7 @@ class CompiledPath:
         from ..kernels.small_losses import KINDS
         from ..kernels.sparse_path import follower
 
-        form = problem.loss.small_form()
+        form = problem.small_form
         assert form is not None
         count = len(self.alphas)
         out = _Answers.room(count, problem.p, problem.n if count == 1 else 0)
@@ -283,7 +283,7 @@ def _group_follower(
 def is_compiled(problem: Problem, alphas: Sequence[float], prices: Any) -> bool:
     """Whether the compiled loops suit a problem: one output, and either covariances that are worth making, dense data,
     sparse columns, or sparse data of so few numbers that its zeros do no harm."""
-    units, form = units_of(problem), problem.loss.small_form()
+    units, form = units_of(problem), problem.small_form
     if problem.vectors > 1 or form is None or isinstance(units, str):
         return False
     if not units.alone and not units.plain_groups:
@@ -307,7 +307,7 @@ def on_columns(problem: Problem, units: Units, alphas: Sequence[float], prices: 
         return False
     if not data.by_column and TURNED * data.stored > ROUNDS * CALLS * prices.call * len(alphas):
         return False
-    form = problem.loss.small_form()
+    form = problem.small_form
     if p > n and form is not None and form[0] in FLAT:
         return bool(n <= FEW_ROWS)
     return not (p > n and data.stored > FULL * n * p and _may_be_filled(problem, alphas))
@@ -338,7 +338,7 @@ def _is_tiny(problem: Problem, alphas: Sequence[float], units: Units) -> bool:
 
 def on_covariances(problem: Problem, alphas: Sequence[float], prices: Any) -> bool:
     """Whether the Gram matrix of all features costs less than looking at all of the data for every alpha."""
-    units, form = units_of(problem), problem.loss.small_form()
+    units, form = units_of(problem), problem.small_form
     if len(alphas) == 1:  # a single answer needs the products of few features alone
         return False
     if form is None or form[0] != "squared" or isinstance(units, str) or not units.held:

@@ -29,6 +29,7 @@ class Point:
         self.loss: Any = problem.loss
         self.outputs, self.intercept = problem.vectors, problem.fit_intercept
         self.target = np.ascontiguousarray(problem.target.reshape(self.n, self.outputs).T).ravel()
+        self.offset = problem.offset.reshape(-1, self.outputs).T.ravel()
         self.weight = np.tile(problem.weight, self.outputs) if problem.weight.size else np.zeros(0)
         self.smooth = float(self.loss.smoothness or 1.0)
         self.w, self.b = np.zeros(self.outputs * self.p), np.zeros(self.outputs)
@@ -46,13 +47,17 @@ class Point:
 
     def look(self, u: Vector) -> tuple[float, Vector, Vector]:
         """The mean loss, slopes and curvatures at these scores."""
-        total, x, h = self.loss.sums(u.ravel(), self.target, self.weight)
+        total, x, h = self.loss.sums(self._seen(u), self.target, self.weight)
         return total / self.n, x.reshape(u.shape), h.reshape(u.shape)
 
     def curvature(self) -> CoupledCurvature:
         """That of a loss of all scores at once."""
-        made: CoupledCurvature = self.loss.curvature_at(self.u[0], self.target, self.weight)
+        made: CoupledCurvature = self.loss.curvature_at(self._seen(self.u), self.target, self.weight)
         return made
+
+    def _seen(self, u: Vector) -> Vector:
+        """What the loss sees of these scores: with their offsets."""
+        return u.ravel() + self.offset if self.offset.size else u.ravel()
 
     def move(self, u: Vector) -> None:
         """Go to these scores."""
@@ -118,13 +123,13 @@ class Point:
         with flat parts. There a slope at the end of its domain costs as much as its row is far from the other parts."""
         if self.loss.coupled:
             x = share * self.x[0]
-            left = self.loss.total_conjugate(x, self.target, self.weight) - float(x @ self.u[0])
+            left = self.loss.total_conjugate(x, self.target, self.weight) - float(x @ self._seen(self.u))
             return max(self.f + left / self.n, 0.0)
         if not self.floor:
             curved = self.h > 0
             bent = self.h if curved.all() else np.where(curved, self.h, self.smooth)
             return 0.5 * (1 - share) ** 2 * float((np.square(self.x) / bent).sum()) / self.n
-        x, u, target, weight = self.x.ravel(), self.u.ravel(), self.target, self.weight
+        x, u, target, weight = self.x.ravel(), self._seen(self.u), self.target, self.weight
         if weight.size:
             some = weight > 0
             x, u, target, weight = x[some], u[some], target[some], weight[some]

@@ -12,10 +12,13 @@ import scipy.sparse as sp
 
 from .._validate import AnyArray, Array, Floats, MatrixLike
 from .contents import Data, _some_weight
+from .offsets import from_arrays
 from .text import _first_line, _is_finite, _listed, _numbered
 
 
-def _read_npz(path: str | Path, target: int | str | None, weights: str | None, task: str | None) -> Data:
+def _read_npz(
+    path: str | Path, target: int | str | None, weights: str | None, task: str | None, offset: str | None = None
+) -> Data:
     arrays = _npz_arrays(path)
     X = _npz_matrix(path, arrays)
     name = "y" if target is None else str(target)
@@ -40,7 +43,7 @@ def _read_npz(path: str | Path, target: int | str | None, weights: str | None, t
         raise ValueError(f"{path}: {task} has shape {tasks.shape}, but X has {X.shape[0]} rows")
     return Data(
         X, y, None if names is None else [str(n) for n in names], names is not None, name,
-        sample_weight, task=tasks,
+        sample_weight, task=tasks, offset=None if offset is None else from_arrays(offset, arrays, path, X.shape[0]),
     )  # fmt: skip
 
 

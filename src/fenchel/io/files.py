@@ -1,4 +1,4 @@
-"""Reading data from files, and what is known about its rows: targets, weights, tasks.
+"""Reading data from files, and what is known about its rows: targets, weights, tasks, offsets.
 
 Formats: LIBSVM (``.svm``, ``.libsvm``, ``.txt`` or no extension), CSV (``.csv``, ``.tsv``), Parquet, npz and npy. A
 file that does not parse raises a ValueError that names the file and the first place that is wrong.
@@ -22,6 +22,7 @@ from .arrays import _npy_like, _read_npy, _read_npz
 from .contents import Data, _some_weight
 from .frames import _from_frame, _match, _read_frame
 from .libsvm import _read_libsvm
+from .offsets import from_file
 from .text import _existing, _numbered
 
 _KINDS = {
@@ -38,6 +39,7 @@ def read_data(
     drop: Sequence[int | str] | None = (),
     header: bool | None = None,
     task: str | None = None,
+    offset: str | None = None,
 ) -> Data:
     """Read rows and their target.
 
@@ -55,6 +57,9 @@ def read_data(
         Whether a CSV begins with a line of names; by default that is seen from its first two lines.
     task : str, optional
         A column (or npz array) with the task of every row, else a file with one name per line.
+    offset : str, optional
+        A column (or npz array) with what is added to the scores, else a file with one number per line; log(name) for
+        the logarithms of what stands there.
 
     Returns
     -------
@@ -64,7 +69,7 @@ def read_data(
     kind = _kind(path)
     targets: list[Any] = [] if target is None else list(target) if isinstance(target, (list, tuple)) else [target]
     if kind in ("csv", "parquet"):
-        data = _from_frame(_read_frame(path, kind, header), targets, weights, drop or (), task)
+        data = _from_frame(_read_frame(path, kind, header), targets, weights, drop or (), task, offset)
     else:
         if drop:
             raise ValueError(f"{path} has no named columns; drop is for CSV and Parquet files")
@@ -75,7 +80,7 @@ def read_data(
             )
         one = targets[0] if targets else None
         if kind == "npz":
-            data = _read_npz(path, one, weights, task)
+            data = _read_npz(path, one, weights, task, offset)
         else:
             data = _read_npy(path, targets) if kind == "npy" else _read_libsvm(path, one)
         if data.y is None:
@@ -84,6 +89,8 @@ def read_data(
         data.weights = _weights_file(weights, path, data.X.shape[0])
     if task is not None and data.task is None:
         data.task = _tasks_file(task, path, data.X.shape[0])
+    if offset is not None and data.offset is None:
+        data.offset = from_file(offset, path, data.X.shape[0])
     return data
 
 
@@ -97,6 +104,7 @@ def read_like(
     must_have_target: bool = False,
     header: bool | None = None,
     task: str | None = None,
+    offset: str | None = None,
 ) -> Data:
     """Read rows for a model of `n_features` features; a target is optional.
 
@@ -111,17 +119,17 @@ def read_like(
     first_index : where the model's LIBSVM file began to count
     must_have_target : bool
         Raise if the file has no such column.
-    header, task : as in `read_data`
+    header, task, offset : as in `read_data`
     """
     path = _existing(path)
     kind = _kind(path)
     targets = [] if target is None else [target] if isinstance(target, str) else list(target)
     if kind in ("csv", "parquet"):
-        data = _match(_read_frame(path, kind, header), n_features, features, targets, must_have_target, task)
+        data = _match(_read_frame(path, kind, header), n_features, features, targets, must_have_target, task, offset)
     elif kind == "npy":
         data = _npy_like(path, n_features, targets, must_have_target)
     elif kind == "npz":
-        data = _read_npz(path, targets[0] if targets else None, None, task)
+        data = _read_npz(path, targets[0] if targets else None, None, task, offset)
     else:
         data = _read_libsvm(path, None, first_index, n_features)
     if must_have_target and data.y is None:
@@ -130,6 +138,8 @@ def read_like(
         raise ValueError(f"{path} has {data.X.shape[1]} features, but the model has {n_features}")
     if task is not None and data.task is None:
         data.task = _tasks_file(task, path, data.X.shape[0])
+    if offset is not None and data.offset is None:
+        data.offset = from_file(offset, path, data.X.shape[0])
     return data
 
 

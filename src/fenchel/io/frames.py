@@ -12,6 +12,7 @@ import numpy as np
 
 from .._validate import AnyArray, Array, Frame
 from .contents import Data, _some_weight
+from .offsets import named, taken
 from .text import _cells, _exact_floats, _first_line, _listed, _looks_like_header, _pandas, _separator
 
 
@@ -154,7 +155,12 @@ def _header_names(path: str | Path, line: int, names: list[str]) -> list[str]:
 
 
 def _from_frame(
-    frame: _Frame, targets: list[int | str], weights: str | None, drop: Sequence[int | str], task: str | None
+    frame: _Frame,
+    targets: list[int | str],
+    weights: str | None,
+    drop: Sequence[int | str],
+    task: str | None,
+    offset: str | None = None,
 ) -> Data:
     places = [frame.position(target, "target") for target in targets or [-1]]
     twice = next((k for k in places if places.count(k) > 1), None)
@@ -180,13 +186,27 @@ def _from_frame(
             raise ValueError(f"task names {task!r}, which is the target")
         left_out.add(column)
         tasks = frame.labels(column)
+    offset_at, known = _offset(frame, offset)
+    if offset_at is not None:
+        if offset_at in places:
+            raise ValueError(f"offset names {frame.names[offset_at]!r}, which is the target")
+        left_out.add(offset_at)
     columns = [j for j in range(len(frame.names)) if j not in left_out]
     if not columns:
         raise ValueError(f"{frame.path} has no feature columns besides the target {frame.names[places[0]]!r}")
     names = [frame.names[j] for j in columns]
     target = [frame.names[j] for j in places]
     return Data(frame.matrix(columns), _targets(frame, places), names, frame.header,
-                target if len(target) > 1 else target[0], sample_weight, task=tasks)  # fmt: skip
+                target if len(target) > 1 else target[0], sample_weight, task=tasks, offset=known)  # fmt: skip
+
+
+def _offset(frame: _Frame, offset: str | None) -> tuple[int | None, Array | None]:
+    """The column of the offset and its values; None twice where it is no column."""
+    name, log = (None, False) if offset is None else named(offset, frame.names)
+    if name not in frame.names:
+        return None, None
+    column = frame.names.index(name)
+    return column, taken(frame.numbers(column), log, lambda row, what: frame.fault(row, column, what))
 
 
 def _targets(frame: _Frame, places: list[int]) -> AnyArray | None:
@@ -204,6 +224,7 @@ def _match(
     targets: list[str],
     must_have_target: bool,
     task: str | None,
+    offset: str | None = None,
 ) -> Data:
     """The model's features among the columns of a frame, and the targets if they are there."""
     places = []
@@ -212,10 +233,11 @@ def _match(
     elif targets and set(targets) <= set(frame.names) and not set(targets) & set(features or ()):
         places = [frame.names.index(target) for target in targets]
     task_at = frame.names.index(task) if task is not None and task in frame.names else None
+    offset_at, known = _offset(frame, offset)
     if features is not None and set(features) <= set(frame.names):
         columns = [frame.names.index(name) for name in features]
     elif features is None or not frame.header:
-        free = [j for j in range(len(frame.names)) if j != task_at]
+        free = [j for j in range(len(frame.names)) if j not in (task_at, offset_at)]
         if len(free) == n_features and not must_have_target:
             places = []
         columns = [j for j in free if j not in places]
@@ -231,4 +253,4 @@ def _match(
         )
     tasks = None if task_at is None else frame.labels(task_at)
     return Data(frame.matrix(columns), _targets(frame, places), features, frame.header,
-                targets[0] if len(targets) == 1 else targets or None, task=tasks)  # fmt: skip
+                targets[0] if len(targets) == 1 else targets or None, task=tasks, offset=known)  # fmt: skip

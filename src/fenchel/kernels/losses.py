@@ -11,8 +11,7 @@ from __future__ import annotations
 
 import math
 
-from numba import njit
-
+from .caching import njit
 from .rows import INLINE
 
 CLOSED = {"margin": 1, "tube": 2}  # the numbers by which the loops over rows know them

@@ -102,7 +102,7 @@ class ReweightedSquares(Method):
         """One model, and a step towards its answer."""
         problem, loss = self.problem, self.problem.loss
         u = problem.scores(state.w)
-        total, x, h = loss.sums(u, problem.target, problem.weight)
+        total, x, h = loss.sums(problem.seen(u), problem.target, problem.weight)
         if not h.any():  # nothing is left to be gained along any score
             state.x[:], state.zx[:] = x, problem.gradient_sum(x)
             state.epoch += 1
@@ -122,7 +122,7 @@ class ReweightedSquares(Method):
             w = new if share == 1.0 else state.w + share * (new - state.w)
             scores = end if share == 1.0 else u + share * (end - u)
             own = end_penalty if share == 1.0 else problem.penalty_value(problem.penalised(w))
-            value = loss.total(scores, problem.target, problem.weight) / problem.n + own
+            value = loss.total(problem.seen(scores), problem.target, problem.weight) / problem.n + own
             if value <= before + PROMISE * share * min(promised, 0.0) + 1e-15 * abs(before):
                 break
             share *= 0.5
@@ -148,7 +148,7 @@ class ReweightedSquares(Method):
             self.squares = self.squares.squares(np.where(h > 0, u - x / np.where(h > 0, h, 1.0), u), h)
             return _Model(self.squares, float(h.mean()), problem.alpha, None)
         loss: Any = problem.loss
-        curved: CoupledCurvature = loss.curvature_at(u, problem.target, problem.weight)
+        curved: CoupledCurvature = loss.curvature_at(problem.seen(u), problem.target, problem.weight)
         weight = np.where(h > 0, np.maximum(curved.squares, LEAST * float(h.mean())), 0.0)
         z = curved.solve_up(x)
         target = curved.down(u[None])[0] - z / np.where(weight > 0, weight, 1.0)

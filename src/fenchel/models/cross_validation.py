@@ -178,8 +178,9 @@ def _held_out_losses(problem: Problem, rows: Ints, path: Path) -> list[float]:
     if not some.any():
         return [np.nan] * len(path)
     weight = weight[some] / weight.sum()
+    known = problem.offset[visits][some] if problem.offset.size else 0.0
     return [
-        -float(weight @ problem.loss.value(scores[some], target[some]))
+        -float(weight @ problem.loss.value(scores[some] + known, target[some]))
         for scores in _held_out_scores(problem, rows, visits, path)
     ]
 

@@ -39,6 +39,7 @@ class _Classifies(ClassifierMixin):  # type: ignore[misc]  # scikit-learn has no
         y: npt.ArrayLike,
         sample_weight: npt.ArrayLike | None = None,
         task: npt.ArrayLike | None = None,
+        offset: npt.ArrayLike | None = None,
     ) -> Self:
         """Fit the model.
 
@@ -52,6 +53,8 @@ class _Classifies(ClassifierMixin):  # type: ignore[misc]  # scikit-learn has no
         sample_weight : vector of n weights, optional
         task : vector of n task names or numbers, optional
             Rows of one task have coefficients of their own; a penalty may couple them. For two classes.
+        offset : vector of n numbers, optional
+            Added to the scores: what is known of a row beforehand. The predictions ask for it, too.
 
         Returns
         -------
@@ -62,24 +65,30 @@ class _Classifies(ClassifierMixin):  # type: ignore[misc]  # scikit-learn has no
         check_classification_targets(y)
         weight = helpers.row_weights(sample_weight, self.class_weight, y, X)
         self.classes_, target = helpers.encode_classes(y, weight)
-        out: Self = self._fit(X, y, target, weight, task)
+        out: Self = self._fit(X, y, target, weight, task, offset)
         return out
 
-    def decision_function(self, X: MatrixLike, task: npt.ArrayLike | None = None) -> Array:
+    def decision_function(
+        self, X: MatrixLike, task: npt.ArrayLike | None = None, offset: npt.ArrayLike | None = None
+    ) -> Array:
         """Scores: (n,) for two classes, positive for the second; otherwise (n, classes)."""
-        out: Array = self._scores(X, task)
+        out: Array = self._scores(X, task, offset)
         return out
 
-    def predict(self, X: MatrixLike, task: npt.ArrayLike | None = None) -> AnyArray:
+    def predict(
+        self, X: MatrixLike, task: npt.ArrayLike | None = None, offset: npt.ArrayLike | None = None
+    ) -> AnyArray:
         """The label of every row."""
-        scores = self._scores(X, task)
+        scores = self._scores(X, task, offset)
         out: AnyArray = self.classes_[(scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)]
         return out
 
     @available_if(helpers.has_likelihood)  # type: ignore[untyped-decorator]  # of scikit-learn, which has no types
-    def predict_proba(self, X: MatrixLike, task: npt.ArrayLike | None = None) -> Array:
+    def predict_proba(
+        self, X: MatrixLike, task: npt.ArrayLike | None = None, offset: npt.ArrayLike | None = None
+    ) -> Array:
         """Probabilities (n, classes), for the logistic loss; of several classes each against the rest, normalised."""
-        return helpers.class_probabilities(helpers.as_loss(self.loss, True), self._scores(X, task))
+        return helpers.class_probabilities(helpers.as_loss(self.loss, True), self._scores(X, task, offset))
 
     def score(
         self,
@@ -87,9 +96,10 @@ class _Classifies(ClassifierMixin):  # type: ignore[misc]  # scikit-learn has no
         y: npt.ArrayLike,
         sample_weight: npt.ArrayLike | None = None,
         task: npt.ArrayLike | None = None,
+        offset: npt.ArrayLike | None = None,
     ) -> float:
         """The share of rows that are labelled rightly."""
-        out: float = accuracy_score(y, self.predict(X, task), sample_weight=sample_weight)
+        out: float = accuracy_score(y, self.predict(X, task, offset), sample_weight=sample_weight)
         return out
 
 
@@ -105,6 +115,7 @@ class _Regresses(RegressorMixin):  # type: ignore[misc]  # scikit-learn has no t
         y: npt.ArrayLike,
         sample_weight: npt.ArrayLike | None = None,
         task: npt.ArrayLike | None = None,
+        offset: npt.ArrayLike | None = None,
     ) -> Self:
         """Fit the model.
 
@@ -118,6 +129,9 @@ class _Regresses(RegressorMixin):  # type: ignore[misc]  # scikit-learn has no t
         sample_weight : vector of n weights, optional
         task : vector of n task names or numbers, optional
             Rows of one task have coefficients of their own; a penalty may couple them. For one output.
+        offset : vector of n numbers, optional
+            Added to the scores: what is known of a row beforehand, for counts the logarithm of the exposure. The
+            predictions ask for it, too.
 
         Returns
         -------
@@ -126,12 +140,12 @@ class _Regresses(RegressorMixin):  # type: ignore[misc]  # scikit-learn has no t
         X, y = validate_data(self, X, y, multi_output=True, y_numeric=True, **_ACCEPTED)
         X = helpers.contiguous(X)
         weight = helpers.row_weights(sample_weight, None, y, X)
-        out: Self = self._fit(X, y, y, weight, task)
+        out: Self = self._fit(X, y, y, weight, task, offset)
         return out
 
-    def predict(self, X: MatrixLike, task: npt.ArrayLike | None = None) -> Array:
+    def predict(self, X: MatrixLike, task: npt.ArrayLike | None = None, offset: npt.ArrayLike | None = None) -> Array:
         """The target of every row: (n,) or (n, outputs); for the Poisson loss the expected count."""
-        scores = self._scores(X, task)
+        scores = self._scores(X, task, offset)
         return helpers.as_loss(self.loss, False).mean(scores)
 
     def score(
@@ -140,9 +154,10 @@ class _Regresses(RegressorMixin):  # type: ignore[misc]  # scikit-learn has no t
         y: npt.ArrayLike,
         sample_weight: npt.ArrayLike | None = None,
         task: npt.ArrayLike | None = None,
+        offset: npt.ArrayLike | None = None,
     ) -> float:
         """The coefficient of determination, R^2."""
-        out: float = r2_score(y, self.predict(X, task), sample_weight=sample_weight)
+        out: float = r2_score(y, self.predict(X, task, offset), sample_weight=sample_weight)
         return out
 
     def __sklearn_tags__(self) -> Any:

@@ -56,9 +56,9 @@ else:
 class Hooks:
     """scikit-learn's callbacks around a fit: one task, with a subtask per certificate or per point of a path."""
 
-    def __init__(self, model: Any, X: MatrixLike, y: npt.ArrayLike, sample_weight: npt.ArrayLike | None) -> None:
-        metadata = None if sample_weight is None else {"sample_weight": sample_weight}
-        self.model, self.given = model, {"X": X, "y": y, "metadata": metadata}
+    def __init__(self, model: Any, X: MatrixLike, y: npt.ArrayLike, **metadata: npt.ArrayLike | None) -> None:
+        given = {name: value for name, value in metadata.items() if value is not None}
+        self.model, self.given = model, {"X": X, "y": y, "metadata": given or None}
         self.context: Any = None
         if hasattr(model, "_init_callback_context"):
             self.context = model._init_callback_context(max_subtasks=None)
@@ -94,6 +94,8 @@ class Structured(CallbackSupportMixin, BaseEstimator):  # type: ignore[misc]  # 
     tasks_: AnyArray
     n_features_in_: int
     _mean: Array | None = None  # of the columns, while fitting to centred ones
+    _with_offset = False  # whether it was fitted with one, so that scores need theirs
+    _held_offset: Array | None = None  # of the rows that a scorer asks about, who cannot give it
 
     # -- fitting ------------------------------------------------------------------------------------
 
@@ -104,6 +106,7 @@ class Structured(CallbackSupportMixin, BaseEstimator):  # type: ignore[misc]  # 
         target: Array,
         sample_weight: npt.ArrayLike | None,
         task: npt.ArrayLike | None,
+        offset: npt.ArrayLike | None = None,
     ) -> Self:
         """Make the problem, solve it, keep the answer."""
         loss = helpers.as_loss(self.loss, self._classification)
@@ -121,9 +124,10 @@ class Structured(CallbackSupportMixin, BaseEstimator):  # type: ignore[misc]  # 
         rows, self._mean = columns.centred(X) if self.fit_intercept else (X, None)
         problem = Problem(
             rows, target, loss=loss, penalty=penalty, alpha=self._alpha(), sample_weight=sample_weight,
-            fit_intercept=bool(self.fit_intercept), task=codes,
+            fit_intercept=bool(self.fit_intercept), task=codes, offset=offset,
         )  # fmt: skip
-        hooks = Hooks(self, X, y, sample_weight)
+        hooks = Hooks(self, X, y, sample_weight=sample_weight, offset=offset)
+        self._with_offset = offset is not None
         seed = helpers.as_seed(self.random_state)
         try:
             result = self._solve(problem, y, seed, hooks)
@@ -154,9 +158,16 @@ class Structured(CallbackSupportMixin, BaseEstimator):  # type: ignore[misc]  # 
 
     # -- prediction ---------------------------------------------------------------------------------
 
-    def _scores(self, X: MatrixLike, task: npt.ArrayLike | None) -> Array:
-        """X coef + intercept: (n,) for one output or with tasks, otherwise (n, outputs)."""
+    def _scores(self, X: MatrixLike, task: npt.ArrayLike | None, offset: npt.ArrayLike | None = None) -> Array:
+        """X coef + intercept + offset: (n,) for one output or with tasks, otherwise (n, outputs)."""
         check_is_fitted(self)
+        offset = self._held_offset if offset is None else offset
+        if offset is None and self._with_offset:
+            raise ValueError(f"{type(self).__name__} was fitted with an offset; give that of these rows (or offset=0)")
+        return helpers.shifted(self._products(X, task), offset)
+
+    def _products(self, X: MatrixLike, task: npt.ArrayLike | None) -> Array:
+        """The scores without offset."""
         X = validate_data(self, X, accept_sparse=["csr", "csc"], dtype=[np.float64, np.float32], reset=False)
         if hasattr(self, "tasks_"):
             if task is None:
@@ -332,7 +343,7 @@ class CrossValidated(Structured):
         last = polish(problem.with_alpha(self.path_.alphas[-1]), self.path_[-1])
         if self._mean is not None:
             results = [columns.moved_back(result, self._mean) for result in self.path_]
-            self.path_ = Path(self.path_.alphas, results, self.path_.tol)
+            self.path_ = Path(self.path_.alphas, results, self.path_.tol, self.path_.interrupted)
         return last
 
     def _score_function(self, given: dict[str, Any]) -> Callable[..., float] | None:
@@ -343,12 +354,15 @@ class CrossValidated(Structured):
             raise ValueError("scoring does not go with tasks; leave it out to score by the mean loss")
         scorer = check_scoring(self, scoring=self.scoring)
         X, y, weight = given["X"], given["y"], (given["metadata"] or {}).get("sample_weight")
+        offset = (given["metadata"] or {}).get("offset")
+        offset = None if offset is None else np.asarray(offset)
         takes_weight = "sample_weight" in inspect.signature(getattr(scorer, "_score_func", scorer)).parameters
 
         def score(coef: Array, intercept: float, rows: Ints) -> float:
             model = copy.copy(self)
             for name, value in self._shaped(coef, intercept).items():
                 setattr(model, name, value)
+            model._held_offset = None if offset is None else offset[rows]
             weighted = {"sample_weight": weight[rows]} if weight is not None and takes_weight else {}
             out: float = scorer(model, X[rows], y[rows], **weighted)
             return out

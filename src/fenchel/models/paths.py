@@ -39,12 +39,14 @@ class Path:
     primals, duals, gaps, relative_gaps : arrays (k,); dual <= optimum <= primal is proven at every alpha
     epochs, seconds : arrays (k,), the cost of every point
     tol : float
+    interrupted : bool, whether Ctrl-C ended the path before its last alpha
     """
 
-    def __init__(self, alphas: Array, results: Iterable[Result], tol: float) -> None:
+    def __init__(self, alphas: Array, results: Iterable[Result], tol: float, interrupted: bool = False) -> None:
         self.alphas = np.asarray(alphas, dtype=float)
         self.results = list(results)
         self.tol = tol
+        self.interrupted = interrupted
         self.coefs = np.array([result.coef for result in self.results])
         self.intercepts = np.array([result.intercept for result in self.results])
         self.primals, self.duals, self.gaps, self.relative_gaps = (
@@ -88,7 +90,7 @@ class Path:
         return (
             f"Path({len(self)} alphas from {self.alphas[0]:.3g} to {self.alphas[-1]:.3g}, "
             f"{np.count_nonzero(self.converged)} converged, largest relative gap {self.relative_gaps.max():.1e}, "
-            f"{self.epochs.sum()} epochs, {self.seconds.sum():.2f} s)"
+            f"{self.epochs.sum()} epochs, {self.seconds.sum():.2f} s{', interrupted' if self.interrupted else ''})"
         )
 
 
@@ -132,7 +134,7 @@ def path(
     Returns
     -------
     Path
-        After Ctrl-C the points that were finished.
+        After Ctrl-C the points that were finished, and `interrupted` is true.
 
     Notes
     -----
@@ -157,6 +159,7 @@ def path(
         if known is not None and alphas[0] > 0 and known.alpha <= alphas[0] * (1 + 1e-12):
             first = known
     results: list[Result] = []
+    interrupted = False
     try:
         for result in _follow(problem, alphas, tol, max_epochs, random_state, solver_options, first):
             alpha = alphas[len(results)]
@@ -168,7 +171,8 @@ def path(
     except KeyboardInterrupt:
         if not results:
             raise
-    return Path(alphas[: len(results)], results, tol)
+        interrupted = len(results) < len(alphas)
+    return Path(alphas[: len(results)], results, tol, interrupted)
 
 
 def _follow(

@@ -13,6 +13,7 @@ import numpy.typing as npt
 from sklearn.utils import check_random_state
 
 from .._validate import AnyArray, Array, Floats, Ints, MatrixLike
+from ..data import as_offset
 from ..losses import LOSSES, Loss
 from ..penalties import L1, Penalty
 from ..solver.result import Status
@@ -112,6 +113,15 @@ def encode_tasks(task: npt.ArrayLike | None, n: int, known: AnyArray | None = No
     if not found.all():
         raise ValueError(f"task {task[~found].tolist()[0]!r} was not among the tasks of fit")
     return known, place
+
+
+def shifted(scores: Array, offset: npt.ArrayLike | None) -> Array:
+    """The scores with an offset, which may be one number for all rows."""
+    if offset is None:
+        return scores
+    n, outputs = len(scores), 1 if scores.ndim == 1 else scores.shape[1]
+    known = as_offset(np.full(n, offset) if np.ndim(offset) == 0 else offset, n, outputs)
+    return scores + known.reshape(scores.shape) if known.size else scores
 
 
 def contiguous(X: MatrixLike) -> MatrixLike:

@@ -18,11 +18,12 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from .. import __version__
+from .._files import write_whole
 from .._validate import AnyArray, Array, Floats, MatrixLike
 from ..losses import LOSSES, Loss
-from ..solver.result import Result, write_whole
+from ..solver.result import Result
 from .columns import Scaling
-from .preparation import class_probabilities
+from .preparation import class_probabilities, shifted
 
 if TYPE_CHECKING:
     from ..problem.problem import Problem
@@ -53,6 +54,7 @@ class Model:
     task : name of the column of tasks, or None
     tasks : their names, or None
     scaling : Scaling, or None
+    offset : name of the column of offsets, or log(column), or None
     version : of fenchel
     """
 
@@ -70,13 +72,14 @@ class Model:
     task: str | None = None
     tasks: list[Any] | None = None
     scaling: Scaling | None = None
+    offset: str | None = None
     version: str = __version__
 
     @classmethod
     def from_result(
         cls, result: Result, problem: Problem, *, tol: float, scaling: Scaling | None = None, **about: Any
     ) -> Model:
-        """The model of a solved problem; `about` holds features, classes, target, first_index, task, tasks."""
+        """The model of a solved problem; `about` holds features, classes, target, first_index, task, tasks, offset."""
         certificate = {
             "primal": result.primal, "dual": result.dual, "gap": result.gap, "relative_gap": result.relative_gap,
             "certified": result.certified, "status": str(result.status), "reason": result.reason,
@@ -98,25 +101,30 @@ class Model:
         out: int = self.coef.shape[-1]
         return out
 
-    def decision(self, X: MatrixLike, task: npt.ArrayLike | None = None) -> Array:
-        """The scores X coef + intercept: (n,), or (n, outputs) for several classes or targets."""
+    def decision(self, X: MatrixLike, task: npt.ArrayLike | None = None, offset: npt.ArrayLike | None = None) -> Array:
+        """The scores X coef + intercept + offset: (n,), or (n, outputs) for several classes or targets."""
         X = X if sp.issparse(X) else np.asarray(X, dtype=float)
         if X.ndim != 2 or X.shape[1] != self.n_features:
             raise ValueError(f"X has shape {X.shape}, but the model has {self.n_features} features")
+        if self.offset is not None and offset is None:
+            raise ValueError(f"the model was fitted with the offset {self.offset!r}; give that of these rows (or 0)")
         scores = np.asarray(X @ self.coef.T) + self.intercept
         if self.tasks is None:
-            return scores
+            return shifted(scores, offset)
         if task is None:
             raise ValueError(f"the model was fitted with tasks; the data needs the column {self.task!r}")
         places = {str(name): k for k, name in enumerate(self.tasks)}
         unknown = next((name for name in np.asarray(task).tolist() if str(name) not in places), None)
         if unknown is not None:
             raise ValueError(f"task {unknown!r} is not among the {len(places)} tasks of the model")
-        return scores[np.arange(len(scores)), [places[str(name)] for name in np.asarray(task).tolist()]]
+        own = scores[np.arange(len(scores)), [places[str(name)] for name in np.asarray(task).tolist()]]
+        return shifted(own, offset)
 
-    def predict(self, X: MatrixLike, task: npt.ArrayLike | None = None) -> AnyArray:
+    def predict(
+        self, X: MatrixLike, task: npt.ArrayLike | None = None, offset: npt.ArrayLike | None = None
+    ) -> AnyArray:
         """Labels as they stood in the data, or numbers (for Poisson the expected count)."""
-        return self.from_decision(self.decision(X, task))
+        return self.from_decision(self.decision(X, task, offset))
 
     def from_decision(self, decision: Array) -> AnyArray:
         """The predictions that belong to these scores."""
@@ -234,7 +242,7 @@ class Model:
         return cls(
             coef, float(intercept) if intercept.ndim == 0 else intercept, name, params, content["penalty"],
             float(content["alpha"]), features, classes, content["target"], content["first_index"], certificate,
-            content.get("task"), tasks, scaling, content["version"],
+            content.get("task"), tasks, scaling, content.get("offset"), content["version"],
         )  # fmt: skip
 
 

@@ -1,7 +1,10 @@
 """The objective and its dual: every term, written once, here.
 
-    primal   P(w) = (1/n) sum_i s_i f(z_i'w; t_i) + psi(B'w)
-    dual     D(x, y) = -(1/n) sum_i (s_i f)*(x_i) - psi*(y/n)   where  Z x + B y = 0
+    primal   P(w) = (1/n) sum_i s_i f(z_i'w + o_i; t_i) + psi(B'w)
+    dual     D(x, y) = -(1/n) sum_i [(s_i f)*(x_i) - o_i x_i] - psi*(y/n)   where  Z x + B y = 0
+
+`scores` are the products z_i'w, everywhere. Offsets o are added where a loss is asked about them (`seen`), and
+nowhere else; the conjugate of f(. + o) is f*(x) - o x.
 
 Weights s are scaled to mean 1, so the loss is always a weighted mean. `w` is one flat vector: for every
 output (or task) its p features and then its intercept. See ``docs/mathematics.md``.
@@ -17,7 +20,7 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from .._validate import AnyArray, Array, Index, MatrixLike
-from ..data import RowData, Rows, as_weights
+from ..data import RowData, Rows, as_offset, as_weights
 from ..losses import LOSSES, Loss
 from ..penalties import Penalty
 from ..penalties.block_sum import _NONE, BlockSum, _vector
@@ -41,6 +44,7 @@ class Objective(BlockSum):
         sample_weight: npt.ArrayLike | None = None,
         fit_intercept: bool = False,
         task: npt.ArrayLike | None = None,
+        offset: npt.ArrayLike | None = None,
     ) -> None:
         self.loss = _as_loss(loss)
         penalty, alpha = _as_penalty(penalty), _as_alpha(alpha)
@@ -56,20 +60,23 @@ class Objective(BlockSum):
         outputs = 1 if target.ndim == 1 else target.shape[1]
         if outputs == 0:
             raise ValueError("y has no columns")
-        offset = _NONE
+        first = _NONE
         vectors = outputs
         if task is not None:
             if outputs > 1:
                 raise ValueError("task and several outputs cannot be combined; repeat the rows, one task per output")
-            offset = _as_tasks(task, self.n) * (p + 1)
-            vectors = int(offset.max() // (p + 1)) + 1
-        self.target = target.ravel()
+            first = _as_tasks(task, self.n) * (p + 1)
+            vectors = int(first.max() // (p + 1)) + 1
+        target, known = target.ravel(), as_offset(offset, self.n, outputs)
+        if known.size and self.loss.of_residual:
+            target, known = target - known, as_offset(None, self.n, outputs)
+        self.target, self.offset = target, known
         self.weight = as_weights(sample_weight, self.n)
         self.fit_intercept = bool(fit_intercept)
         if self.loss.coupled:
             _check_coupled(self.loss, self.fit_intercept, task)
-        # (outputs, stride, offset, slot): see kernels/rows.py
-        self.layout = (outputs, p + 1, offset, p)
+        # (outputs, stride, first entries of w, slot): see kernels/rows.py
+        self.layout = (outputs, p + 1, first, p)
         self._compile(penalty, alpha, p, vectors, single)
 
     @property
@@ -147,7 +154,18 @@ class Objective(BlockSum):
         first, last, _ = part.indices(self.visits)
         return np.repeat(self.weight[first // outputs : last // outputs], outputs)
 
+    def seen(self, scores: Array, part: slice = slice(None)) -> Array:
+        """What the loss sees of these scores of a slice of the visits: with their offsets."""
+        return scores + self.offset[part] if self.offset.size else scores
+
+    @property
+    def small_form(self) -> tuple[str, float] | None:
+        """The loss's name among those of the compiled loops; None where it has none, or rows have offsets, which
+        these loops do not know."""
+        return None if self.offset.size else self.loss.small_form()
+
     def mean_loss(self, scores: Array) -> float:
+        scores = self.seen(scores)
         if self.loss.coupled:
             return self.loss.total(scores, self.target, self.weight) / self.n
         if scores.size <= _CHUNK and not self.weight.size:
@@ -172,9 +190,9 @@ class Objective(BlockSum):
 
     def mean_conjugate(self, x: Array, scale: float = 1.0) -> float:
         """(1/n) sum of (s_i f)*(scale x_i); infinite outside the domain."""
+        total = -scale * float(self.offset @ x) if self.offset.size else 0.0
         if self.loss.coupled:
-            return self.loss.total_conjugate(scale * x, self.target, self.weight) / self.n
-        total = 0.0
+            return (total + self.loss.total_conjugate(scale * x, self.target, self.weight)) / self.n
         for part in self._chunks():
             weight, dual, target = self._weights(part), scale * x[part], self.target[part]
             if self.weight.size:
@@ -212,8 +230,8 @@ class Objective(BlockSum):
     def slopes_at(self, scores: Array) -> Array:
         """s_i f'(u_i): the dual variables that belong to these scores."""
         if self.loss.coupled:
-            return self.loss.sums(scores, self.target, self.weight)[1]
-        slope = self.loss.gradient(scores, self.target)
+            return self.loss.sums(self.seen(scores), self.target, self.weight)[1]
+        slope = self.loss.gradient(self.seen(scores), self.target)
         return np.asarray(self._weights() * slope, dtype=float)
 
 

@@ -8,7 +8,7 @@ import numpy.typing as npt
 
 from .._lazy import lazy
 from .._validate import Array, MatrixLike
-from ..data import Rows, as_weights
+from ..data import Rows, as_offset, as_weights
 from ..losses import Squared
 from ..penalties import Block, Penalty, scale_blocks, unit_blocks
 from ..penalties.block_sum import _once_per_map
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from .alpha_max import ZeroAnswer
 
 # what makes a problem the one it is
-_FIXED = frozenset(("loss", "penalty", "alpha", "data", "target", "weight", "fit_intercept", "layout", "n", "p",
-                    "vectors", "single", "size"))  # fmt: skip
+_FIXED = frozenset(("loss", "penalty", "alpha", "data", "target", "weight", "offset", "fit_intercept", "layout", "n",
+                    "p", "vectors", "single", "size"))  # fmt: skip
 # what is known of a map together with the rows of the data, or with their intercept
 _OF_ROWS = frozenset(("_row_sums", "_free", "rows of tasks"))
 _PLAIN = 1e-100  # products of numbers that are not smaller are never too small for a number
@@ -47,6 +47,9 @@ class Problem(Certifying, Snapping):
         An unpenalised intercept for each output.
     task : vector of n integers, optional
         Rows of task k use coefficients of their own; a penalty may couple them.
+    offset : vector of n numbers, or (n, m) for m outputs, optional
+        Added to the scores: what is known of a row beforehand, such as the logarithm of its exposure. A loss of the
+        residual has it in its targets: there `target` is y - offset, and the problem keeps no offset.
 
     Notes
     -----
@@ -94,8 +97,8 @@ class Problem(Certifying, Snapping):
         """Weighted squares with the same penalty: a quadratic model of another loss. Of the same data with an
         intercept, or of other rows X without one."""
         other = self._sibling(
-            "_conjugate_at_zero", "_loss_at_zero", loss=Squared(), target=target, fit_intercept=X is None,
-            weight=as_weights(sample_weight, self.n), data=self.data if X is None else Rows(X),
+            "_conjugate_at_zero", "_loss_at_zero", loss=Squared(), target=target, offset=as_offset(None, self.n, 1),
+            weight=as_weights(sample_weight, self.n), data=self.data if X is None else Rows(X), fit_intercept=X is None,
         )  # fmt: skip
         other._of_map = {name: known for name, known in self._of_map.items() if name not in _OF_ROWS}
         return other
@@ -142,10 +145,20 @@ class Problem(Certifying, Snapping):
         """What tells whether a saved run was one of this very problem."""
         loss, data = self.loss, self.data
         dtype = data.dtype.type.__name__
-        head = (type(loss).__name__, data.n, data.p, dtype, data.sparse, self.layout[0], self.fit_intercept)
+        head: tuple[Any, ...] = (
+            type(loss).__name__,
+            data.n,
+            data.p,
+            dtype,
+            data.sparse,
+            self.layout[0],
+            self.fit_intercept,
+        )
+        if self.offset.size:  # runs of problems without one keep the digest that they were saved with
+            head = (*head, "offset")
         # the targets may be the caller's own array, which may change
         arrays = (loss.params, data.mean_squares, self.target.copy(), self.weight, self.layout[2], self.map.data,
-                  self.map.indices, self.map.indptr)  # fmt: skip
+                  self.map.indices, self.map.indptr, self.offset)  # fmt: skip
         return Fingerprint(head, arrays, self.blocks)
 
     def alpha_max(self) -> float:

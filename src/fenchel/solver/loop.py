@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from .._interrupts import interrupts_noticed
 from .._lazy import lazy
 from ..engine.attempts import Correction
 from ..engine.registry import fitting
@@ -25,7 +26,6 @@ from ..prices import accelerated_nanoseconds, certificate_nanoseconds, epoch_nan
 from ..problem import Certificate, Problem
 from .attainment import unattained
 from .convergence import NOTHING, Convergence, stalled
-from .interrupts import interrupts_noticed
 from .live import make_progress
 from .progress import Progress
 from .result import History, Record, Result, Snapshot, Status

@@ -8,12 +8,12 @@ import io
 import json
 import math
 import os
-import tempfile
 from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
 
+from .._files import write_whole
 from .._validate import Array
 from ..problem import Bounds, Certificate, Fingerprint, Problem
 
@@ -214,25 +214,3 @@ class Result(Bounds):
 def _known(value: Any) -> Any:
     """A number of a record; one nan for all that are not known, so that equal records are equal."""
     return value if value == value else math.nan
-
-
-def write_whole(path: str | os.PathLike[str], content: bytes) -> None:
-    """Write a file so that it appears whole or not at all."""
-    path = os.fspath(path)
-    if os.path.exists(path) and not os.path.isfile(path):
-        raise ValueError(f"{path} is not a regular file; it would be replaced")
-    handle, temporary = tempfile.mkstemp(dir=os.path.dirname(os.path.abspath(path)), prefix=".fenchel-")
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(content)
-        os.chmod(temporary, 0o666 & ~_umask())
-        os.replace(temporary, path)
-    except BaseException:
-        os.unlink(temporary)
-        raise
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask

@@ -423,7 +423,7 @@ class Finisher:
     def _bend(self, scores):
         """The second derivative of the loss, divided by n, for every visit."""
         problem = self.problem
-        return problem._weights() / problem.n * problem.loss.curvature(scores, problem.target)
+        return problem._weights() / problem.n * problem.loss.curvature(problem.seen(scores), problem.target)
 
     @functools.cached_property
     def bends_everywhere(self) -> bool:
