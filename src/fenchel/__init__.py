@@ -15,7 +15,7 @@ __version__ = "0.2.0"
 _HOME = {
     "losses": [
         "Loss", "SmoothedHinge", "Hinge", "SquaredHinge", "Logistic", "Squared", "Huber", "Quantile",
-        "EpsilonInsensitive", "Poisson",
+        "EpsilonInsensitive", "Poisson", "Cox",
     ],
     "penalties": ["Penalty", "L1", "Ridge", "GroupL2", "GroupLinf", "TraceNorm", "NonNegative", "Box"],
     "penalties.catalogue": [
@@ -32,6 +32,7 @@ _HOME = {
     "models.estimators": [
         "StructuredClassifier", "StructuredRegressor", "StructuredClassifierCV", "StructuredRegressorCV",
     ],
+    "models.survival": ["CoxRegressor", "CoxRegressorCV", "concordance"],
     "structure": ["Groups", "Graph", "Grid", "Tree", "active_groups", "segments", "support"],
 }  # fmt: skip
 _MODULES = ("losses", "penalties", "maps", "data", "problem", "methods", "theory", "testing", "datasets",

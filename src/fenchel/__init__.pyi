@@ -10,6 +10,7 @@ from . import problem as problem
 from . import structure as structure
 from . import testing as testing
 from . import theory as theory
+from .losses import Cox as Cox
 from .losses import EpsilonInsensitive as EpsilonInsensitive
 from .losses import Hinge as Hinge
 from .losses import Huber as Huber
@@ -37,6 +38,9 @@ from .models.estimators import StructuredClassifier as StructuredClassifier
 from .models.estimators import StructuredClassifierCV as StructuredClassifierCV
 from .models.estimators import StructuredRegressor as StructuredRegressor
 from .models.estimators import StructuredRegressorCV as StructuredRegressorCV
+from .models.survival import CoxRegressor as CoxRegressor
+from .models.survival import CoxRegressorCV as CoxRegressorCV
+from .models.survival import concordance as concordance
 from .penalties import L1 as L1
 from .penalties import Box as Box
 from .penalties import GroupL2 as GroupL2

@@ -170,6 +170,14 @@ class Loss:
         out[some] = s * self.dual_step(point[some] / s, curvature[some] * s, target[some])
         return out
 
+    def fold_labels(self, target: Array) -> Array | None:
+        """What every fold of a cross-validation should hold in equal shares; None where nothing is."""
+        return target if self.classification else None
+
+    def target_size(self, target: Array) -> float:
+        """How large slopes may be that are rounding, beside the largest target."""
+        return float(np.abs(target).max(initial=0.0))
+
     def check_targets(self, target: npt.ArrayLike) -> Array:
         """The targets as a float array, or a ValueError that names the first one this loss cannot take."""
         target = np.asarray(target)

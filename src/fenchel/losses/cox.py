@@ -80,6 +80,14 @@ class Cox(CoupledLoss):
         """Events, times and strata as records, with their order."""
         return survival_records(target)
 
+    def fold_labels(self, target: AnyArray) -> AnyArray:
+        """Events."""
+        return np.asarray(target["event"])
+
+    def target_size(self, target: AnyArray) -> float:
+        """An event counts for 1."""
+        return 1.0
+
     def domain(self, target: AnyArray) -> tuple[Array, Array]:
         """The ends of every row's own interval; the domain is a part of what they span."""
         return -target["event"].astype(float), np.full(len(target), np.inf)
@@ -201,6 +209,8 @@ def survival_records(y: Any, strata: npt.ArrayLike | None = None) -> AnyArray:
     strata : vector of n labels, optional
         Instead of that.
     """
+    if hasattr(y, "columns"):
+        y = _frame_records(y)
     event, time, own = _event_and_time(np.asarray(y))
     bad = np.flatnonzero(~np.isfinite(time))
     if bad.size:
@@ -225,6 +235,17 @@ def survival_records(y: Any, strata: npt.ArrayLike | None = None) -> AnyArray:
     before, after = order[:-1], order[1:]
     out["opens"][:1] = 2
     out["opens"][1:] = np.where(own[before] != own[after], 2, np.where(time[before] != time[after], 1, 0))
+    return out
+
+
+def _frame_records(y: Any) -> AnyArray:
+    """The columns of a data frame: an event is known by its kind, wherever it stands, or else by its place."""
+    columns = {str(name): np.asarray(y[name]) for name in y.columns}
+    if sum(values.dtype.kind == "b" for values in columns.values()) != 1:
+        return np.column_stack(list(columns.values())) if columns else np.empty((len(y), 0))
+    out = np.empty(len(y), dtype=[(name, values.dtype) for name, values in columns.items()])
+    for name, values in columns.items():
+        out[name] = values
     return out
 
 

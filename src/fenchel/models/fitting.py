@@ -94,6 +94,7 @@ class Structured(CallbackSupportMixin, BaseEstimator):  # type: ignore[misc]  # 
     tasks_: AnyArray
     n_features_in_: int
     _mean: Array | None = None  # of the columns, while fitting to centred ones
+    _coupled = False  # whether its loss is one function of all scores
     _with_offset = False  # whether it was fitted with one, so that scores need theirs
     _held_offset: Array | None = None  # of the rows that a scorer asks about, who cannot give it
 
@@ -109,7 +110,7 @@ class Structured(CallbackSupportMixin, BaseEstimator):  # type: ignore[misc]  # 
         offset: npt.ArrayLike | None = None,
     ) -> Self:
         """Make the problem, solve it, keep the answer."""
-        loss = helpers.as_loss(self.loss, self._classification)
+        loss = helpers.as_loss(self.loss, self._classification, self._coupled)
         codes: Ints | None = None
         if hasattr(self, "tasks_"):
             del self.tasks_
@@ -121,7 +122,7 @@ class Structured(CallbackSupportMixin, BaseEstimator):  # type: ignore[misc]  # 
         if not isinstance(self.fit_intercept, (bool, np.bool_)):
             raise ValueError(f"fit_intercept is {self.fit_intercept!r}; it must be True or False")
         penalty = helpers.for_outputs(self._named_penalty(), outputs, X.shape[1])
-        rows, self._mean = columns.centred(X) if self.fit_intercept else (X, None)
+        rows, self._mean = columns.centred(X) if self.fit_intercept or self._coupled else (X, None)
         problem = Problem(
             rows, target, loss=loss, penalty=penalty, alpha=self._alpha(), sample_weight=sample_weight,
             fit_intercept=bool(self.fit_intercept), task=codes, offset=offset,
@@ -315,7 +316,7 @@ class CrossValidated(Structured):
         if self.selection not in ("min", "1se"):
             raise ValueError(f"selection is {self.selection!r}; it must be 'min' or '1se'")
         shared = {"solver_options": self.solver_options, **self._limits(seed)}
-        folds = list(check_cv(self.cv, y, classifier=self._classification).split(np.zeros((problem.n, 1)), y))
+        folds = self._folds(problem, y)
         self.cv_results_ = cross_validate_path(
             problem, cv=folds, score=self._score_function(hooks.given), n_jobs=self.n_jobs, alphas=self.alphas,
             n_alphas=self.n_alphas, eps=self.eps, **shared,
@@ -345,6 +346,9 @@ class CrossValidated(Structured):
             results = [columns.moved_back(result, self._mean) for result in self.path_]
             self.path_ = Path(self.path_.alphas, results, self.path_.tol, self.path_.interrupted)
         return last
+
+    def _folds(self, problem: Problem, y: npt.ArrayLike) -> list[tuple[Ints, Ints]]:
+        return list(check_cv(self.cv, y, classifier=self._classification).split(np.zeros((problem.n, 1)), y))
 
     def _score_function(self, given: dict[str, Any]) -> Callable[..., float] | None:
         """The scorer as a function of coefficients, intercept and held-out rows; None for the mean loss."""

@@ -23,12 +23,14 @@ if TYPE_CHECKING:
     from ..structure.groups import Groups
 
 
-def as_loss(loss: Loss | str, classification: bool) -> Loss:
+def as_loss(loss: Loss | str, classification: bool, coupled: bool = False) -> Loss:
     """The loss by name or itself; a ValueError where it is of the other kind."""
     found = named_loss(loss)
+    if found is not None and found.coupled and not coupled:
+        raise ValueError(f"loss is {loss!r}, which is for survival times; use fenchel.CoxRegressor")
     if found is None or found.classification != classification:
         loss = loss if found is None else found
-        fitting = [name for name, kind in LOSSES.items() if kind.classification == classification]
+        fitting = [name for name, kind in LOSSES.items() if kind.classification == classification and not kind.coupled]
         task = "classification" if classification else "regression"
         raise ValueError(f"loss is {loss!r}; it must be a loss for {task}: {', '.join(fitting)}, or one of your own")
     return found
