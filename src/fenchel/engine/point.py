@@ -39,7 +39,7 @@ class Point:
     @property
     def _flat(self) -> bool:
         """Whether rows that count have no curvature here."""
-        if self.loss.quadratic or self.loss.coupled:
+        if self.loss.quadratic or self.loss.across_rows:
             return False
         if not self.weight.size:
             return not self.h.all()
@@ -121,7 +121,7 @@ class Point:
     def _shortened(self, share: float) -> float:
         """What the loss's conjugate costs at a share of the slopes: to second order, which is cheap, but for losses
         with flat parts. There a slope at the end of its domain costs as much as its row is far from the other parts."""
-        if self.loss.coupled:
+        if self.loss.across_rows:
             x = share * self.x[0]
             left = self.loss.total_conjugate(x, self.target, self.weight) - float(x @ self._seen(self.u))
             return max(self.f + left / self.n, 0.0)

@@ -147,7 +147,7 @@ class _Fit:
         self.looked: Vector | None = None  # that x
 
     def _new_gram(self, dtype: type) -> Curvature:
-        if self.loss.coupled:
+        if self.loss.across_rows:
             return CoupledGram(self.point, dtype)
         return LaggedGram(self.point.n, self.point.intercept, self.quadratic, dtype)
 
@@ -458,7 +458,7 @@ class _Fit:
                 self._judge_accuracy(gap, before, last - value)
             bare = self.choices.without_gram(working, int(np.count_nonzero(v)), self.spent)
             if bare:
-                weight, centred = point.bend()[0] / point.n, point.intercept or self.loss.coupled
+                weight, centred = point.bend()[0] / point.n, point.intercept or self.loss.across_rows
                 model = ColumnDescent(working.columns[0], weight, local.ridge, centred, self.inner)
                 new, centres, heights = v.copy(), model.centres, np.array([model.height])
                 slope = g + local.ridge * v - centres * (push[0] / model.height)

@@ -69,7 +69,7 @@ class Faces:
 
     def unfit(self, problem: Problem) -> str | None:
         """Why it does not suit the problem; None where it does."""
-        if problem.loss.coupled:
+        if problem.loss.across_rows:
             return f"{type(problem.loss).__name__} is no sum over rows"
         if problem.p < LEAST:
             return "few features: models of all of them"

@@ -41,14 +41,17 @@ def survey(order, opens, event, score, weight, efron, x, v, share, lead, about):
     position, and `about` for every time: the share of the newest term in the hazard of all rows and in that of the
     events, E / S, the events' weight and their number, and the logarithm of the hazard."""
     n = order.size
-    logs = np.empty(n)
+    logs, origins, origin = np.empty(n), np.empty(n), 0.0
+    for i in range(n):  # far from zero, scores have fewer digits than their differences
+        origin = score[order[i]] if opens[i] == 2 else origin
+        origins[i] = origin
     top, S, E, mass, count = -np.inf, 0.0, 0.0, 0.0, 0
     for i in range(n - 1, -1, -1):
         j = order[i]
         s = weight[j]
         share[i] = lead[i] = 0.0
         if s > 0.0:
-            u = score[j]
+            u = score[j] - origins[i]
             if u > top:
                 down = math.exp(top - u) if S > 0.0 else 0.0
                 S, E, top = S * down, E * down, u
@@ -88,16 +91,17 @@ def survey(order, opens, event, score, weight, efron, x, v, share, lead, about):
                 about[i, 0] = math.exp(math.log(A) - logs[i] - all_rows)
                 about[i, 1] = math.exp(math.log(D) - logs[i] - events)
                 hazard, among = all_rows, events
-                about[i, 5] = hazard
+                about[i, 5] = hazard - origins[i]
         j = order[i]
         s = weight[j]
         x[j] = v[j] = 0.0
         if s > 0.0 and hazard > -np.inf:
-            v[j] = s * math.exp(score[j] + (among if event[j] else hazard))
+            u = score[j] - origins[i]
+            v[j] = s * math.exp(u + (among if event[j] else hazard))
             x[j] = v[j]
             if event[j]:
                 x[j] -= s
-                total -= s * score[j]
+                total -= s * u
     return total
 
 

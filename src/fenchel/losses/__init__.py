@@ -7,10 +7,11 @@ from .coupled import CoupledCurvature, CoupledLoss
 from .cox import Cox
 from .counts import Poisson
 from .margins import Hinge, Logistic, SmoothedHinge, SquaredHinge
-from .registry import LOSSES, register
+from .registry import COUPLED_LOSSES, LOSSES, known_losses, register
 from .tubes import EpsilonInsensitive, Huber, Quantile, Squared
 
 __all__ = [
+    "COUPLED_LOSSES",
     "LOSSES",
     "CoupledCurvature",
     "CoupledLoss",
@@ -25,5 +26,6 @@ __all__ = [
     "SmoothedHinge",
     "Squared",
     "SquaredHinge",
+    "known_losses",
     "register",
 ]

@@ -52,7 +52,7 @@ class Loss:
     fast_sums = False  # whether `sums` is compiled, or takes no more than a few operations
     gradient_kernel: str | None = None  # the name of a compiled gradient in ``kernels/gradients.py``
     likelihood = False  # whether the loss is minus the logarithm of a probability, which `probability` gives
-    coupled = False  # whether it is one function of all scores, and no sum over rows; see losses/coupled.py
+    across_rows = False  # whether it is one function of all scores, and no sum over rows; see losses/coupled.py
     attained = True  # whether some score has the least value
     least: float | None = (
         None  # inf f, where it is the same for every target; defined beside `conjugate`, or not at all

@@ -60,7 +60,7 @@ class CoupledCurvature(Protocol):
 class CoupledLoss(Loss):
     """A convex function of all scores. Subclasses define `sums`, `curvature_at`, `total_conjugate` and `scores_of`."""
 
-    coupled = True
+    across_rows = True
     kinked = False
     attained = False
 

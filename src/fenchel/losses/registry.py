@@ -19,7 +19,14 @@ LOSSES: dict[str, type[Loss]] = {
     "quantile": Quantile,
     "epsilon-insensitive": EpsilonInsensitive,
     "poisson": Poisson,
-    "cox": Cox,
 }
 
+# losses of all scores at once, see `coupled.py`
+COUPLED_LOSSES: dict[str, type[Loss]] = {"cox": Cox}
+
 register = registering(LOSSES, "loss")  # a decorator: @register("name") enters a loss of your own
+
+
+def known_losses() -> dict[str, type[Loss]]:
+    """All of them by name."""
+    return LOSSES | COUPLED_LOSSES

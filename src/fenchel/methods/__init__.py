@@ -38,10 +38,10 @@ register = registering(METHODS, "method")  # a decorator: @register("name") ente
 AUTO = "auto"  # epochs of SDCA-ADMM in turns with an engine, and other ways tried between them
 
 
-def make_method(name: str, options: dict[str, Any], coupled: bool = False) -> roles.Method:
-    """The method of that name with its options, or a ValueError that lists what there is. `coupled` tells whether the
+def make_method(name: str, options: dict[str, Any], across_rows: bool = False) -> roles.Method:
+    """The method of that name with its options, or a ValueError that lists what there is. `across_rows` tells whether the
     loss is one function of all scores, which no method that visits single rows can serve."""
-    if name == AUTO and coupled:
+    if name == AUTO and across_rows:
         name, options = ReweightedSquares.name, {"engine": True} | options
     if name == AUTO:
         name, options = SDCAADMM.name, {"newton": options.get("preset", "default") == "default"} | options

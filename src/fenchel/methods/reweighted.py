@@ -59,7 +59,7 @@ class ReweightedSquares(Method):
 
     name = "reweighted-squares"
     OPTIONS = ("engine",)
-    snaps = continues = coupled = True
+    snaps = continues = across_rows = True
     state_type = ModelState
 
     def __init__(self, engine: bool = False) -> None:
@@ -69,7 +69,7 @@ class ReweightedSquares(Method):
 
     def supports(self, problem: Problem) -> str | None:
         """Why the method does not fit the problem; None where it does."""
-        if not problem.loss.coupled:
+        if not problem.loss.across_rows:
             return f"it is for losses of all scores at once, and {type(problem.loss).__name__} is a sum over rows"
         return None
 

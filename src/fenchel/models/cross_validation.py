@@ -159,7 +159,7 @@ def _training(problem: Problem, number: int, rows: Ints) -> Problem:
     weight[rows] = problem.weight[rows] if problem.weight.size else 1.0
     if weight.sum() <= 0:
         raise ValueError(f"the training rows of fold {number} have no weight")
-    if problem.loss.coupled:
+    if problem.loss.across_rows:
         try:
             problem.loss.check_targets(problem.target[weight > 0])
         except ValueError as error:
@@ -184,7 +184,7 @@ def _held_out_losses(problem: Problem, rows: Ints, path: Path) -> list[float]:
     some = weight > 0
     if not some.any():
         return [np.nan] * len(path)
-    if problem.loss.coupled:
+    if problem.loss.across_rows:
         return _added_losses(problem, rows, path, float(weight.sum()))
     weight = weight[some] / weight.sum()
     known = problem.offset[visits][some] if problem.offset.size else 0.0

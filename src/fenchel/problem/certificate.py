@@ -222,7 +222,7 @@ class Certifying(Objective):
         variables of the penalty where the true slopes do so to first order only.)
         """
         wanted = x + change
-        if self.loss.coupled:
+        if self.loss.across_rows:
             return wanted if np.isfinite(self.mean_conjugate(wanted)) else None
         inside = np.clip(wanted, *self._domain())
         near = np.linalg.norm(inside - wanted) <= _INSIDE * np.linalg.norm(true - wanted)
@@ -276,7 +276,7 @@ class Certifying(Objective):
             scale = np.concatenate([scale, np.abs(extra).T @ np.abs(x)])
         if not goal.size or (np.abs(goal) <= _BALANCED * scale).all():
             return x, zx
-        if self.loss.coupled:
+        if self.loss.across_rows:
             return self._balance_all(x, along, goal, scale)
         # columns in units of their own: what is small in one must not drown in what is large in another
         sizes = np.sqrt(np.einsum("ij,ij->j", along, along))

@@ -21,7 +21,7 @@ import scipy.sparse as sp
 
 from .._validate import AnyArray, Array, Index, MatrixLike
 from ..data import RowData, Rows, as_offset, as_weights
-from ..losses import LOSSES, Loss
+from ..losses import Loss, known_losses
 from ..penalties import Penalty
 from ..penalties.block_sum import _NONE, BlockSum, _vector
 
@@ -73,7 +73,7 @@ class Objective(BlockSum):
         self.target, self.offset = target, known
         self.weight = as_weights(sample_weight, self.n)
         self.fit_intercept = bool(fit_intercept)
-        if self.loss.coupled:
+        if self.loss.across_rows:
             _check_coupled(self.loss, self.fit_intercept, task)
         # (outputs, stride, first entries of w, slot): see kernels/rows.py
         self.layout = (outputs, p + 1, first, p)
@@ -166,7 +166,7 @@ class Objective(BlockSum):
 
     def mean_loss(self, scores: Array) -> float:
         scores = self.seen(scores)
-        if self.loss.coupled:
+        if self.loss.across_rows:
             return self.loss.total(scores, self.target, self.weight) / self.n
         if scores.size <= _CHUNK and not self.weight.size:
             return float(np.sum(self.loss.value(scores, self.target))) / self.n
@@ -191,7 +191,7 @@ class Objective(BlockSum):
     def mean_conjugate(self, x: Array, scale: float = 1.0) -> float:
         """(1/n) sum of (s_i f)*(scale x_i); infinite outside the domain."""
         total = -scale * float(self.offset @ x) if self.offset.size else 0.0
-        if self.loss.coupled:
+        if self.loss.across_rows:
             return (total + self.loss.total_conjugate(scale * x, self.target, self.weight)) / self.n
         for part in self._chunks():
             weight, dual, target = self._weights(part), scale * x[part], self.target[part]
@@ -229,7 +229,7 @@ class Objective(BlockSum):
 
     def slopes_at(self, scores: Array) -> Array:
         """s_i f'(u_i): the dual variables that belong to these scores."""
-        if self.loss.coupled:
+        if self.loss.across_rows:
             return self.loss.sums(self.seen(scores), self.target, self.weight)[1]
         slope = self.loss.gradient(self.seen(scores), self.target)
         return np.asarray(self._weights() * slope, dtype=float)
@@ -237,12 +237,12 @@ class Objective(BlockSum):
 
 def _as_loss(loss: Loss | str) -> Loss:
     if isinstance(loss, str):
-        if loss not in LOSSES:
-            raise ValueError(f"loss is {loss!r}; known losses: {', '.join(LOSSES)}")
-        out: Loss = LOSSES[loss]()
+        if loss not in known_losses():
+            raise ValueError(f"loss is {loss!r}; known losses: {', '.join(known_losses())}")
+        out: Loss = known_losses()[loss]()
         return out
     if not isinstance(loss, Loss):
-        raise ValueError(f"loss is {loss!r}; it must be a fenchel loss or one of {', '.join(LOSSES)}")
+        raise ValueError(f"loss is {loss!r}; it must be a fenchel loss or one of {', '.join(known_losses())}")
     return loss
 
 

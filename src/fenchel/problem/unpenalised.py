@@ -38,7 +38,7 @@ def best_unpenalised(A: Array, target: Array, loss: Loss, weight: Array, offset:
     `offset` as zeros."""
     c = np.zeros(A.shape[1])
     known: Array | float = offset if offset.size else 0.0
-    if loss.coupled:
+    if loss.across_rows:
         coupled: Any = loss
         best: tuple[Array, Array] = coupled.along(A, np.zeros(len(A)) + known, target, weight)
         return best

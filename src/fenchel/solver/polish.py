@@ -21,7 +21,7 @@ def polish(problem: Problem, result: Result) -> Result:
 
     Afterwards the answer no longer depends on the order of the rows or on the seed, up to rounding.
     """
-    if problem.loss.coupled:
+    if problem.loss.across_rows:
         return result
     small = problem.data.stored * problem.layout[0] <= _SMALL
     if result.status is not Status.CONVERGED or not small or result.relative_gap <= _DONE:
