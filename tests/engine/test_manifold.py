@@ -308,31 +308,6 @@ def logistic():
     return problem.with_alpha(0.02 * problem.alpha_max())
 
 
-def test_a_face_borrows_the_curvature_of_another(logistic):
-    finisher = Finisher(logistic)
-    zero = np.ones(logistic.d, dtype=bool)
-    zero[10:50] = False
-    face = finisher._face(zero)
-    bend = np.random.default_rng(1).random(logistic.n)
-    known = faces.Known(face, bend, face.data.curvature(bend).copy(), 0.0)
-    for lost, gained in (([12, 40], []), ([], [3, 100]), ([11, 12, 49], [0, 71])):
-        other = zero.copy()
-        other[lost], other[gained] = True, False
-        face = finisher._face(other)
-        assert np.array_equal(face.features[:-1], np.flatnonzero(~other))  # the last is the intercept
-        np.testing.assert_allclose(np.tril(known.on(face)), np.tril(face.data.curvature(bend)), rtol=1e-12)
-    assert known.on(finisher._face(~zero)) is None  # nothing in common
-
-
-def test_ties_are_no_single_features():
-    problem = make("logistic", "fused")
-    finisher = Finisher(problem)
-    zero = np.zeros(problem.d, dtype=bool)
-    assert finisher._face(zero).features is not None
-    zero[-1] = True
-    assert finisher._face(zero).features is None
-
-
 def test_faint_rows_are_made_up_for(logistic, monkeypatch):
     """The direction is that of all rows, to the accuracy that was asked for."""
     optimum = fl.solve(logistic, tol=1e-10)
@@ -358,20 +333,6 @@ def test_faint_rows_are_made_up_for(logistic, monkeypatch):
     miss = mended - exact
     curved = face.data.product(miss, bend, np.arange(logistic.n))
     assert miss @ curved <= 0.01 * abs(slope @ exact)
-
-
-def test_faces_are_left_early_and_proven_all_the_same(logistic, monkeypatch):
-    """Foreseen slopes prove a step before the true ones do, and what is proven is true."""
-    optimum = fl.solve(logistic, tol=1e-11)
-    state = after(logistic, 12)
-    passes = {}
-    for dear in (np.inf, 0.0):
-        monkeypatch.setattr(manifold, "_DEAR", dear)
-        finisher = Finisher(logistic)
-        made = check(logistic, finisher.run(state.w, state.u, state.y, tol=1e-6), optimum)
-        assert made.relative_gap <= 1e-6
-        passes[dear] = finisher.passes
-    assert passes[0.0] < passes[np.inf]
 
 
 @pytest.mark.parametrize("fails", ["the factor", "the rounds"])

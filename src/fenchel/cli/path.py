@@ -144,11 +144,12 @@ def cv(
     with counting_bar(folds * len(values), not options.quiet) as show:
         found = _cross_validate(setup.problem, values, splits, jobs, limits, show)
     index = found.select(rule)
-    with counting_bar(index + 1, not options.quiet) as show:
-        whole = solve_path(setup.problem, alphas=values[: index + 1], callback=show, **limits)
+    last = len(values) if options.report is not None else index + 1  # a page shows the whole path
+    with counting_bar(last, not options.quiet) as show:
+        whole = solve_path(setup.problem, alphas=values[:last], callback=show, **limits)
     if whole.interrupted:
         raise KeyboardInterrupt
-    result = whole[-1]
+    result = whole[index]
     problem = setup.problem.with_alpha(values[index])
     setup.model(result, problem).save(output)
     if table is not None:
