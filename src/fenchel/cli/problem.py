@@ -10,13 +10,14 @@ import scipy.sparse as sp
 
 from .._validate import AnyArray, Array, Floats, MatrixLike, Names
 from ..io import Data, read_data
-from ..losses import LOSSES
+from ..losses import known_losses
 from ..models import Model, Scaling
 from ..models import preparation as helpers
 from ..problem import NoCertificate, Problem
 from .common import hint
 from .penalty import full_name, make_penalty
 from .structure import Structure
+from .survival import check_survival, survival_columns, survival_targets
 
 if TYPE_CHECKING:
     from ..losses.base import Loss
@@ -120,12 +121,14 @@ class Setup:
 def prepare(file: str, options: ModelOptions) -> Setup:
     """Read the data and make the problem, with alpha = 1."""
     data = read_data(
-        file, target=options.target or None, weights=options.weights, drop=options.drop, header=options.header,
-        task=options.task, offset=options.offset,
+        file, target=survival_columns(options) or options.target or None, weights=options.weights, drop=options.drop, header=options.header,
+        task=options.task or options.strata, offset=options.offset,
     )  # fmt: skip
     full_name(options.penalty)
     y = cast(AnyArray, data.y)  # without targets nothing is read
     loss, target, classes = _make_loss(options, y, file)
+    if loss.across_rows:
+        target, data.task = survival_targets(y, data.task, file), None
     tasks: list[Any] | None = None
     codes: AnyArray | None = None
     if data.task is not None:
@@ -137,12 +140,12 @@ def prepare(file: str, options: ModelOptions) -> Setup:
     weight = helpers.row_weights(data.weights, _class_weights(options, classes), y, data.X)
     X, scaling = data.X, None
     if options.standardize:
-        X, scaling = _standardised(X, weight, options.intercept)
+        X, scaling = _standardised(X, weight, options.intercept or loss.across_rows)
     structure = Structure(options, data.X, data.features if data.named else None)
     penalty = make_penalty(options, structure, outputs, data.X.shape[1])
     problem = Problem(
-        X, target, loss=loss, penalty=penalty, alpha=1.0, sample_weight=weight, fit_intercept=options.intercept,
-        task=codes, offset=data.offset,
+        X, target, loss=loss, penalty=penalty, alpha=1.0, sample_weight=weight,
+        fit_intercept=options.intercept and not loss.across_rows, task=codes, offset=data.offset,
     )  # fmt: skip
     return Setup(file, options, data, problem, structure, classes, tasks, scaling)
 
@@ -187,17 +190,22 @@ def _make_loss(options: ModelOptions, y: AnyArray, file: str) -> tuple[Loss, Flo
     labels = len(np.unique(y)) if y.ndim == 1 else np.inf
     numbers = np.issubdtype(y.dtype, np.number) or y.dtype == bool
     name = options.loss
+    if name is None and options.time is not None:
+        name = "cox"
     if name is None:
         name = "logistic" if labels <= 2 or not numbers else "squared"
-    if name not in LOSSES:
-        raise ValueError(f"--loss is {name!r}; {hint(name, LOSSES)}")
-    params = {key: getattr(options, key) for key in ("smoothing", "delta", "quantile", "epsilon")}
+    if name not in known_losses():
+        raise ValueError(f"--loss is {name!r}; {hint(name, known_losses())}")
+    params = {key: getattr(options, key) for key in ("smoothing", "delta", "quantile", "epsilon", "ties")}
     params = {key: value for key, value in params.items() if value is not None}
-    takes = vars(LOSSES[name]())
+    takes = vars(known_losses()[name]())
     for key in params:
         if key not in takes:
             raise ValueError(f"--{key} does not go with the loss {name!r}")
-    loss = LOSSES[name](**params)
+    loss = known_losses()[name](**params)
+    check_survival(options, name, loss.across_rows)
+    if loss.across_rows:
+        return loss, y, None
     if not loss.classification:
         if not numbers:
             raise ValueError(f"{file}: the target holds {str(y.flat[0])!r}; the loss {name!r} takes numbers")

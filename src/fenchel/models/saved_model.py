@@ -149,7 +149,8 @@ class Model:
         return known_losses()[self.loss](**self.loss_params) if self.loss in known_losses() else Loss()
 
     def score(self, predicted: AnyArray, y: npt.ArrayLike) -> tuple[str, float]:
-        """("accuracy", share) or ("R^2", value, the mean over several targets) of predictions for these targets."""
+        """("accuracy", share), ("concordance", share of pairs in order) or ("R^2", value, the mean over several targets)
+        of predictions for these targets."""
         y = np.asarray(y)
         if len(y) != len(predicted):
             raise ValueError(f"y has {len(y)} entries, but there are {len(predicted)} predictions")
@@ -159,6 +160,10 @@ class Model:
                 last = f"{', '.join(map(repr, self.classes[:-1]))} and {self.classes[-1]!r}"
                 raise ValueError(f"y holds {unknown[0]!r}; the model knows {last}")
             return "accuracy", float(np.mean(predicted == y.astype(predicted.dtype)))
+        if self._loss.across_rows:
+            from .survival import concordance
+
+            return "concordance", concordance(y, predicted)
         if not np.issubdtype(y.dtype, np.number):
             raise ValueError(f"y holds {y[0]!r}; the model predicts numbers")
         if y.shape != predicted.shape:
