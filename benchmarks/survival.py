@@ -3,7 +3,7 @@
     python benchmarks/survival.py                       # 5,000 rows, 2,000 features
     python benchmarks/survival.py --rows 1000 --features 500 --ratio 0.05
 
-Every peer runs in an environment of its own (made on first use, see `environments.py`), one after another, on one thread.
+Peers run in an environment of their own (made on first use, see `environments.py`), one after another, on one thread.
 Each is given tolerances from loose to tight, and what counts is the processor time of the first run whose objective is
 within `--gap` of fenchel's proven lower bound; the second of two runs, so that nobody pays for compiling. Coxnet may
 also come down a path of ten alphas, which is its own way of warming up; the faster of the two counts.
@@ -14,7 +14,6 @@ from __future__ import annotations
 import argparse
 import json
 import subprocess
-import sys
 import tempfile
 import time
 from pathlib import Path
@@ -117,8 +116,9 @@ def work(name: str, folder: Path, limit: float) -> None:
 
 
 def compare(args) -> list[dict]:
-    import fenchel as fl
     from environments import CannotInstall, Environments, cache_folder
+
+    import fenchel as fl
 
     X, times, event = generate(args.rows, args.features, args.active, args.correlation, args.seed)
     problem = fl.Problem(X, np.column_stack([times, event]), loss="cox", penalty=fl.L1(), alpha=1.0)

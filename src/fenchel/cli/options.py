@@ -92,9 +92,7 @@ class ModelOptions:
             rich_help_panel="Loss",
         ),
     ] = None
-    ties: Annotated[
-        str | None, Option(help="Of cox: breslow (the default) or efron.", rich_help_panel="Loss")
-    ] = None
+    ties: Annotated[str | None, Option(help="Of cox: breslow (the default) or efron.", rich_help_panel="Loss")] = None
     smoothing: Annotated[
         float | None, Option(help="Width of the smoothed hinge's quadratic piece.", rich_help_panel="Loss")
     ] = None

@@ -121,8 +121,8 @@ class Setup:
 def prepare(file: str, options: ModelOptions) -> Setup:
     """Read the data and make the problem, with alpha = 1."""
     data = read_data(
-        file, target=survival_columns(options) or options.target or None, weights=options.weights, drop=options.drop, header=options.header,
-        task=options.task or options.strata, offset=options.offset,
+        file, target=survival_columns(options) or options.target or None, weights=options.weights, drop=options.drop,
+        header=options.header, task=options.task or options.strata, offset=options.offset,
     )  # fmt: skip
     full_name(options.penalty)
     y = cast(AnyArray, data.y)  # without targets nothing is read

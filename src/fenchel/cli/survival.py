@@ -19,7 +19,9 @@ def survival_columns(options: ModelOptions) -> list[str]:
         given, missing = ("--event", "--time") if options.time is None else ("--time", "--event")
         raise ValueError(f"{given} is given without {missing}; survival times need both")
     if options.target:
-        raise ValueError(f"--target is {options.target[0]!r}, but --time and --event are the target; give one or the other")
+        raise ValueError(
+            f"--target is {options.target[0]!r}, but --time and --event are the target; give one or the other"
+        )
     return [options.time, options.event]
 
 
@@ -31,7 +33,9 @@ def check_survival(options: ModelOptions, name: str, across_rows: bool) -> None:
         if not across_rows and getattr(options, option) is not None:
             raise ValueError(f"--{option} does not go with the loss {name!r}; leave --loss out, or say cox")
     if across_rows and options.task is not None:
-        raise ValueError(f"--task does not go with the loss {name!r}, which has one vector of coefficients; see --strata")
+        raise ValueError(
+            f"--task does not go with the loss {name!r}, which has one vector of coefficients; see --strata"
+        )
     if across_rows and options.class_weight:
         raise ValueError(f"--class-weight goes with a loss for labels, not with {name!r}")
 

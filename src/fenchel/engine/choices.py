@@ -59,7 +59,7 @@ class Choices:
     def may_be_whole(self) -> bool:
         """Whether a Gram matrix of all columns is possible."""
         p = self.point.p
-        if self.point.loss.across_rows and 8 * self.point.n * p > BUDGET:  # it needs as much room as the columns
+        if self.point.loss.across_rows:  # every new curvature makes all its columns anew, which is a copy of the data
             return False
         return self.point.outputs == 1 and p <= LARGEST and 8 * p * p <= max(BUDGET, self.data.nbytes)
 

@@ -123,7 +123,7 @@ class Point:
         with flat parts. There a slope at the end of its domain costs as much as its row is far from the other parts."""
         if self.loss.across_rows:
             x = share * self.x[0]
-            left = self.loss.total_conjugate(x, self.target, self.weight) - float(x @ self._seen(self.u))
+            left: float = self.loss.total_conjugate(x, self.target, self.weight) - float(x @ self._seen(self.u))
             return max(self.f + left / self.n, 0.0)
         if not self.floor:
             curved = self.h > 0

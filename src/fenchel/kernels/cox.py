@@ -145,11 +145,11 @@ def times(order, opens, event, efron, v, share, lead, about, t, out):
 
 # -- a factor of the curvature ------------------------------------------------------------------------
 
-# S times the variance over those at risk grows, when a row joins from the end, by s exp(u) S'/S times the square of what
-# it differs from the mean of those who came before (S' and S are the sums before and after). Summed over the hazard,
+# S times the variance over those at risk grows, when a row joins from the end, by s exp(u) S'/S times the square of
+# what it differs from the mean of those who came before (S' and S are the sums before and after). Over the hazard,
 # t'Ht is the sum of v S'/S (t - that mean)^2: H = L' diag(omega) L, where L takes the mean of all later rows off a row.
 # Several events of one time under Efron's rule are compared with the mean of those who are at risk and have no event
-# there, and none of them counts less than v: then the right side is a bound, for a mean is nearer than any other number.
+# there, and none of them counts less than v: then the right side is a bound, for no number is nearer than the mean.
 
 
 @njit(cache=True, error_model="numpy")

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from .base import Loss
+from .counts import Poisson
 from .coupled import CoupledCurvature, CoupledLoss
 from .cox import Cox
-from .counts import Poisson
 from .margins import Hinge, Logistic, SmoothedHinge, SquaredHinge
 from .registry import COUPLED_LOSSES, LOSSES, known_losses, register
 from .tubes import EpsilonInsensitive, Huber, Quantile, Squared

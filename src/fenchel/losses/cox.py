@@ -21,9 +21,9 @@ the domain where all v and B are nonnegative and the last B of a stratum is 0, a
    \qquad A_k = B_{k-1} + d_k.
 
 (The slopes say s_j e^{u_j} = v_j / Λ_k. Put in, S_k and Λ_k obey Λ_k S_k = A_k and Λ_k S_{k+1} = B_k, whose ratios give
-both, and the sums telescope.) At x = 0 it is 0. Under Efron's rule the events of a time have a hazard of their own: with
-D_k the part of V_k that belongs to them and R_k the other part and B_k, the k-th term is B log B - D log D - R log R and
-the maximum over q in (0, 1) of D log q + R log(1 - q) - sum over r of w log(1 - qr/m).
+both, and the sums telescope.) At x = 0 it is 0. Under Efron's rule the events of a time have a hazard of their own:
+with D_k the part of V_k that belongs to them and R_k the other part and B_k, the k-th term is B log B - D log D -
+R log R and the maximum over q in (0, 1) of D log q + R log(1 - q) - sum over r of w log(1 - qr/m).
 """
 
 from __future__ import annotations
@@ -97,7 +97,8 @@ class Cox(CoupledLoss):
         return found.total, found.x, found.bound
 
     def curvature_at(self, score: Array, target: AnyArray, weight: Array) -> CoupledCurvature:
-        return _Survey(self, score, target, weight)
+        made: CoupledCurvature = _Survey(self, score, target, weight)
+        return made
 
     def total_conjugate(self, dual: Array, target: AnyArray, weight: Array) -> float:
         from ..kernels import cox
@@ -224,7 +225,7 @@ def survival_records(y: Any, strata: npt.ArrayLike | None = None) -> AnyArray:
     if strata is not None:
         labels = np.asarray(strata)
         if labels.shape != time.shape:
-            raise ValueError(f"strata has shape {labels.shape}; it must hold one label for each of the {len(time)} rows")
+            raise ValueError(f"strata has shape {labels.shape}; it must hold a label for each of the {len(time)} rows")
         own = np.unique(labels, return_inverse=True)[1]
     if not event.any():
         raise ValueError("y holds no event: all times are censored, and nothing can be learnt from their order")
@@ -279,7 +280,7 @@ def _fields(y: AnyArray) -> tuple[AnyArray, Array, AnyArray]:
             f"y has the fields {', '.join(y.dtype.names or ())} and shape {y.shape}; it needs one of events (bool) and "
             "one of times (float)"
         )
-    return y[flags[0]].copy(), y[numbers[0]].astype(float), strata
+    return np.array(y[flags[0]], dtype=bool), np.array(y[numbers[0]], dtype=float), strata
 
 
 def _as_event(event: Array, time: Array) -> AnyArray:
@@ -289,4 +290,4 @@ def _as_event(event: Array, time: Array) -> AnyArray:
         raise ValueError(
             f"y has the event {event[bad[0]]:g} in row {bad[0]}; it must be 0 (censored) or 1 (true or false){hint}"
         )
-    return event == 1
+    return np.asarray(event == 1)

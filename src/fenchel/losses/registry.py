@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from .._validate import registering
 from .base import Loss
-from .cox import Cox
 from .counts import Poisson
+from .cox import Cox
 from .margins import Hinge, Logistic, SmoothedHinge, SquaredHinge
 from .tubes import EpsilonInsensitive, Huber, Quantile, Squared
 

@@ -29,7 +29,8 @@ __all__ = [
 ]  # fmt: skip
 
 METHODS = {
-    method.name: method for method in (SDCAADMM, BatchADMM, OLADMM, OPGADMM, RDAADMM, RDA, FOBOS, SDCA, SAG, ASDCA, ReweightedSquares)
+    method.name: method
+    for method in (SDCAADMM, BatchADMM, OLADMM, OPGADMM, RDAADMM, RDA, FOBOS, SDCA, SAG, ASDCA, ReweightedSquares)
 }
 
 
@@ -39,8 +40,8 @@ AUTO = "auto"  # epochs of SDCA-ADMM in turns with an engine, and other ways tri
 
 
 def make_method(name: str, options: dict[str, Any], across_rows: bool = False) -> roles.Method:
-    """The method of that name with its options, or a ValueError that lists what there is. `across_rows` tells whether the
-    loss is one function of all scores, which no method that visits single rows can serve."""
+    """The method of that name with its options, or a ValueError that lists what there is. `across_rows` tells whether
+    the loss is one function of all scores, which no method that visits single rows can serve."""
     if name == AUTO and across_rows:
         name, options = ReweightedSquares.name, {"engine": True} | options
     if name == AUTO:

@@ -1,9 +1,9 @@
 r"""Losses of all scores at once, behind any penalty and map: squares of new rows, again and again.
 
-With slopes x at the scores u and the curvature :math:`L^\top \mathrm{diag}(\omega) L` of ``losses/coupled.py``, the model
+With slopes x at scores u and the curvature :math:`L^\top \mathrm{diag}(\omega) L` of ``losses/coupled.py``, the model
 
-.. math:: F(u) + x^\top (u' - u) + \tfrac12 \|L (u' - u)\|_\omega^2 = \tfrac12 \|L u' - t\|_\omega^2 + \text{const}, \qquad
-   t = L u - z / \omega, \quad L^\top z = x
+.. math:: F(u) + x^\top (u' - u) + \tfrac12 \|L (u' - u)\|_\omega^2 = \tfrac12 \|L u' - t\|_\omega^2 + \text{const},
+   \qquad t = L u - z / \omega, \quad L^\top z = x
 
 is a weighted sum of squares of the rows L X: whatever solves such problems solves the model, an engine where one fits
 and epochs of SDCA-ADMM where none does. (L would fill sparse data. Their models have the diagonal bound h of the
@@ -81,7 +81,9 @@ class ReweightedSquares(Method):
         if warm is not None:
             for key, size in (("w", problem.size), ("y", problem.d), ("u", problem.d)):
                 if len(warm.get(key, ())) != size:
-                    raise ValueError(f"warm_start has {len(warm.get(key, ()))} entries in {key}; this problem has {size}")
+                    raise ValueError(
+                        f"warm_start has {len(warm.get(key, ()))} entries in {key}; this problem has {size}"
+                    )
                 getattr(state, key)[:] = warm[key]
             if warm.get("resumed") and "gained" in warm:
                 state.gained, state.epoch = float(warm["gained"]), int(warm["epoch"])
@@ -165,7 +167,7 @@ class _Model:
 
     def solve(self, state: Any, allowed: float) -> tuple[Iterate, Array]:
         """The answer to a gap of `allowed`, and the slopes of the loss that it foresees."""
-        height, model = self.height, self.problem
+        height = self.height
         start = Iterate(state.w.copy(), state.x / height, state.y / height, state.zx / height, state.u.copy())
         if self.curved is not None:
             start.x = self.curved.solve_up(start.x)

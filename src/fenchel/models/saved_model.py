@@ -149,8 +149,8 @@ class Model:
         return known_losses()[self.loss](**self.loss_params) if self.loss in known_losses() else Loss()
 
     def score(self, predicted: AnyArray, y: npt.ArrayLike) -> tuple[str, float]:
-        """("accuracy", share), ("concordance", share of pairs in order) or ("R^2", value, the mean over several targets)
-        of predictions for these targets."""
+        """("accuracy", share), ("concordance", share of pairs) or ("R^2", value, the mean over several targets) of
+        predictions for these targets."""
         y = np.asarray(y)
         if len(y) != len(predicted):
             raise ValueError(f"y has {len(y)} entries, but there are {len(predicted)} predictions")

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
+from sklearn.base import BaseEstimator
 from sklearn.model_selection import check_cv
 from sklearn.utils.validation import check_is_fitted, validate_data
 
@@ -54,7 +55,7 @@ def concordance(y: Any, risk: npt.ArrayLike, sample_weight: npt.ArrayLike | None
     return float((right + 0.5 * equal) / pairs)
 
 
-class _Survives:
+class _Survives(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
     """Times and events: in, and risks and curves out."""
 
     _classification = False
@@ -69,7 +70,7 @@ class _Survives:
 
     @with_callbacks
     def fit(
-        self: Any,
+        self,
         X: MatrixLike,
         y: Any,
         sample_weight: npt.ArrayLike | None = None,
@@ -116,13 +117,13 @@ class _Survives:
     def _shaped(self, coef: Array, intercept: Array | float) -> dict[str, Any]:
         return {"coef_": coef + 0.0, "intercept_": 0.0}
 
-    def predict(self: Any, X: MatrixLike, offset: npt.ArrayLike | None = None) -> Array:
+    def predict(self, X: MatrixLike, offset: npt.ArrayLike | None = None) -> Array:
         """The logarithm of the risk of every row, relative to one whose features (and offset) are zero."""
         out: Array = self._scores(X, None, offset)
         return out
 
     def predict_cumulative_hazard_function(
-        self: Any,
+        self,
         X: MatrixLike,
         times: npt.ArrayLike | None = None,
         strata: npt.ArrayLike | None = None,
@@ -150,10 +151,11 @@ class _Survives:
             levels = np.column_stack([np.full(len(levels), -np.inf), levels])
             levels = levels[:, np.searchsorted(self.event_times_, np.asarray(times, dtype=float), side="right")]
         with np.errstate(over="ignore"):
-            return np.exp(levels + scores[:, None])
+            out: Array = np.exp(levels + scores[:, None])
+        return out
 
     def predict_survival_function(
-        self: Any,
+        self,
         X: MatrixLike,
         times: npt.ArrayLike | None = None,
         strata: npt.ArrayLike | None = None,
@@ -166,10 +168,11 @@ class _Survives:
         -------
         array (n, m)
         """
-        return np.exp(-self.predict_cumulative_hazard_function(X, times, strata, offset))
+        out: Array = np.exp(-self.predict_cumulative_hazard_function(X, times, strata, offset))
+        return out
 
     def score(
-        self: Any,
+        self,
         X: MatrixLike,
         y: Any,
         sample_weight: npt.ArrayLike | None = None,
@@ -202,7 +205,8 @@ def _steps(times: Array, own: Array, hazard: Array) -> Array:
     """The logarithm of a step function at these times."""
     with np.errstate(divide="ignore"):
         levels = np.log(np.concatenate([[0.0], hazard]))
-    return levels[np.searchsorted(own, times, side="right")]
+    out: Array = levels[np.searchsorted(own, times, side="right")]
+    return out
 
 
 class CoxRegressor(_Survives, OneAlpha):

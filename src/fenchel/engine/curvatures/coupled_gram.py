@@ -1,7 +1,7 @@
 r"""The Gram matrix of a loss of all scores at once.
 
-Such a loss has the curvature :math:`L^\top \mathrm{diag}(\omega) L`, see ``losses/coupled.py``, so that the model's curvature is
-the Gram matrix of the columns L X, which are made once and kept with it:
+It has the curvature :math:`L^\top \mathrm{diag}(\omega) L`, see ``losses/coupled.py``, so that the model's is the
+Gram matrix of the columns L X, which are made once and kept with it:
 
 .. math:: G = (L X)^\top \mathrm{diag}(\omega) (L X) / n + \mathrm{diag}(r)
 
@@ -24,8 +24,6 @@ if TYPE_CHECKING:
 
     from ...losses import CoupledCurvature
     from ..point import Point
-
-TOGETHER = 64  # columns that are taken out of the data together where they are not at hand; more: more memory
 
 
 class CoupledGram(LaggedGram):
@@ -58,20 +56,12 @@ class CoupledGram(LaggedGram):
         """L X for the columns that are new."""
         assert self.curved is not None
         known, count = self.lowered.count, part.count
-        kept, rows = self.lowered.rows, getattr(part, "rows", None)
+        kept = self.lowered.rows
         if len(kept) < count:
             room = np.empty((max(count, min(2 * len(kept), self.point.p)), self.n))
             room[:known] = kept[:known]
             self.lowered.rows = kept = room
-        if rows is not None:
-            kept[known:count] = self.curved.down(rows[known:count])
-        else:
-            columns = np.arange(count) if part.order is None else part.order
-            for low in range(known, count, TOGETHER):
-                some = columns[low : min(low + TOGETHER, count)]
-                taken = np.empty((some.size, self.n))
-                self.point.data.take_columns(some, taken, 0)
-                kept[low : low + some.size] = self.curved.down(taken)
+        kept[known:count] = self.curved.down(part.rows[known:count])
         self.lowered.count = count
 
     def roots(self, part: Any) -> Callable[[Index], Vector] | None:
