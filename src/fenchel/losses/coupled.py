@@ -4,8 +4,8 @@ Each row's slope depends on the scores of others, so that nothing visits single 
 quadratic models, and its conjugate F* for certificates. The role is that of :class:`Loss` with
 
 - `sums`: the value, the slopes, and a *diagonal bound* h, the curvature's :math:`H \preceq \mathrm{diag}(h)`;
-- `curvature_at`: H itself as an operator, and :math:`L^\top \mathrm{diag}(\omega) L`, which is H or little more, so that
-  a model is a sum of weighted squares: those of L X;
+- `curvature_at`: H itself as an operator, and :math:`L^\top \mathrm{diag}(\omega) L`, which is H or little more: a
+  model is a sum of weighted squares: those of L X;
 - `total_conjugate` and `scores_of`, the inverse of the slopes;
 - `along`: the best scores among few directions, by Newton's method. Its slopes stay within the domain of F* wherever it
   ends, which is what a certificate wants of directions without penalty.

@@ -114,8 +114,8 @@ class Cox(CoupledLoss):
         return out
 
     def baseline(self, score: Array, target: AnyArray, weight: Array) -> tuple[list[Array], list[Array]]:
-        """For every stratum, the times of its events and the cumulative hazard of a row with score 0 there: Breslow's
-        estimate, whose jumps under Efron's rule are those of its terms."""
+        """For every stratum, the times of its events and the logarithm of the cumulative hazard of a row with score 0
+        there: Breslow's estimate, whose jumps under Efron's rule are those of its terms."""
         found = _Survey(self, score, target, weight)
         times, hazards = [], []
         first = np.flatnonzero(found.rows[1] == 2)
@@ -123,7 +123,7 @@ class Cox(CoupledLoss):
             at = np.arange(start, end)[found.rows[1][start:end] > 0]
             at = at[found.about[at, 3] > 0]
             times.append(target["time"][found.rows[0][at]])
-            hazards.append(np.exp(found.about[at, 5]))
+            hazards.append(found.about[at, 5])
         return times, hazards
 
 

@@ -197,14 +197,15 @@ class _Survives(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no typ
         place = np.minimum(np.searchsorted(known, labels), len(known) - 1)
         bad = np.flatnonzero(known[place] != labels)
         if bad.size:
-            raise ValueError(f"strata holds {labels[bad[0]]!r} in row {bad[0]}, which was not among those of fit")
+            raise ValueError(
+                f"strata holds {labels.tolist()[bad[0]]!r} in row {bad[0]}, which was not among those of fit"
+            )
         return place
 
 
 def _steps(times: Array, own: Array, hazard: Array) -> Array:
-    """The logarithm of a step function at these times."""
-    with np.errstate(divide="ignore"):
-        levels = np.log(np.concatenate([[0.0], hazard]))
+    """The logarithm of a step function at these times, from that of its levels."""
+    levels = np.concatenate([[-np.inf], hazard])
     out: Array = levels[np.searchsorted(own, times, side="right")]
     return out
 
