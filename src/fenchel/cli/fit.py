@@ -60,6 +60,7 @@ def fit(
     strength, largest = choose_alpha(setup.problem, alpha, alpha_ratio, options.penalty)
     problem = setup.problem.with_alpha(strength)
     with live_bar(options.tol, options.max_epochs, not options.quiet) as show:
+        problem.watch(None if show is None else show.reading)
         result = solve(
             problem, tol=options.tol, max_epochs=options.max_epochs, time_limit=time_limit, random_state=options.seed,
             callback=show,

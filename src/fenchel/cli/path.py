@@ -131,6 +131,7 @@ def cv(
     held out. Folds keep the shares of the labels.
     """
     from .. import plotting
+    from ..models import cross_validate_path
     from ..models import path as solve_path
     from .problem import prepare
 
@@ -139,10 +140,12 @@ def cv(
         raise ValueError(f"--rule is {rule!r}; it must be min or 1se")
     setup = prepare(file, options)
     values = make_alphas(setup, alphas, n_alphas, eps)
-    splits = _splits(setup, folds, shuffle)
     limits: dict[str, Any] = {"tol": options.tol, "max_epochs": options.max_epochs, "random_state": options.seed}
     with counting_bar(folds * len(values), not options.quiet) as show:
-        found = _cross_validate(setup.problem, values, splits, jobs, limits, show)
+        if setup.problem.pooled:
+            found = cross_validate_path(setup.problem, cv=folds, alphas=values, **limits)
+        else:
+            found = _cross_validate(setup.problem, values, _splits(setup, folds, shuffle), jobs, limits, show)
     index = found.select(rule)
     last = len(values) if options.report is not None else index + 1  # a page shows the whole path
     with counting_bar(last, not options.quiet) as show:

@@ -6,8 +6,9 @@ from .base import Loss
 from .counts import Poisson
 from .coupled import CoupledCurvature, CoupledLoss
 from .cox import Cox
+from .deviances import Gamma, NegativeBinomial, Tweedie
 from .margins import Hinge, Logistic, SmoothedHinge, SquaredHinge
-from .registry import COUPLED_LOSSES, LOSSES, known_losses, register
+from .registry import COUPLED_LOSSES, LOSSES, known_losses, register, why_unknown
 from .tubes import EpsilonInsensitive, Huber, Quantile, Squared
 
 __all__ = [
@@ -17,15 +18,19 @@ __all__ = [
     "CoupledLoss",
     "Cox",
     "EpsilonInsensitive",
+    "Gamma",
     "Hinge",
     "Huber",
     "Logistic",
     "Loss",
+    "NegativeBinomial",
     "Poisson",
     "Quantile",
     "SmoothedHinge",
     "Squared",
     "SquaredHinge",
+    "Tweedie",
     "known_losses",
     "register",
+    "why_unknown",
 ]

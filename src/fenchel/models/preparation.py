@@ -14,7 +14,7 @@ from sklearn.utils import check_random_state
 
 from .._validate import AnyArray, Array, Floats, Ints, MatrixLike
 from ..data import as_offset
-from ..losses import LOSSES, Loss, known_losses
+from ..losses import LOSSES, Loss, known_losses, why_unknown
 from ..penalties import L1, Penalty
 from ..solver.result import Status
 
@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 def as_loss(loss: Loss | str, classification: bool, coupled: bool = False) -> Loss:
     """The loss by name or itself; a ValueError where it is of the other kind."""
     found = named_loss(loss)
+    if found is None and isinstance(loss, str):
+        raise ValueError(f"loss is {loss!r}; {why_unknown(loss)}")
     if found is not None and found.across_rows and not coupled:
         raise ValueError(f"loss is {loss!r}, which is for survival times; use fenchel.CoxRegressor")
     if found is None or found.classification != classification:

@@ -334,6 +334,6 @@ class CoxRegressorCV(_Survives, CrossValidated):
         self.verbose = verbose
         self.solver_options = solver_options
 
-    def _folds(self, problem: Problem, y: npt.ArrayLike) -> list[tuple[Ints, Ints]]:
+    def _folds(self, problem: Problem, y: npt.ArrayLike | None) -> list[tuple[Ints, Ints]]:
         events = problem.loss.fold_labels(problem.target)
         return list(check_cv(self.cv, events, classifier=True).split(np.zeros((problem.n, 1)), events))

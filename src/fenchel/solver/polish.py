@@ -23,7 +23,7 @@ def polish(problem: Problem, result: Result) -> Result:
     """
     if problem.loss.across_rows:
         return result
-    small = problem.data.stored * problem.layout[0] <= _SMALL
+    small = not problem.pooled and problem.data.stored * problem.layout[0] <= _SMALL
     if result.status is not Status.CONVERGED or not small or result.relative_gap <= _DONE:
         return result
     clock = time.perf_counter()
