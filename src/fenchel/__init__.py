@@ -16,7 +16,7 @@ _HOME = {
     "losses": [
         "Loss", "SmoothedHinge", "Hinge", "SquaredHinge", "Logistic", "Squared", "Huber", "Quantile",
         "EpsilonInsensitive", "Poisson", "Gamma", "Tweedie", "NegativeBinomial",
-        "Binomial", "proportions",
+        "Binomial", "proportions", "Cox",
     ],
     "penalties": ["Penalty", "L1", "Ridge", "GroupL2", "GroupLinf", "TraceNorm", "NonNegative", "Box"],
     "penalties.catalogue": [
@@ -34,6 +34,7 @@ _HOME = {
     "models": ["path", "Path", "cross_validate_path", "CrossValidation"],
     "models.estimators": ["StructuredClassifier", "StructuredRegressor"],
     "models.cv_estimators": ["StructuredClassifierCV", "StructuredRegressorCV"],
+    "models.survival": ["CoxRegressor", "CoxRegressorCV", "concordance"],
     "structure": ["Groups", "Graph", "Grid", "Tree", "active_groups", "segments", "support"],
 }  # fmt: skip
 _MODULES = ("losses", "penalties", "maps", "data", "problem", "methods", "theory", "testing", "datasets",

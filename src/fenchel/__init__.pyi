@@ -12,6 +12,7 @@ from . import testing as testing
 from . import theory as theory
 from .io import open_data as open_data
 from .losses import Binomial as Binomial
+from .losses import Cox as Cox
 from .losses import EpsilonInsensitive as EpsilonInsensitive
 from .losses import Gamma as Gamma
 from .losses import Hinge as Hinge
@@ -44,6 +45,9 @@ from .models.cv_estimators import StructuredClassifierCV as StructuredClassifier
 from .models.cv_estimators import StructuredRegressorCV as StructuredRegressorCV
 from .models.estimators import StructuredClassifier as StructuredClassifier
 from .models.estimators import StructuredRegressor as StructuredRegressor
+from .models.survival import CoxRegressor as CoxRegressor
+from .models.survival import CoxRegressorCV as CoxRegressorCV
+from .models.survival import concordance as concordance
 from .penalties import L1 as L1
 from .penalties import Box as Box
 from .penalties import GroupL2 as GroupL2

@@ -30,6 +30,18 @@ class ModelOptions:
             rich_help_panel="Data",
         ),
     ] = None
+    time: Annotated[
+        str | None,
+        Option(help="Survival times: a column of FILE, with --event; the loss is then cox.", rich_help_panel="Data"),
+    ] = None
+    event: Annotated[
+        str | None,
+        Option(help="Whether a time ends with an event (1) or is censored (0): a column.", rich_help_panel="Data"),
+    ] = None
+    strata: Annotated[
+        str | None,
+        Option(help="Rows with a baseline hazard of their own, for cox: a column.", rich_help_panel="Data"),
+    ] = None
     task: Annotated[
         str | None,
         Option(
@@ -92,11 +104,12 @@ class ModelOptions:
         str | None,
         Option(
             help="smoothed-hinge, hinge, squared-hinge, logistic; squared, huber, quantile, epsilon-insensitive; with "
-            "the log link poisson, gamma, tweedie, negative-binomial. By default logistic for words and for two "
-            "labels, else squared.",
+            "the log link poisson, gamma, tweedie, negative-binomial; cox, with --time and --event. By default "
+            "logistic for words and for two labels, else squared.",
             rich_help_panel="Loss",
         ),
     ] = None
+    ties: Annotated[str | None, Option(help="Of cox: breslow (the default) or efron.", rich_help_panel="Loss")] = None
     smoothing: Annotated[
         float | None, Option(help="Width of the smoothed hinge's quadratic piece.", rich_help_panel="Loss")
     ] = None

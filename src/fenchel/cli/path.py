@@ -211,12 +211,16 @@ def _splits(setup: Setup, folds: int, shuffle: bool) -> list[tuple[Ints, Ints]]:
     if folds > n:
         raise ValueError(f"--folds is {folds}, but {setup.file} has {n} rows")
     y = cast("AnyArray", setup.data.y)  # without targets nothing is read
-    if setup.classes is not None:
+    across, stratified = setup.problem.loss.across_rows, setup.classes is not None
+    if across:
+        y, stratified = np.asarray(setup.problem.loss.fold_labels(setup.problem.target)), True
+    if stratified:
         labels, counts = np.unique(y, return_counts=True)
         if counts.min() < folds:
             label = labels[counts.argmin()].item()
-            raise ValueError(f"--folds is {folds}, but only {counts.min()} rows have the label {label!r}")
-    kind = StratifiedKFold if setup.classes is not None else KFold
+            have = f"are {'events' if label else 'censored'}" if across else f"have the label {label!r}"
+            raise ValueError(f"--folds is {folds}, but only {counts.min()} rows {have}")
+    kind = StratifiedKFold if stratified else KFold
     chosen = {"shuffle": True, "random_state": setup.options.seed} if shuffle else {}
     return list(kind(folds, **chosen).split(np.zeros((n, 1)), y))
 

@@ -10,7 +10,7 @@ import scipy.sparse as sp
 
 from .._validate import AnyArray, Array, Floats, MatrixLike, Names
 from ..io import Data, open_data, read_data
-from ..losses import LOSSES, why_unknown
+from ..losses import known_losses, why_unknown
 from ..models import Model, Scaling
 from ..models import preparation as helpers
 from ..problem import NoCertificate, Problem
@@ -18,6 +18,7 @@ from ..problem.pooled import PooledProblem
 from .common import hint
 from .penalty import full_name, make_penalty
 from .structure import Structure
+from .survival import check_survival, survival_columns, survival_targets
 
 if TYPE_CHECKING:
     from ..losses.base import Loss
@@ -123,12 +124,15 @@ def prepare(file: str, options: ModelOptions) -> Setup:
     if options.memory is not None:
         return _prepare_pool(file, options)
     data = read_data(
-        file, target=options.target or None, weights=options.weights, drop=options.drop, header=options.header,
-        task=options.task, offset=options.offset, max_features=options.max_features,
+        file, target=survival_columns(options) or options.target or None, weights=options.weights, drop=options.drop,
+        header=options.header, task=options.task or options.strata, offset=options.offset,
+        max_features=options.max_features,
     )  # fmt: skip
     full_name(options.penalty)
     y = cast(AnyArray, data.y)  # without targets nothing is read
     loss, target, classes = _make_loss(options, y, file)
+    if loss.across_rows:
+        target, data.task = survival_targets(y, data.task, file), None
     tasks: list[Any] | None = None
     codes: AnyArray | None = None
     if data.task is not None:
@@ -140,19 +144,19 @@ def prepare(file: str, options: ModelOptions) -> Setup:
     weight = helpers.row_weights(data.weights, _class_weights(options, classes), y, data.X)
     X, scaling = data.X, None
     if options.standardize:
-        X, scaling = _standardised(X, weight, options.intercept)
+        X, scaling = _standardised(X, weight, options.intercept or loss.across_rows)
     structure = Structure(options, data.X, data.features if data.named else None)
     penalty = make_penalty(options, structure, outputs, data.X.shape[1])
     problem = Problem(
-        X, target, loss=loss, penalty=penalty, alpha=1.0, sample_weight=weight, fit_intercept=options.intercept,
-        task=codes, offset=data.offset,
+        X, target, loss=loss, penalty=penalty, alpha=1.0, sample_weight=weight,
+        fit_intercept=options.intercept and not loss.across_rows, task=codes, offset=data.offset,
     )  # fmt: skip
     return Setup(file, options, data, problem, structure, classes, tasks, scaling)
 
 
 def _prepare_pool(file: str, options: ModelOptions) -> Setup:
     """The same for rows that stay on the disk."""
-    for name in ("standardize", "class_weight"):
+    for name in ("standardize", "class_weight", "time", "event", "strata"):
         if getattr(options, name):
             raise ValueError(f"--{name.replace('_', '-')} reads all rows at once, and does not go with --memory")
     pool = open_data(
@@ -234,17 +238,23 @@ def _make_loss(options: ModelOptions, y: AnyArray, file: str) -> tuple[Loss, Flo
     labels = len(np.unique(y)) if y.ndim == 1 else np.inf
     numbers = np.issubdtype(y.dtype, np.number) or y.dtype == bool
     name = options.loss
+    if name is None and options.time is not None:
+        name = "cox"
     if name is None:
         name = "logistic" if labels <= 2 or not numbers else "squared"
-    if name not in LOSSES:
+    if name not in known_losses():
         raise ValueError(f"--loss is {name!r}; {why_unknown(name)}")
-    params = {key: getattr(options, key) for key in ("smoothing", "delta", "quantile", "epsilon", "power", "theta")}
+    keys = ("smoothing", "delta", "quantile", "epsilon", "power", "theta", "ties")
+    params = {key: getattr(options, key) for key in keys}
     params = {key: value for key, value in params.items() if value is not None}
-    takes = vars(LOSSES[name]())
+    takes = vars(known_losses()[name]())
     for key in params:
         if key not in takes:
             raise ValueError(f"--{key} does not go with the loss {name!r}")
-    loss = LOSSES[name](**params)
+    loss = known_losses()[name](**params)
+    check_survival(options, name, loss.across_rows)
+    if loss.across_rows:
+        return loss, y, None
     if not loss.classification:
         if not numbers:
             raise ValueError(f"{file}: the target holds {str(y.flat[0])!r}; the loss {name!r} takes numbers")

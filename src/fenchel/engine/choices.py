@@ -71,6 +71,8 @@ class Choices:
     def may_be_whole(self) -> bool:
         """Whether a Gram matrix of all columns is possible."""
         p = self.point.p
+        if self.point.loss.across_rows:  # every new curvature makes all its columns anew, which is a copy of the data
+            return False
         return self.point.outputs == 1 and p <= LARGEST and 8 * p * p <= max(BUDGET, self.data.nbytes)
 
     def first_size(self) -> int:
@@ -109,7 +111,7 @@ class Choices:
     def epochs_are_cheaper(self, support: float, epoch: Callable[[], float]) -> bool:
         """Whether epochs, of which `epoch` tells the price, are the better way: a curved loss on dense data whose Gram
         matrices for this support cost more than the epochs that the rest of a fit compares to."""
-        if not self.curved or self.data.sparse or self.point.n < self.point.w.size:
+        if not self.curved or self.data.sparse or self.point.n < self.point.w.size or self.point.loss.across_rows:
             return False
         grams = 2 * self.point.n * support**2 / 2 * self.prices.syrk32
         saved = EPOCHS - PRODUCTS

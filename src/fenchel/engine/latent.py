@@ -38,6 +38,8 @@ class LatentGroups:
 
     def unfit(self, problem: Problem) -> str | None:
         """Why it does not suit the problem; None where it does."""
+        if problem.loss.across_rows:
+            return f"{type(problem.loss).__name__} is no sum over rows"
         blocks = problem.blocks
         latent = blocks[0].function.latent_groups() if len(blocks) == 1 and blocks[0].ridge == 0 else None
         if latent is None:

@@ -75,6 +75,8 @@ class QuadraticModels:
 
     def unfit(self, problem: Problem) -> str | None:
         """Why it does not suit the problem; None where it does."""
+        if problem.loss.across_rows:
+            return f"{type(problem.loss).__name__} is no sum over rows"
         if problem.p > MOST:
             return f"{problem.p} features are too many for a model of all of them"
         if any(_bounds_several(block) for block in problem.blocks):

@@ -13,6 +13,7 @@ import numpy as np
 from .units import Index, Units, Vector
 
 if TYPE_CHECKING:
+    from ..losses import CoupledCurvature
     from ..problem import Problem
 
 FLAT = 0.25  # of the largest curvature: what every row counts for at first, where the loss has flat parts
@@ -38,7 +39,7 @@ class Point:
     @property
     def _flat(self) -> bool:
         """Whether rows that count have no curvature here."""
-        if self.loss.quadratic:
+        if self.loss.quadratic or self.loss.across_rows:
             return False
         if not self.weight.size:
             return not self.h.all()
@@ -48,6 +49,11 @@ class Point:
         """The mean loss, slopes and curvatures at these scores."""
         total, x, h = self.loss.sums(self._seen(u), self.target, self.weight)
         return total / self.n, x.reshape(u.shape), h.reshape(u.shape)
+
+    def curvature(self) -> CoupledCurvature:
+        """That of a loss of all scores at once."""
+        made: CoupledCurvature = self.loss.curvature_at(self._seen(self.u), self.target, self.weight)
+        return made
 
     def _seen(self, u: Vector) -> Vector:
         """What the loss sees of these scores: with their offsets."""
@@ -115,6 +121,10 @@ class Point:
     def _shortened(self, share: float) -> float:
         """What the loss's conjugate costs at a share of the slopes: to second order, which is cheap, but for losses
         with flat parts. There a slope at the end of its domain costs as much as its row is far from the other parts."""
+        if self.loss.across_rows:
+            x = share * self.x[0]
+            left: float = self.loss.total_conjugate(x, self.target, self.weight) - float(x @ self._seen(self.u))
+            return max(self.f + left / self.n, 0.0)
         if not self.floor:
             curved = self.h > 0
             bent = self.h if curved.all() else np.where(curved, self.h, self.smooth)

@@ -20,6 +20,7 @@ import numpy as np
 from ..prices import epoch_nanoseconds
 from .choices import FEWEST, WIDE, Choices, expected_support, look_first
 from .compiled import CompiledPath, is_compiled
+from .curvatures.coupled_gram import CoupledGram
 from .curvatures.gram import LaggedGram
 from .inner.columns import ColumnDescent
 from .inner.descent import ModelDescent
@@ -145,6 +146,8 @@ class _Fit:
         self.looked: Vector | None = None  # that x
 
     def _new_gram(self, dtype: type) -> Curvature:
+        if self.loss.across_rows:
+            return CoupledGram(self.point, dtype)
         return LaggedGram(self.point.n, self.point.intercept, self.quadratic, dtype)
 
     # -- one alpha ------------------------------------------------------------------------------------
@@ -447,8 +450,8 @@ class _Fit:
                 self._judge_accuracy(gap, before, last - value)
             bare = self.choices.without_gram(working, int(np.count_nonzero(v)), self.spent)
             if bare:
-                weight = point.bend()[0] / point.n
-                model = ColumnDescent(working.columns[0], weight, local.ridge, point.intercept, self.inner)
+                weight, centred = point.bend()[0] / point.n, point.intercept or self.loss.across_rows
+                model = ColumnDescent(working.columns[0], weight, local.ridge, centred, self.inner)
                 new, centres, heights = v.copy(), model.centres, np.array([model.height])
                 slope = g + local.ridge * v - centres * (push[0] / model.height)
                 model.solve(slope, new, penalty, self._accuracy(limit, gap, False))

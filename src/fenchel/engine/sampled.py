@@ -196,7 +196,8 @@ class _Fit:
             self.least = max(self.mu, 0.01)
             self.mu, self.growth = max(self.growth * self.mu, 0.02), min(2 * self.growth, 16.0)
             if self.problem.loss.smoothness is not None:
-                # no curvature is larger than the sum of its diagonal; what is flat here and bent there is another matter
+                # no curvature is larger than the sum of its diagonal; what is flat here and bent there is another
+                # matter
                 most = float(self.problem.size)
                 self.mu, self.least = min(self.mu, most), min(self.least, 0.5 * most)
             self.flat = min(max(10 * self.flat, CAREFUL), 1.0)

@@ -69,6 +69,8 @@ class Faces:
 
     def unfit(self, problem: Problem) -> str | None:
         """Why it does not suit the problem; None where it does."""
+        if problem.loss.across_rows:
+            return f"{type(problem.loss).__name__} is no sum over rows"
         if problem.p < LEAST:
             return "few features: models of all of them"
         if problem.vectors > 1 or problem.layout[2].size:

@@ -4,15 +4,21 @@ from __future__ import annotations
 
 from .base import Loss
 from .counts import Poisson
+from .coupled import CoupledCurvature, CoupledLoss
+from .cox import Cox
 from .deviances import Gamma, NegativeBinomial, Tweedie
 from .margins import Hinge, Logistic, SmoothedHinge, SquaredHinge
 from .proportions import Binomial, proportions
-from .registry import LOSSES, register, why_unknown
+from .registry import COUPLED_LOSSES, LOSSES, known_losses, register, why_unknown
 from .tubes import EpsilonInsensitive, Huber, Quantile, Squared
 
 __all__ = [
+    "COUPLED_LOSSES",
     "LOSSES",
     "Binomial",
+    "CoupledCurvature",
+    "CoupledLoss",
+    "Cox",
     "EpsilonInsensitive",
     "Gamma",
     "Hinge",
@@ -26,6 +32,7 @@ __all__ = [
     "Squared",
     "SquaredHinge",
     "Tweedie",
+    "known_losses",
     "proportions",
     "register",
     "why_unknown",

@@ -53,6 +53,7 @@ class Loss:
     gradient_kernel: str | None = None  # the name of a compiled gradient in ``kernels/gradients.py``
     deviance = False  # whether the loss is half a deviance, up to a constant of the target: D^2 judges predictions
     likelihood = False  # whether the loss is minus the logarithm of a probability, which `probability` gives
+    across_rows = False  # whether it is one function of all scores, and no sum over rows; see losses/coupled.py
     attained = True  # whether some score has the least value
     least: float | None = (
         None  # inf f, where it is the same for every target; defined beside `conjugate`, or not at all
@@ -111,6 +112,19 @@ class Loss:
         value, slope, bend = (weight * np.where(some, part, 0.0) for part in (value, slope, bend))
         return float(np.sum(value)), slope, bend
 
+    def total(self, score: Array, target: Array, weight: Array) -> float:
+        """The weighted sum of f over all rows; an empty `weight` counts as ones."""
+        return self.sums(score, target, weight)[0]
+
+    def total_conjugate(self, dual: Array, target: Array, weight: Array) -> float:
+        """The conjugate of `total`; infinite outside the domain."""
+        if not weight.size:
+            return float(np.sum(self.conjugate(dual, target)))
+        some = weight > 0
+        if np.any(dual[~some] != 0):
+            return np.inf
+        return float(weight[some] @ self.conjugate(dual[some] / weight[some], target[some]))
+
     def conjugate(self, dual: Array, target: Array) -> Array:
         """f*(x; t), elementwise; infinite outside the domain."""
         raise TypeError(f"{type(self).__name__} must define conjugate(dual, target)")
@@ -156,6 +170,14 @@ class Loss:
         s = weight[some]
         out[some] = s * self.dual_step(point[some] / s, curvature[some] * s, target[some])
         return out
+
+    def fold_labels(self, target: Array) -> Array | None:
+        """What every fold of a cross-validation should hold in equal shares; None where nothing is."""
+        return target if self.classification else None
+
+    def target_size(self, target: Array) -> float:
+        """How large slopes may be that are rounding, beside the largest target."""
+        return float(np.abs(target).max(initial=0.0))
 
     def check_targets(self, target: npt.ArrayLike) -> Array:
         """The targets as a float array, or a ValueError that names the first one this loss cannot take."""

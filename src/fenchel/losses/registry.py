@@ -7,6 +7,7 @@ import difflib
 from .._validate import registering
 from .base import Loss
 from .counts import Poisson
+from .cox import Cox
 from .deviances import Gamma, NegativeBinomial, Tweedie
 from .margins import Hinge, Logistic, SmoothedHinge, SquaredHinge
 from .proportions import Binomial
@@ -28,6 +29,9 @@ LOSSES: dict[str, type[Loss]] = {
     "binomial": Binomial,
 }
 
+# losses of all scores at once, see `coupled.py`
+COUPLED_LOSSES: dict[str, type[Loss]] = {"cox": Cox}
+
 register = registering(LOSSES, "loss")  # a decorator: @register("name") enters a loss of your own
 
 _NOT_CONVEX = {
@@ -41,5 +45,10 @@ def why_unknown(name: str) -> str:
     family = name.lower().replace("_", "-").replace(" ", "-")
     if family in _NOT_CONVEX:
         return _NOT_CONVEX[family]
-    close = difflib.get_close_matches(family, LOSSES, 1)
-    return f"did you mean {close[0]!r}?" if close else f"known losses: {', '.join(LOSSES)}"
+    close = difflib.get_close_matches(family, known_losses(), 1)
+    return f"did you mean {close[0]!r}?" if close else f"known losses: {', '.join(known_losses())}"
+
+
+def known_losses() -> dict[str, type[Loss]]:
+    """All of them by name."""
+    return LOSSES | COUPLED_LOSSES

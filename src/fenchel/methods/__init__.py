@@ -19,16 +19,18 @@ from .baselines.rda_admm import RDAADMM
 from .baselines.sag import SAG
 from .baselines.sdca import SDCA
 from .common import DualState, Method, State
+from .reweighted import ReweightedSquares
 from .roles import EpochReport, PrimalIterate
 from .sdca_admm.method import SDCAADMM
 
 __all__ = [
     "ASDCA", "AUTO", "FOBOS", "METHODS", "OLADMM", "OPGADMM", "RDA", "RDAADMM", "SAG", "SDCA", "SDCAADMM", "BatchADMM",
-    "DualState", "EpochReport", "Method", "PrimalIterate", "State", "make_method", "register",
+    "DualState", "EpochReport", "Method", "PrimalIterate", "ReweightedSquares", "State", "make_method", "register",
 ]  # fmt: skip
 
 METHODS = {
-    method.name: method for method in (SDCAADMM, BatchADMM, OLADMM, OPGADMM, RDAADMM, RDA, FOBOS, SDCA, SAG, ASDCA)
+    method.name: method
+    for method in (SDCAADMM, BatchADMM, OLADMM, OPGADMM, RDAADMM, RDA, FOBOS, SDCA, SAG, ASDCA, ReweightedSquares)
 }
 
 
@@ -37,8 +39,11 @@ register = registering(METHODS, "method")  # a decorator: @register("name") ente
 AUTO = "auto"  # epochs of SDCA-ADMM in turns with an engine, and other ways tried between them
 
 
-def make_method(name: str, options: dict[str, Any]) -> roles.Method:
-    """The method of that name with its options, or a ValueError that lists what there is."""
+def make_method(name: str, options: dict[str, Any], across_rows: bool = False) -> roles.Method:
+    """The method of that name with its options, or a ValueError that lists what there is. `across_rows` tells whether
+    the loss is one function of all scores, which no method that visits single rows can serve."""
+    if name == AUTO and across_rows:
+        name, options = ReweightedSquares.name, {"engine": True} | options
     if name == AUTO:
         name, options = SDCAADMM.name, {"newton": options.get("preset", "default") == "default"} | options
     if name not in METHODS:

@@ -215,6 +215,7 @@ class Method:
     snaps = False  # whether the structure of the penalty's point is made exact before a certificate
     foreseeable = attempts = continues = engines = False  # see fenchel.methods.roles.Method
     _structured: StructuredProx | None = None
+    across_rows = False  # whether the loss may be one function of all scores, and no sum over rows
     state_type: ClassVar[type[State]] = State
 
     def __init__(self, block_size: int | None = 50, order: str = "random") -> None:

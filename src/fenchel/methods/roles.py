@@ -57,6 +57,8 @@ class Method(Protocol):
         Whether it can go on from the answer at another alpha.
     engines : bool
         Whether an engine may find the answer before its first epoch.
+    across_rows : bool
+        Whether the loss may be one function of all scores; False where it is missing.
     """
 
     name: str

@@ -15,8 +15,11 @@ if TYPE_CHECKING:
     from .estimators import StructuredClassifier, StructuredRegressor
     from .paths import Path, alpha_grid, path
     from .saved_model import Model, encode_labels
+    from .survival import CoxRegressor, CoxRegressorCV, concordance
 
 _HOME = {
+    "CoxRegressor": "survival",
+    "CoxRegressorCV": "survival",
     "CrossValidation": "cross_validation",
     "Model": "saved_model",
     "Path": "paths",
@@ -26,12 +29,15 @@ _HOME = {
     "StructuredRegressor": "estimators",
     "StructuredRegressorCV": "cv_estimators",
     "alpha_grid": "paths",
+    "concordance": "survival",
     "cross_validate_path": "cross_validation",
     "encode_labels": "saved_model",
     "path": "paths",
 }
 
 __all__ = [
+    "CoxRegressor",
+    "CoxRegressorCV",
     "CrossValidation",
     "Model",
     "Path",
@@ -41,6 +47,7 @@ __all__ = [
     "StructuredRegressor",
     "StructuredRegressorCV",
     "alpha_grid",
+    "concordance",
     "cross_validate_path",
     "encode_labels",
     "path",

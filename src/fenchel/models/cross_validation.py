@@ -183,6 +183,11 @@ def _training(problem: Problem, number: int, rows: Ints) -> Problem:
     weight[rows] = problem.weight[rows] if problem.weight.size else 1.0
     if weight.sum() <= 0:
         raise ValueError(f"the training rows of fold {number} have no weight")
+    if problem.loss.across_rows:
+        try:
+            problem.loss.check_targets(problem.target[weight > 0])
+        except ValueError as error:
+            raise ValueError(f"the training rows of fold {number}: {error}; use fewer folds") from None
     if problem.loss.classification:
         labels = problem.target.reshape(problem.n, -1)[weight > 0]
         single = np.flatnonzero(np.all(labels == labels[0], axis=0))
@@ -203,11 +208,26 @@ def _held_out_losses(problem: Problem, rows: Ints, path: Path | Answers) -> list
     some = weight > 0
     if not some.any():
         return [np.nan] * len(path)
+    if problem.loss.across_rows:
+        return _added_losses(problem, rows, path, float(weight.sum()))
     weight = weight[some] / weight.sum()
     known = problem.offset[visits][some] if problem.offset.size else 0.0
     return [
         -float(weight @ problem.loss.value(scores[some] + known, target[some]))
         for scores in _held_out_scores(problem, rows, visits, path)
+    ]
+
+
+def _added_losses(problem: Problem, rows: Ints, path: Path | Answers, weight: float) -> list[float]:
+    """The same for a loss of all scores at once: what these rows add to the loss of the others, each for its weight.
+
+    (Held-out rows of a partial likelihood are few to compare with one another; so they are compared with all, as
+    Verweij and van Houwelingen do, Statistics in Medicine 12, 1993.)
+    """
+    everyone, loss = np.arange(problem.n), cast(Any, problem.loss)
+    return [
+        -float(loss.held_out(problem.seen(scores), problem.target, problem.weight, rows)) / weight
+        for scores in _held_out_scores(problem, everyone, everyone, path)
     ]
 
 

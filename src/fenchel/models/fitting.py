@@ -95,6 +95,7 @@ class Structured(CallbackSupportMixin, BaseEstimator):  # type: ignore[misc]  # 
     n_features_in_: int
     scale_: Array | None
     _scaling: Scaling | None = None  # of the columns, while fitting to others
+    _coupled = False  # whether its loss is one function of all scores
     _with_offset = False  # whether it was fitted with one, so that scores need theirs
     _held_offset: Array | None = None  # of the rows that a scorer asks about, who cannot give it
 
@@ -111,7 +112,7 @@ class Structured(CallbackSupportMixin, BaseEstimator):  # type: ignore[misc]  # 
     ) -> Self:
         """Make the problem, solve it, keep the answer."""
         check_parameters(self)
-        loss = helpers.as_loss(self.loss, self._classification)
+        loss = helpers.as_loss(self.loss, self._classification, self._coupled)
         codes: Ints | None = None
         if hasattr(self, "tasks_"):
             del self.tasks_
@@ -122,7 +123,9 @@ class Structured(CallbackSupportMixin, BaseEstimator):  # type: ignore[misc]  # 
         outputs = len(self.tasks_) if task is not None else 1 if target.ndim == 1 else target.shape[1]
         self.penalty_ = self._named_penalty()
         penalty = helpers.for_outputs(self.penalty_, outputs, X.shape[1])
-        rows, self._scaling = prepared(X, sample_weight, bool(self.fit_intercept), bool(self.standardize))
+        rows, self._scaling = prepared(
+            X, sample_weight, bool(self.fit_intercept) or self._coupled, bool(self.standardize)
+        )
         problem = Problem(
             rows, target, loss=loss, penalty=penalty, alpha=1.0, sample_weight=sample_weight,
             fit_intercept=bool(self.fit_intercept), task=codes, offset=offset,

@@ -57,8 +57,9 @@ def split(problem: Problem, cv: Any, y: AnyArray, groups: npt.ArrayLike | None =
     if groups is not None and len(np.asarray(groups)) != problem.n:
         count = len(np.asarray(groups))
         raise ValueError(f"groups has {count} entries; it must hold one for each of the {problem.n} rows")
-    splitter = check_cv(cv, y, classifier=problem.loss.classification)
-    rows = list(splitter.split(np.zeros((problem.n, 1)), y, groups))
+    labels = problem.loss.fold_labels(y)
+    y = y if labels is None else labels
+    rows = list(check_cv(cv, y, classifier=labels is not None).split(np.zeros((problem.n, 1)), y, groups))
     if not rows:
         raise ValueError("cv gives no folds")
     return rows

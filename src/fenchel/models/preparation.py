@@ -12,7 +12,7 @@ from sklearn.utils import check_random_state
 
 from .._validate import AnyArray, Array, Floats, Ints, MatrixLike, warn_user
 from ..data import as_offset
-from ..losses import LOSSES, Loss, why_unknown
+from ..losses import LOSSES, Loss, known_losses, why_unknown
 from ..penalties import L1, Penalty
 from ..solver.result import Status
 
@@ -21,11 +21,13 @@ if TYPE_CHECKING:
     from ..structure.groups import Groups
 
 
-def as_loss(loss: Loss | str, classification: bool) -> Loss:
+def as_loss(loss: Loss | str, classification: bool, coupled: bool = False) -> Loss:
     """The loss by name or itself; a ValueError where it is of the other kind."""
     found = named_loss(loss)
     if found is None and isinstance(loss, str):
         raise ValueError(f"loss is {loss!r}; {why_unknown(loss)}")
+    if found is not None and found.across_rows and not coupled:
+        raise ValueError(f"loss is {loss!r}, which is for survival times; use fenchel.CoxRegressor")
     if found is None or found.classification != classification:
         loss = loss if found is None else found
         fitting = [name for name, kind in LOSSES.items() if kind.classification == classification]
@@ -47,7 +49,7 @@ def named_loss(loss: Loss | str) -> Loss | None:
     """The loss by name or itself; None where it is neither."""
     if isinstance(loss, Loss):
         return loss
-    return LOSSES[loss]() if isinstance(loss, str) and loss in LOSSES else None
+    return known_losses()[loss]() if isinstance(loss, str) and loss in known_losses() else None
 
 
 def class_probabilities(loss: Loss, scores: Array) -> Array:

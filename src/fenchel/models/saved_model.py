@@ -19,7 +19,7 @@ import scipy.sparse as sp
 from .. import __version__
 from .._files import read_json, regular, write_whole
 from .._validate import AnyArray, Array, Floats, MatrixLike, sound
-from ..losses import LOSSES, Loss
+from ..losses import LOSSES, Loss, known_losses
 from ..solver.result import Result
 from .columns import Scaling
 from .judging import deviance_explained
@@ -147,13 +147,14 @@ class Model:
     @property
     def _loss(self) -> Loss:
         """The loss, made again; one of the user's own that has no name here predicts scores."""
-        return LOSSES[self.loss](**self.loss_params) if self.loss in LOSSES else Loss()
+        return known_losses()[self.loss](**self.loss_params) if self.loss in known_losses() else Loss()
 
     def score(
         self, predicted: AnyArray, y: npt.ArrayLike, decision: Array | None = None, offset: npt.ArrayLike | None = None
     ) -> tuple[str, float]:
-        """("accuracy", share), or for numbers ("R^2", value), the mean over several targets, of predictions for these
-        targets; with their scores ("D^2", share of the deviance explained) where the loss is half a deviance."""
+        """("accuracy", share), for survival times ("concordance", share of pairs), or for numbers ("R^2", value), the
+        mean over several targets, of predictions for these targets; with their scores ("D^2", share of the deviance
+        explained) where the loss is half a deviance."""
         y = np.asarray(y)
         if len(y) != len(predicted):
             raise ValueError(f"y has {len(y)} entries, but there are {len(predicted)} predictions")
@@ -163,6 +164,10 @@ class Model:
                 last = f"{', '.join(map(repr, self.classes[:-1]))} and {self.classes[-1]!r}"
                 raise ValueError(f"y holds {unknown[0]!r}; the model knows {last}")
             return "accuracy", float(np.mean(predicted == y.astype(predicted.dtype)))
+        if self._loss.across_rows:
+            from .survival import concordance
+
+            return "concordance", concordance(y, predicted)
         if not np.issubdtype(y.dtype, np.number):
             raise ValueError(f"y holds {y[0]!r}; the model predicts numbers")
         if y.shape != predicted.shape:
@@ -222,13 +227,13 @@ class Model:
         if features is not None and len(features) != coef.shape[-1]:
             raise ValueError(f"it has {coef.shape[-1]} coefficients, but {len(features)} feature names")
         name, params = content["loss"]["name"], content["loss"]["params"]
-        if name not in LOSSES:
-            raise ValueError(f"its loss is {name!r}; known losses: {', '.join(LOSSES)}")
+        if name not in known_losses():
+            raise ValueError(f"its loss is {name!r}; known losses: {', '.join(known_losses())}")
         outputs = 1 if coef.ndim == 1 else len(coef)
         if tasks is not None and len(tasks) != outputs:
             raise ValueError(f"it has {outputs} rows of coefficients, but {len(tasks)} tasks")
         rows = 2 if tasks is not None or outputs == 1 else outputs
-        if LOSSES[name](**params).classification != (classes is not None and len(classes) == rows):
+        if known_losses()[name](**params).classification != (classes is not None and len(classes) == rows):
             raise ValueError(f"its classes are {classes!r}, which do not go with the loss {name!r}")
         certificate = dict(content["certificate"])
         for key in ("primal", "gap", "relative_gap"):
@@ -260,4 +265,4 @@ def encode_labels(y: npt.ArrayLike) -> tuple[Floats, list[Any]]:
 
 
 def _loss_name(loss: Loss) -> str:
-    return next((name for name, kind in LOSSES.items() if type(loss) is kind), type(loss).__name__)
+    return next((name for name, kind in known_losses().items() if type(loss) is kind), type(loss).__name__)

@@ -284,6 +284,8 @@ class Certifying(Rounding):
         variables of the penalty where the true slopes do so to first order only.)
         """
         wanted = x + change
+        if self.loss.across_rows:
+            return wanted if np.isfinite(self.mean_conjugate(wanted)) else None
         inside = np.clip(wanted, *self._domain())
         near = np.linalg.norm(inside - wanted) <= _INSIDE * np.linalg.norm(true - wanted)
         return inside if near else None
@@ -336,6 +338,8 @@ class Certifying(Rounding):
             scale = np.concatenate([scale, np.abs(extra).T @ np.abs(x)])
         if not goal.size or (np.abs(goal) <= _BALANCED * scale).all():
             return x, zx
+        if self.loss.across_rows:
+            return self._balance_all(x, along, goal, scale)
         # columns in units of their own: what is small in one must not drown in what is large in another
         sizes = np.sqrt(np.einsum("ij,ij->j", along, along))
         sizes = np.where(sizes > 0, sizes, 1.0)
@@ -359,6 +363,16 @@ class Certifying(Rounding):
         if along.shape[1] == 1 and self.fit_intercept and not len(zeroed) and limits is None:
             return self._shrink(start)
         raise NoCertificate("no dual feasible point close by: unpenalised directions still carry a gradient")
+
+    def _balance_all(self, x: Array, along: Array, goal: Array, scale: Array) -> tuple[Array, Array]:
+        """The same for a loss of all scores at once: x as the slopes at other scores, which stay in their domain."""
+        loss: Any = self.loss
+        wanted = along.T @ x + goal
+        start = loss.scores_of(x, self.target, self.weight)
+        _, moved = loss.along(along, start, self.target, self.weight, wanted)
+        if not np.all(np.abs(along.T @ moved - wanted) <= _ROUNDING * scale):
+            raise NoCertificate("no dual feasible point close by: unpenalised directions still carry a gradient")
+        return moved, self.gradient_sum(moved)
 
     def _shrink(self, x: Array) -> tuple[Array, Array]:
         """Both signs of x brought to the same sum, by shrinking the heavier: feasible for an intercept."""

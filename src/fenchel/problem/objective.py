@@ -21,7 +21,7 @@ import scipy.sparse as sp
 
 from .._validate import AnyArray, Array, Index, MatrixLike, sound
 from ..data import RowData, Rows, as_offset, as_weights
-from ..losses import LOSSES, Loss, why_unknown
+from ..losses import Loss, known_losses, why_unknown
 from ..penalties import Penalty
 from ..penalties.block_sum import _NONE, BlockSum, _vector
 
@@ -77,6 +77,8 @@ class Objective(BlockSum):
         self.target, self.offset = target, known
         self.weight = as_weights(sample_weight, self.n)
         self.fit_intercept = bool(fit_intercept)
+        if self.loss.across_rows:
+            _check_coupled(self.loss, self.fit_intercept, task)
         # (outputs, stride, first entries of w, slot): see kernels/rows.py
         self.layout = (outputs, p + 1, first, p)
         self._compile(penalty, alpha, p, vectors, single)
@@ -88,7 +90,7 @@ class Objective(BlockSum):
     @property
     def largest_target(self) -> float:
         """The largest size of a target."""
-        return float(np.abs(self.target).max(initial=0.0))
+        return self.loss.target_size(self.target)
 
     def scores(self, w: Array) -> Array:
         """z_i'w for every visit."""
@@ -174,6 +176,8 @@ class Objective(BlockSum):
     def mean_loss(self, scores: Array, exact: bool = False) -> float:
         """The weighted mean of the loss; `exact` sums with more digits, where the machine has them."""
         scores = self.seen(scores)
+        if self.loss.across_rows:
+            return self.loss.total(scores, self.target, self.weight) / self.n
         if exact:
             values = self._weights() * self.loss.value(scores, self.target).astype(np.longdouble)
             return float(np.sum(values, where=np.broadcast_to(self._weights() > 0, values.shape)) / self.n)
@@ -201,6 +205,8 @@ class Objective(BlockSum):
         """(1/n) sum of (s_i f)*(scale x_i); infinite outside the domain. `exact` sums with more digits."""
         shift = -scale * float(self.offset @ x) if self.offset.size else 0.0
         total = np.longdouble(shift) if exact else shift
+        if self.loss.across_rows:
+            return (shift + self.loss.total_conjugate(scale * x, self.target, self.weight)) / self.n
         for part in self._chunks():
             weight, dual, target = self._weights(part), scale * x[part], self.target[part]
             if self.weight.size:
@@ -238,19 +244,30 @@ class Objective(BlockSum):
 
     def slopes_at(self, scores: Array) -> Array:
         """s_i f'(u_i): the dual variables that belong to these scores."""
+        if self.loss.across_rows:
+            return self.loss.sums(self.seen(scores), self.target, self.weight)[1]
         slope = self.loss.gradient(self.seen(scores), self.target)
         return np.asarray(self._weights() * slope, dtype=float)
 
 
 def _as_loss(loss: Loss | str) -> Loss:
     if isinstance(loss, str):
-        if loss not in LOSSES:
+        if loss not in known_losses():
             raise ValueError(f"loss is {loss!r}; {why_unknown(loss)}")
-        out: Loss = LOSSES[loss]()
+        out: Loss = known_losses()[loss]()
         return out
     if not isinstance(loss, Loss):
-        raise ValueError(f"loss is {loss!r}; it must be a fenchel loss or one of {', '.join(LOSSES)}")
+        raise ValueError(f"loss is {loss!r}; it must be a fenchel loss or one of {', '.join(known_losses())}")
     return loss
+
+
+def _check_coupled(loss: Loss, fit_intercept: bool, task: npt.ArrayLike | None) -> None:
+    """A loss of all scores at once has no levels of its own, and one vector of coefficients."""
+    name = type(loss).__name__
+    if fit_intercept:
+        raise ValueError(f"fit_intercept is True, but {name} does not see an intercept; leave it out")
+    if task is not None:
+        raise ValueError(f"task is given, but {name} takes one vector of coefficients; leave it out")
 
 
 def _as_target(y: Any) -> AnyArray:

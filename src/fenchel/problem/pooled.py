@@ -141,6 +141,11 @@ class PooledProblem(Problem):
                     "opened"
                 )
         self.loss = _as_loss(loss)
+        if self.loss.across_rows:
+            raise ValueError(
+                f"loss is {self.loss!r}, which compares all rows with one another; rows in {X.home} are read in parts. "
+                "Read the data whole"
+            )
         if self.loss.kinked:
             raise ValueError(
                 f"loss is {self.loss!r}, which has kinks; rows in {X.home} take smooth losses, e.g. "

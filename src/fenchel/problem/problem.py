@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 import numpy.typing as npt
 
 from .._lazy import lazy
-from .._validate import MatrixLike
-from ..data import Pool, Rows, as_weights
+from .._validate import Array, MatrixLike
+from ..data import Pool, Rows, as_offset, as_weights
+from ..losses import Squared
 from ..penalties import Block, Penalty, scale_blocks, unit_blocks
 from ..penalties.block_sum import _once_per_map
 from ..penalties.snapping import Snapping
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
 # what makes a problem the one it is
 _FIXED = frozenset(("loss", "penalty", "alpha", "data", "target", "weight", "offset", "fit_intercept", "layout", "n",
                     "p", "vectors", "single", "size", "pool", "terms"))  # fmt: skip
+# what is known of a map together with the rows of the data, or with their intercept
+_OF_ROWS = frozenset(("_row_sums", "_free", "rows of tasks"))
 _PLAIN = 1e-100  # products of numbers that are not smaller are never too small for a number
 
 
@@ -113,6 +116,16 @@ class Problem(Certifying, Snapping):
         other = self._sibling(penalty=penalty, alpha=alpha)
         other._unit_blocks = unit_blocks(penalty, self.vectors * self.p)
         other._set_blocks(scale_blocks(other._unit_blocks, alpha))
+        return other
+
+    def squares(self, target: Array, sample_weight: npt.ArrayLike, X: MatrixLike | None = None) -> Problem:
+        """Weighted squares with the same penalty: a quadratic model of another loss. Of the same data with an
+        intercept, or of other rows X without one."""
+        other = self._sibling(
+            "_conjugate_at_zero", "_loss_at_zero", loss=Squared(), target=target, offset=as_offset(None, self.n, 1),
+            weight=as_weights(sample_weight, self.n), data=self.data if X is None else Rows(X), fit_intercept=X is None,
+        )  # fmt: skip
+        other._of_map = {name: known for name, known in self._of_map.items() if name not in _OF_ROWS}
         return other
 
     def __setattr__(self, name: str, value: Any) -> None:

@@ -120,10 +120,12 @@ class Rounding(Objective):
     @property
     def _target_size(self) -> float:
         """Root of the mean square of targets and offsets, which stand in the same sums."""
-        known: float = self.shared(
-            "target size", lambda: self._mean_length(self.target) + self._mean_length(self.offset)
-        )
+        known: float = self.shared("target size", self._find_target_size)
         return known
+
+    def _find_target_size(self) -> float:
+        own = self.loss.target_size(self.target) if self.loss.across_rows else self._mean_length(self.target)
+        return own + self._mean_length(self.offset)
 
     def primal_rounding(self, w: Array, primal: float, x: Array | None = None, *, exact: bool = False) -> float:
         """What an objective that was computed at w may lack; `exact` where the scores are right but for their last

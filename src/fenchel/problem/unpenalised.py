@@ -16,6 +16,7 @@ weight.
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
@@ -37,6 +38,10 @@ def best_unpenalised(A: Array, target: Array, loss: Loss, weight: Array, offset:
     `offset` as zeros."""
     c = np.zeros(A.shape[1])
     known: Array | float = offset if offset.size else 0.0
+    if loss.across_rows:
+        coupled: Any = loss
+        best: tuple[Array, Array] = coupled.along(A, np.zeros(len(A)) + known, target, weight)
+        return best
     if not loss.kinked:
         steepest = (loss.smoothness or 0.0) * float(weight.max(initial=1.0))
         return _newton(A, lambda score: loss.sums(score + known, target, weight), c, steepest)

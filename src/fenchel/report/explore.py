@@ -36,8 +36,8 @@ class Fitted:
 
     @classmethod
     def of(cls, problem: Problem, coefs: Array, intercepts: Array, classes: list[Any] | None) -> Fitted | None:
-        """None where rows have several scores."""
-        if not problem.single:
+        """None where rows have several scores, or these are compared with one another and not with targets."""
+        if not problem.single or problem.loss.across_rows:
             return None
         some = np.arange(problem.n)
         if problem.n > MOST_ROWS:

@@ -128,13 +128,16 @@ def _settings(
         raise ValueError(f"callback is {callback!r}; it must be a function of one argument")
     if check_every is not None and not (_real(check_every) and check_every >= 1 and check_every == int(check_every)):
         raise ValueError(f"check_every is {check_every!r}; it must be a whole number, at least 1")
-    algorithm = make_method(method, options)
+    across = problem.loss.across_rows
+    algorithm = make_method(method, options, across)
     why_not = algorithm.supports(problem)
+    if across and not getattr(algorithm, "across_rows", False):
+        why_not = f"it visits single rows, and {type(problem.loss).__name__} is no sum over rows; use method='auto'"
     if why_not:
         raise ValueError(f"{method} does not fit this problem: {why_not}")
     return loop.Settings(
-        functools.partial(make_method, method, options), algorithm.engines, tol, int(max_epochs), time_limit, callback,
-        random_state, check_every, progress,
+        functools.partial(make_method, method, options, across), algorithm.engines, tol, int(max_epochs), time_limit,
+        callback, random_state, 1 if across and check_every is None else check_every, progress,
     )  # fmt: skip
 
 

@@ -27,7 +27,9 @@ _FINEST = 1e-12  # relative gap beyond which nothing is to be gained
 
 
 def fold_of(problem: Problem) -> float:
-    """Epochs that a factor of e takes, at the least."""
+    """Epochs that a factor of e takes, at the least; an engine for a loss of all scores at once goes to its end."""
+    if problem.loss.across_rows:
+        return math.inf
     if problem.n >= problem.p or problem.renames:
         return 1.0
     return FEW_ROWS * math.sqrt(problem.p / problem.n)

@@ -9,8 +9,9 @@ import numpy as np
 import numpy.typing as npt
 
 from .._validate import Array
-from ..losses import Loss
+from ..losses import CoupledLoss, Loss
 from .base import _SIZES, _require
+from .coupled_losses import check_coupled_loss
 
 
 def check_loss(loss: Loss, targets: npt.ArrayLike | None = None, rng: int | np.random.Generator = 0) -> None:
@@ -20,7 +21,8 @@ def check_loss(loss: Loss, targets: npt.ArrayLike | None = None, rng: int | np.r
     ----------
     loss : Loss
     targets : vector, optional
-        Targets to try; by default -1 and +1 for a classifier, else those of a list that the loss accepts.
+        Targets to try; by default -1 and +1 for a classifier, else those of a list that the loss accepts. A
+        loss of all scores at once is tried with those of all rows, by default with random times and events.
     rng : int or numpy Generator
 
     Raises
@@ -36,6 +38,9 @@ def check_loss(loss: Loss, targets: npt.ArrayLike | None = None, rng: int | np.r
     """
     rng = np.random.default_rng(rng)
     with np.errstate(all="ignore"):
+        if isinstance(loss, CoupledLoss):
+            check_coupled_loss(loss, targets, rng)
+            return
         targets = _loss_targets(loss, targets)
         f = _Elementwise(loss)
         scores = _scores(targets, rng)

@@ -61,7 +61,8 @@ class Point:
 def applies(problem: Problem) -> bool:
     """Whether loss and penalty are smooth once the structure is fixed."""
     zeros = np.zeros
-    return not problem.loss.kinked and all(block.function.local(zeros(block.d)) is not None for block in problem.blocks)
+    smooth = not (problem.loss.kinked or problem.loss.across_rows)
+    return smooth and all(block.function.local(zeros(block.d)) is not None for block in problem.blocks)
 
 
 def correct(problem: Problem, w: np.ndarray, u: np.ndarray, y: np.ndarray, *, tol: float,
