@@ -76,6 +76,26 @@ def test_more_features_than_rows(loss):
         assert other.dual <= path[k].primal * (1 + 1e-12) and path[k].dual <= other.primal * (1 + 1e-12)
 
 
+@pytest.mark.parametrize("shares", [(0.0, 1.0), (0.3, 0.7)])
+@pytest.mark.parametrize("loss", ["squared", "logistic", "poisson"])
+def test_descent_on_columns(loss, shares, monkeypatch):
+    """Large supports beside few rows: answers and bounds are those of working sets."""
+    groups = [list(range(k, k + 5)) for k in range(0, 1500, 5)]
+    penalty = shares[0] * fl.L1() + shares[1] * fl.GroupL2(groups) if shares[0] else fl.GroupL2(groups)
+    problem = make(loss, penalty, n=150, p=1500, weighted=loss == "logistic", intercept=loss != "squared")
+    alphas = problem.alpha_max() * np.geomspace(0.5, 0.02, 6)
+    answers = found_by_loops(problem, alphas, 1e-8)
+    check(problem, answers, alphas, 1e-8)
+    assert max(np.count_nonzero(found.w) for found in answers.values()) > 100
+    again = found_by_loops(problem, alphas, 1e-8)
+    assert all(np.array_equal(answers[alpha].w, again[alpha].w) for alpha in answers)
+    monkeypatch.setattr(rounds, "is_compiled", lambda *_: False)
+    for alpha in alphas[[2, 5]]:
+        other, found = fl.solve(problem.with_alpha(alpha), tol=1e-7), answers[float(alpha)].proven
+        slack = 1e-12 * abs(other.primal)
+        assert other.dual <= found.primal + slack and found.dual <= other.primal + slack
+
+
 def test_compiled_loops_and_working_sets_agree(monkeypatch):
     problem = make("logistic", PENALTIES["groups"], n=200)
     alphas = problem.alpha_max() * np.geomspace(0.9, 0.01, 10)

@@ -173,9 +173,9 @@ class CompiledPath:
         # a path keeps no dual variables: whoever asks for them can make them from w
         out = _Answers.room(count, problem.p, n if careful or count == 1 else 0)
         length = np.sqrt(scale * problem.data.mean_squares)  # of the columns; those of fewer rows are no longer
-        self._advance = (_follower if units.alone else _group_follower)(
-            X, target, weight, form[0], form[1], self.multiples, units, ROOM * tol, problem.fit_intercept, out, length
-        )
+        within, intercept = ROOM * tol, problem.fit_intercept
+        given = X, target, weight, form[0], form[1], self.multiples, units, within, intercept, out, length
+        self._advance = _follower(*given) if units.alone else _group_follower(*given, filled=problem.data.sparse)
 
         def collect(k: int) -> _Found:
             x = out.x[k] if out.x.size else None
@@ -291,7 +291,7 @@ def _follower(
 
 def _group_follower(
     X: Any, target: Vector, weight: Vector, kind: str, parameter: float, alphas: Vector, units: Units, tol: float,
-    intercept: bool, out: _Answers, length: Vector,
+    intercept: bool, out: _Answers, length: Vector, filled: bool = False,
 ) -> Callable[[int, int], int]:  # fmt: skip
     """As `_follower`, for units of several coefficients."""
     from ..kernels.group_path import follower
@@ -299,7 +299,7 @@ def _group_follower(
 
     return follower(
         X, target, weight, KINDS[kind], parameter, alphas, units.members, units.start, units.l1, units.norm,
-        tol, intercept, *out,
+        tol, intercept, *out, filled,
     )  # fmt: skip
 
 

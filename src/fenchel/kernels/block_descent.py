@@ -202,13 +202,14 @@ def _take_block(G, first, size, work):
 
 
 @njit(**{**INSIDE, **HOT})
-def step_of_unit(G, q, v, l1, lower, upper, start, norm, bend, k, plain, base, basis, ready, space, work):
+def step_of_unit(G, at, q, v, l1, lower, upper, start, norm, bend, k, plain, base, basis, ready, space, work):
     """Put the new values of unit k into space: its least with the others as they are, where its penalty is a norm alone
-    (`plain`); otherwise some proximal steps inside the unit."""
+    (`plain`); otherwise some proximal steps inside the unit. The block of a unit that begins at `at` stands at the
+    beginning of G."""
     first = start[k]
-    size = start[k + 1] - first
+    size, own = start[k + 1] - first, start[k] - at
     if size == 1:
-        h = np.float64(G[first, first])
+        h = np.float64(G[own, own])
         goal, cut = h * v[first] - q[first], l1[first] + norm[k]
         new = goal - cut if goal > cut else goal + cut if goal < -cut else 0.0
         space[first] = min(max(new / h, lower[first]), upper[first])
@@ -230,16 +231,16 @@ def step_of_unit(G, q, v, l1, lower, upper, start, norm, bend, k, plain, base, b
             total = 0.0
             if live > 0.0:
                 for j in range(first, first + size):
-                    total += G[i, j] * v[j]
+                    total += G[i - at, j - at] * v[j]
             space[i] = total - q[i]
         if ready[k] >= 0:
-            _take_block(G, first, size, work)
+            _take_block(G, own, size, work)
             reduce_block(size, basis, base, work)
             ready[k] = -1
         least_of_block(first, size, norm[k], basis, base, math.sqrt(live), space, work)
         return
     elif ready[k] >= 0:
-        _take_block(G, first, size, work)
+        _take_block(G, own, size, work)
         reduce_block(size, basis, base, work)
         bend[k] = min(bend[k], largest_eigenvalue(basis, base + size * size, size))
         ready[k] = -1
@@ -271,15 +272,13 @@ def step_of_unit(G, q, v, l1, lower, upper, start, norm, bend, k, plain, base, b
             f = work[size + i]
             if f != 0.0:
                 for j in range(size):
-                    work[j] += f * G[first + i, first + j]
+                    work[j] += f * G[own + i, own + j]
 
 
-@apart(
-    float64(int64, VECTOR, VECTOR, READ, READ, READ, READ_LIST, READ, READ2, MATRIX, MATRIX, VECTOR), **HOT
-)  # fmt: skip
-def extrapolate(m, q, v, l1, lower, upper, start, norm, past, slopes, products, space):
-    """The combination of the last points whose step is the least (Anderson, 1965), if the model is lower there and it
-    is within the bounds; returns what is gained."""
+@apart(float64(int64, READ2, MATRIX), **HOT)
+def mixture(m, past, products):
+    """The weights of the last points but the first, in the last column of `products`, with which their steps are the
+    least together; the sum of the weights, 0 where there are none."""
     depth, trace = products.shape[0], 0.0
     for a in range(depth):
         for b in range(a + 1):
@@ -305,7 +304,17 @@ def extrapolate(m, q, v, l1, lower, upper, start, norm, past, slopes, products, 
             products[a, depth] -= products[a, c] * products[c, depth]
         products[a, depth] /= products[a, a]
         total += products[a, depth]
-    if not abs(total) > 0.0 or not abs(total) < np.inf:
+    return total if abs(total) < np.inf else 0.0
+
+
+@apart(
+    float64(int64, VECTOR, VECTOR, READ, READ, READ, READ_LIST, READ, READ2, MATRIX, MATRIX, VECTOR), **HOT
+)  # fmt: skip
+def extrapolate(m, q, v, l1, lower, upper, start, norm, past, slopes, products, space):
+    """The combination of the last points whose step is the least (Anderson, 1965), if the model is lower there and it
+    is within the bounds; returns what is gained."""
+    depth, total = products.shape[0], mixture(m, past, products)
+    if total == 0.0:
         return 0.0
     for j in range(m):
         new = 0.0
@@ -359,7 +368,9 @@ def settle(G, m, q, v, l1, lower, upper, start, norm, bend, plain, places, basis
             if bend[k] <= 0.0:
                 continue
             first, last = start[k], start[k + 1]
-            step_of_unit(G, q, v, l1, lower, upper, start, norm, bend, k, plain, places[k], basis, ready, space, work)
+            step_of_unit(
+                G, 0, q, v, l1, lower, upper, start, norm, bend, k, plain, places[k], basis, ready, space, work
+            )
             size, before = 0.0, 0.0
             for j in range(first, last):
                 size += space[j] * space[j]

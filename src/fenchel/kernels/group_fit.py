@@ -14,8 +14,10 @@ from . import block_descent, unit_groups
 from . import small_losses as losses
 from . import small_model as model
 from .apart import HOT, LIST, MATRIX, READ, READ2, READ_LIST, VECTOR, apart
+from .group_columns import columns_pay, make_blocks, solve_on_columns
 from .group_set import (
     BEFORE,
+    BLOCKED,
     CARE,
     DATA,
     FORESEEN,
@@ -91,8 +93,8 @@ def bound_blocks(work):
 
 
 @apart(void(DATA, WORK, boolean))
-def _update_gram(data, work, fresh):
-    """The Gram matrix of the set: its last rows are new, or all are; and bounds of its blocks."""
+def _refresh(data, work, fresh):
+    """Take the present curvatures for the next model, if they have changed so much that the last ones will not do."""
     row, n, change, modelled = work.row, data.target.size, 0.0, 0.0
     floor = max(LEAST_CURVATURE * losses.smoothness(data.kind, data.parameter), work.number[CARE])
     for i in range(n):
@@ -103,9 +105,15 @@ def _update_gram(data, work, fresh):
         for i in range(n):
             row[MODELLED, i] = max(row[CURVATURE, i], data.weight[i] * floor)
             mean += row[MODELLED, i] / n
-        work.count[IN_GRAM], work.number[MEAN_CURVATURE] = 0, max(mean, 1e-300)
+        work.number[MEAN_CURVATURE] = max(mean, 1e-300)
+        work.count[IN_GRAM] = work.count[BLOCKED] = 0
+
+
+@apart(void(DATA, WORK))
+def _extend_gram(data, work):
+    """The rows of the set's Gram matrix that are missing, and bounds of its blocks."""
     model.append_gram(
-        work.columns, row[MODELLED], work.tile, work.gram, work.member[MEAN_COLUMN], work.count[IN_GRAM],
+        work.columns, work.row[MODELLED], work.tile, work.gram, work.member[MEAN_COLUMN], work.count[IN_GRAM],
         work.count[SIZE], work.number[MEAN_CURVATURE] if data.intercept else 0.0, data.blas,
     )  # fmt: skip
     bound_blocks(work)
@@ -230,9 +238,10 @@ def held_share(size, l1, norm, start):
     return share
 
 
-@apart(void(DATA, WORK, float64, float64, float64))
+@apart(boolean(DATA, WORK, float64, float64, float64))
 def fit_set(data, work, alpha, wanted, limit):
-    """Fit the working set until its estimated gap is at most `limit`, for a gap of `wanted` in the end."""
+    """Fit the working set until its estimated gap is at most `limit`, for a gap of `wanted` in the end; False where it
+    is too large."""
     member, number, row, n = work.member, work.number, work.row, data.target.size
     m, units = work.count[SIZE], work.count[UNITS]
     load(data, work, alpha)
@@ -244,7 +253,12 @@ def fit_set(data, work, alpha, wanted, limit):
         if data.intercept:
             for i in range(n):
                 pull += row[SLOPE, i] / n
-        _update_gram(data, work, fresh and data.kind != SQUARED)
+        _refresh(data, work, fresh and data.kind != SQUARED)
+        on_columns = columns_pay(data, work)
+        if on_columns:
+            make_blocks(data, work)
+        else:
+            _extend_gram(data, work)
         mean = number[MEAN_CURVATURE]
         for k in range(m):
             member[BEFORE, k], member[STEP, k] = member[VALUE, k], 0.0
@@ -259,7 +273,13 @@ def fit_set(data, work, alpha, wanted, limit):
         last = error
         # the model of the squared loss is exact, so that it is solved once and well
         target = 0.3 * wanted if data.kind == SQUARED else max(0.3 * limit, 0.05 * error)
-        solve_model(data, work, max(number[TIGHT] * target, 1e-15 * abs(number[LOSS])))
+        target = max(number[TIGHT] * target, 1e-15 * abs(number[LOSS]))
+        solved = on_columns and solve_on_columns(data, work, target)
+        if not solved:
+            if m > work.gram.shape[0]:
+                return False
+            _extend_gram(data, work)
+            solve_model(data, work, target)
         shift, promise = -pull, set_penalty(work, 0.0)
         for k in range(m):
             member[STEP, k] = member[VALUE, k] - member[BEFORE, k]
@@ -283,3 +303,4 @@ def fit_set(data, work, alpha, wanted, limit):
             work.count[FORESEEN] = 1
             break
     store(data, work)
+    return True

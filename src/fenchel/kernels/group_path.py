@@ -26,6 +26,7 @@ from numba import boolean, float64, int64, njit, types, void
 from . import small_losses as losses
 from . import small_model as model
 from .apart import INSIDE, MATRIX, READ, VECTOR, apart, door, refer
+from .group_columns import FIRST_GUESS
 from .group_covariances import bound_covariances, fit_covariances, gain_of_step, sweep_covariances
 from .group_fit import DEPTH, fit_set, held_share, loss_at, step
 from .group_set import (
@@ -46,8 +47,10 @@ from .group_set import (
     LAST_INTERCEPT,
     LOSS,
     MEMBER_ROWS,
+    MODELS,
     NUMBERS,
     PASSES,
+    PASSES_TAKEN,
     PLAIN_ORDER,
     PRIMAL,
     SHARE,
@@ -81,17 +84,16 @@ from .small_certificate import (
     SLOPE,
     balance_intercept,
 )  # fmt: skip
-from .small_losses import COVARIANCES, LOGISTIC, addresses
+from .small_losses import COVARIANCES, LOGISTIC, SQUARED, addresses
 from .small_model import TILE
-from .small_set import FIRST_SET, FLAT, FLOOR, INNER, LOOSE, NEAR, STAGE, STAGE_TOL, largest_set, lines_of
+from .small_set import FIRST_SET, FLAT, FLOOR, INNER, LOOSE, MEMORY, NEAR, STAGE, STAGE_TOL, largest_set, lines_of
 
 _MOST_ROUNDS = 60  # working sets of an alpha
-LARGEST_SUPPORT = (
-    512  # coordinates in live groups; beyond, a Newton step in the space of the rows or on parts is cheaper
-)
+LARGEST_SUPPORT = 512  # coordinates in live groups of data that were sparse; beyond, their own columns are cheaper
 _COARSE = 0.1  # of the limit for other losses: the accuracy of a model of the squared loss on a set that has just grown
 _GROWN = 1.03  # times its size: what a set has grown to if its model need not be solved well
 _PASSES = 10  # of descent over the whole set that a coarse model saves, about
+_MODELS = 2  # of a curved loss, that one Gram matrix serves
 _PATIENCE = 8  # rounds in which the gap did not halve; then rounding stands in the way
 
 
@@ -171,13 +173,13 @@ def _solve(data, work, alpha, last_alpha, tol, rounds):
         for u in range(count[UNITS]):
             if live(data, work, work.chosen[u]):
                 support += work.first[u + 1] - work.first[u]
-        if support > LARGEST_SUPPORT and not known:
+        if support > LARGEST_SUPPORT and not known and number[PASSES_TAKEN] == np.inf:
             return False
         near = turn == 0 and last_alpha < NEAR * alpha
         level = 1.0 - 0.5 * (last_alpha / alpha - 1.0) if near else 1.0
         scores(data, work, alpha)
         first = max(20, min(2 * FIRST_SET, int(4.0 * math.sqrt(p))))
-        full = count[SIZE] + max(support, first) > work.gram.shape[0]
+        full = count[SIZE] + max(support, first) > work.columns.shape[0]
         if (turn == 0 or full) and count[SIZE] > 1.5 * support + 32:
             drop(data, work, level)
         before = count[SIZE]
@@ -190,8 +192,8 @@ def _solve(data, work, alpha, last_alpha, tol, rounds):
         coarse = _COARSE * limit if later else 0.0
         if known:
             fit_covariances(data, work, alpha, max(wanted, coarse))
-        else:
-            fit_set(data, work, alpha, max(wanted, coarse), limit)
+        elif not fit_set(data, work, alpha, max(wanted, coarse), limit):
+            return False
         _sweep(data, work)
     return False
 
@@ -219,9 +221,9 @@ def _predict(data, work, alpha, reach):
         store(data, work)
 
 
-@apart(void(DATA, WORK))
-def _begin(data, work):
-    """Zero, its intercept and the slopes there."""
+@apart(void(DATA, WORK, int64, boolean))
+def _begin(data, work, alphas, filled):
+    """Zero, its intercept and the slopes there; so many alphas follow."""
     number, row, n = work.number, work.row, work.row.shape[1]
     for i in range(n):
         row[SCORE, i] = row[MODELLED, i] = 0.0
@@ -235,6 +237,10 @@ def _begin(data, work):
         number[k] = 0.0
     work.first[0] = 0
     number[CARE] = FLAT * losses.smoothness(data.kind, data.parameter)
+    # the squared loss has one Gram matrix for all alphas, and some rounds at the first of them
+    # columns of zeros that were filled in are better left to those who know them as sparse
+    number[PASSES_TAKEN] = np.inf if filled else FIRST_GUESS
+    number[MODELS] = max(alphas, 4) if data.kind == SQUARED else _MODELS
     if data.kind == COVARIANCES:
         _sweep(data, work)
         number[AT_ZERO] = number[LOSS]
@@ -253,15 +259,16 @@ def _begin(data, work):
 # -- the whole path -----------------------------------------------------------------------------------
 
 
-def _work_numbers(n: int, p: int, units: int, most: int, blocks: int, block: int) -> int:
-    """Numbers of all rooms of a Work: `most` members of a set, `blocks` numbers for all blocks and `block` for one."""
-    members = MEMBER_ROWS + 2 * (DEPTH + 1) + 2 + n + 2 * most
-    others = COUNTS + NUMBERS + DEPTH * (DEPTH + 1) + blocks + block
-    return (ROW_ROWS + min(TILE, most)) * n + FEATURE_ROWS * p + 9 * units + 1 + members * most + others
+def _work_numbers(n: int, p: int, units: int, most: int, grams: int, blocks: int, block: int) -> int:
+    """Numbers of all rooms of a Work: `most` members of a set, `grams` of one with a Gram matrix, `blocks` numbers for
+    all blocks and `block` for one."""
+    members = MEMBER_ROWS + 2 * (DEPTH + 1) + 2 + n
+    others = COUNTS + NUMBERS + DEPTH * (DEPTH + 1) + 2 * blocks + block + 2 * grams * grams
+    return (ROW_ROWS + TILE) * n + FEATURE_ROWS * p + 9 * units + 1 + members * most + others
 
 
 @njit(**INSIDE)
-def _work_in(memory, n, p, units, most, blocks, block):
+def _work_in(memory, n, p, units, most, grams, blocks, block):
     """The rooms of a Work, one after another in one piece of memory."""
     row = FEATURE_ROWS * p
     unit = row + ROW_ROWS * n  # lists and numbers of units
@@ -271,11 +278,10 @@ def _work_in(memory, n, p, units, most, blocks, block):
     place = slopes + (DEPTH + 1) * most
     columns = place + 2 * most
     gram = columns + most * n
-    factor = gram + most * most
-    tile = factor + most * most
-    tiles = min(TILE, most)
-    own = tile + tiles * n
-    last = own + blocks + block
+    factor = gram + grams * grams
+    tile = factor + grams * grams
+    own = tile + TILE * n
+    last = own + 2 * blocks + block
     return Work(
         matrix_at(memory, row, ROW_ROWS, n), matrix_at(memory, 0, FEATURE_ROWS, p), vector_at(memory, unit, units),
         list_at(memory, unit + units, units), list_at(memory, unit + 2 * units, units + 1),
@@ -283,26 +289,27 @@ def _work_in(memory, n, p, units, most, blocks, block):
         vector_at(memory, unit + 4 * units + 1, units), vector_at(memory, unit + 5 * units + 1, units),
         flags_at(memory, unit + 6 * units + 1, units), list_at(memory, unit + 7 * units + 1, units),
         list_at(memory, unit + 8 * units + 1, units), vector_at(memory, own, blocks),
-        vector_at(memory, own + blocks, block), matrix_at(memory, past, DEPTH + 1, most),
+        vector_at(memory, own + blocks, blocks), vector_at(memory, own + 2 * blocks, block),
+        matrix_at(memory, past, DEPTH + 1, most),
         matrix_at(memory, slopes, DEPTH + 1, most), list_at(memory, place, 2 * most),
-        matrix_at(memory, columns, most, n), matrix_at(memory, gram, most, most), matrix_at(memory, factor, most, most),
-        matrix_at(memory, tile, tiles, n), list_at(memory, last, COUNTS), vector_at(memory, last + COUNTS, NUMBERS),
-        matrix_at(memory, last + COUNTS + NUMBERS, DEPTH, DEPTH + 1),
+        matrix_at(memory, columns, most, n), matrix_at(memory, gram, grams, grams),
+        matrix_at(memory, factor, grams, grams), matrix_at(memory, tile, TILE, n), list_at(memory, last, COUNTS),
+        vector_at(memory, last + COUNTS, NUMBERS), matrix_at(memory, last + COUNTS + NUMBERS, DEPTH, DEPTH + 1),
     )  # fmt: skip
 
 
 @door(
-    int64(*DATA_FIELDS, VECTOR, int64, int64, int64, READ, int64, int64, float64, MATRIX, VECTOR, VECTOR, VECTOR,
-          MATRIX, VECTOR, MATRIX)
+    int64(*DATA_FIELDS, boolean, VECTOR, int64, int64, int64, int64, READ, int64, int64, float64, MATRIX, VECTOR,
+          VECTOR, VECTOR, MATRIX, VECTOR, MATRIX)
 )  # fmt: skip
-def _run(X, target, weight, kind, parameter, members, start, base, l1, norm, intercept, blas, by_column, memory, most,
-         blocks, block, alphas, first, end, tol, W, b, primal, dual, x, passes, sums):  # fmt: skip
+def _run(X, target, weight, kind, parameter, members, start, base, l1, norm, intercept, blas, by_column, filled, memory,
+         most, grams, blocks, block, alphas, first, end, tol, W, b, primal, dual, x, passes, sums):  # fmt: skip
     """The alphas from `first` to `end`, in rooms where those before it were solved; returns how many are now."""
     data = refer(Data(X, target, weight, kind, parameter, members, start, base, l1, norm, intercept, blas, by_column))
     n, p = 0 if kind == COVARIANCES else target.size, members.size
-    work = refer(_work_in(memory, n, p, norm.size, most, blocks, block))
+    work = refer(_work_in(memory, n, p, norm.size, most, grams, blocks, block))
     if first == 0:
-        _begin(data, work)
+        _begin(data, work, alphas.size, filled)
     k, stage = first, 0.0
     last, last_but_one = alphas[k - 1] if k > 0 else np.inf, alphas[k - 2] if k > 1 else np.inf
     if p > n and k == 0 and kind != COVARIANCES:
@@ -343,19 +350,21 @@ def _run(X, target, weight, kind, parameter, members, start, base, l1, norm, int
 def follower(
     X: Any, target: Any, weight: Any, kind: int, parameter: float, alphas: Any, members: Any, start: Any, l1: Any,
     norm: Any, tol: float, fit_intercept: bool, W: Any, b: Any, primal: Any, dual: Any, x: Any, passes: Any,
-    sums: Any,
+    sums: Any, filled: bool,
 ) -> Callable[[int, int], int]:  # fmt: skip
     """As :func:`fenchel.kernels.small_path.follower`, with groups; l1 has an entry for every feature in the order of
-    `members`, norm one for every unit. A unit without a norm is a single feature with a weight."""
+    `members`, norm one for every unit. A unit without a norm is a single feature with a weight. `filled` says that the
+    data were sparse: large supports are then left to others."""
     n, p, units = 0 if kind == COVARIANCES else target.size, members.size, norm.size
     sizes = start[1:] - start[:-1]
     widest = int(sizes.max())
     # a set has as many coordinates outside of its support as inside, or not many more than there are rows
     usual = max(3 * n + 200, 2 * LARGEST_SUPPORT) if n else 0
-    most = min(max(largest_set(n, p, usual), widest), p)
+    grams = min(max(largest_set(n, p, usual), widest), p)
+    most = max(min(p, MEMORY // (8 * n)), grams) if n and not filled else grams
     base = np.concatenate([[0], np.cumsum(sizes * (sizes + 2))])
     blocks, block = int(base[-1]), max(widest * (widest + 3), most)
-    numbers = _work_numbers(n, p, units, most, blocks, block)
+    numbers = _work_numbers(n, p, units, most, grams, blocks, block)
     room = Room(numbers)
     memory = room.take(numbers)
     X, by_column = lines_of(X)
@@ -366,8 +375,7 @@ def follower(
 
     def follow_on(first: int, end: int, room: Room = room) -> int:
         """The room is held for as long as somebody may ask."""
-        return int(
-            _run(*data, memory, most, blocks, block, alphas, first, end, tol, W, b, primal, dual, x, passes, sums)
-        )
+        rooms = memory, most, grams, blocks, block
+        return int(_run(*data, filled, *rooms, alphas, first, end, tol, W, b, primal, dual, x, passes, sums))
 
     return follow_on

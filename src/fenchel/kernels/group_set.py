@@ -20,9 +20,9 @@ from .small_losses import COVARIANCES
 
 COEF, LAST_COEF, GRADIENT, PLAIN_ORDER, FEATURE_ROWS = range(5)
 VALUE, BEFORE, STEP, SLOPES, START_SLOPES, L1, LOWER, UPPER, MEAN_COLUMN, SPACE, MOVE, MEMBER_ROWS = range(12)
-UNITS, SIZE, IN_GRAM, CURRENT, PASSES, FORESEEN, COUNTS = range(7)
+UNITS, SIZE, IN_GRAM, BLOCKED, CURRENT, PASSES, FORESEEN, COUNTS = range(8)
 INTERCEPT, LAST_INTERCEPT, LOSS, MEAN_CURVATURE, CARE, AT_ZERO = range(6)
-PRIMAL, DUAL_BOUND, TIGHT, SHARE, CROSS, NUMBERS = range(6, 12)
+PRIMAL, DUAL_BOUND, TIGHT, SHARE, CROSS, MODELS, GAINED, PASSES_TAKEN, NUMBERS = range(6, 15)
 
 
 class Data(NamedTuple):
@@ -49,7 +49,8 @@ class Data(NamedTuple):
 
 class Work(NamedTuple):
     """What the parts share and change. `chosen` are the units of the set, `first` where each begins in it, and `at` the
-    place of every unit in the set, -1 outside; the rest is room for models."""
+    place of every unit in the set, -1 outside; the rest is room for models. The first IN_GRAM members have rows in
+    `gram`, the first BLOCKED ones are in `blocks`."""
 
     row: np.ndarray
     feature: np.ndarray
@@ -64,6 +65,7 @@ class Work(NamedTuple):
     places: np.ndarray
     ready: np.ndarray
     basis: np.ndarray
+    blocks: np.ndarray
     block: np.ndarray
     past: np.ndarray
     slopes: np.ndarray
@@ -81,8 +83,8 @@ DATA_FIELDS = (
     READ2, READ, READ, int64, float64, READ_LIST, READ_LIST, READ_LIST, READ, READ, boolean, READ_LIST, boolean,
 )  # fmt: skip
 WORK_VALUE = types.NamedTuple(
-    (MATRIX, MATRIX, VECTOR, LIST, LIST, LIST, MATRIX, VECTOR, VECTOR, boolean[::1], LIST, LIST, VECTOR, VECTOR, MATRIX,
-     MATRIX, LIST, MATRIX, MATRIX, MATRIX, MATRIX, LIST, VECTOR, MATRIX), Work
+    (MATRIX, MATRIX, VECTOR, LIST, LIST, LIST, MATRIX, VECTOR, VECTOR, boolean[::1], LIST, LIST, VECTOR, VECTOR, VECTOR,
+     MATRIX, MATRIX, LIST, MATRIX, MATRIX, MATRIX, MATRIX, LIST, VECTOR, MATRIX), Work
 )  # fmt: skip
 DATA, WORK = Reference(types.NamedTuple(DATA_FIELDS, Data)), Reference(WORK_VALUE)
 
@@ -125,7 +127,7 @@ def live(data, work, g):
 @apart(void(DATA, WORK, float64))
 def drop(data, work, level):
     """Take units out of the set that are zero and far from their thresholds."""
-    units, size, in_gram, kept, at = work.count[UNITS], work.count[SIZE], work.count[IN_GRAM], 0, 0
+    units, in_gram, blocked, kept, at = work.count[UNITS], work.count[IN_GRAM], work.count[BLOCKED], 0, 0
     gram = work.gram
     for u in range(units):
         g, begin, end = work.chosen[u], work.first[u], work.first[u + 1]
@@ -134,6 +136,7 @@ def drop(data, work, level):
             for a in range(data.start[g], data.start[g + 1]):
                 work.feature[LAST_COEF, a] = 0.0
             work.count[IN_GRAM] -= end - begin if begin < in_gram else 0
+            work.count[BLOCKED] -= end - begin if begin < blocked else 0
             continue
         for k in range(begin, end):
             if at != k:
@@ -141,10 +144,11 @@ def drop(data, work, level):
                 old, new = work.columns[k], work.columns[at]
                 for i in range(new.size):
                     new[i] = old[i]
-                for l in range(size):
-                    gram[at, l] = gram[k, l]
-                for l in range(size):
-                    gram[l, at] = gram[l, k]
+                if k < in_gram:
+                    for l in range(in_gram):
+                        gram[at, l] = gram[k, l]
+                    for l in range(in_gram):
+                        gram[l, at] = gram[l, k]
             at += 1
         work.chosen[kept], work.at[g], work.first[kept + 1] = g, kept, at
         work.bend[kept], work.ready[kept] = work.bend[u], work.ready[u]
@@ -179,14 +183,14 @@ def extend(data, work, level, most):
     size, room = work.count[SIZE], True
     for g in range(data.norm.size):
         if room and work.at[g] < 0 and work.score[g] > low:
-            room = work.count[SIZE] + data.start[g + 1] - data.start[g] <= work.gram.shape[0]
+            room = work.count[SIZE] + data.start[g + 1] - data.start[g] <= work.columns.shape[0]
             if room:
                 _enter(data, work, g)
     if room and work.count[SIZE] == size:  # no unit is small enough: the first one enters
         g = 0
         while work.at[g] >= 0 or work.score[g] <= level:
             g += 1
-        room = size + data.start[g + 1] - data.start[g] <= work.gram.shape[0]
+        room = size + data.start[g + 1] - data.start[g] <= work.columns.shape[0]
         if room:
             _enter(data, work, g)
     if data.kind == COVARIANCES:
