@@ -29,6 +29,7 @@ _HOME = {
     "problem": ["Problem", "Certificate"],
     "solver.result": ["Result", "Status", "History"],
     "solver": ["solve"],
+    "io": ["open_data"],
     "proximal": ["prox"],
     "models": ["path", "Path", "cross_validate_path", "CrossValidation"],
     "models.estimators": [

@@ -10,6 +10,7 @@ from . import problem as problem
 from . import structure as structure
 from . import testing as testing
 from . import theory as theory
+from .io import open_data as open_data
 from .losses import Binomial as Binomial
 from .losses import EpsilonInsensitive as EpsilonInsensitive
 from .losses import Gamma as Gamma

@@ -56,11 +56,27 @@ class ModelOptions:
     drop: Annotated[list[str] | None, Option(help="Leave a column out; may be repeated.", rich_help_panel="Data")] = (
         None
     )
+    memory: Annotated[
+        str | None,
+        Option(
+            help="Leave the rows on the disk and take at most this much memory for them, such as 2GB; FILE may then be "
+            "a folder or a quoted pattern. Cross-validation draws its folds at random.",
+            rich_help_panel="Data",
+        ),
+    ] = None
     header: Annotated[
         bool | None,
         Option(
             "--header/--no-header",
             help="Whether a CSV begins with names; its first lines tell by default.",
+            rich_help_panel="Data",
+        ),
+    ] = None
+    max_features: Annotated[
+        int | None,
+        Option(
+            help="The most columns that sparse data may have; a million, or 100 for every entry, by default.",
+            min=1,
             rich_help_panel="Data",
         ),
     ] = None

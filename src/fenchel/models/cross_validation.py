@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 import numpy.typing as npt
 
 from .._validate import Array, Frame, Ints, MatrixLike
+from ..problem.pooled import PooledProblem
 from .paths import Path, _as_alphas, _as_problem, _follow, alpha_grid
+from .pooled import fold_paths
 
 if TYPE_CHECKING:
     from ..problem.problem import Problem
@@ -107,7 +109,8 @@ def cross_validate_path(
     problem, y, data
         A Problem, or what makes one, as in :func:`path`.
     cv : int, splitter, or list of (training rows, held-out rows)
-        A whole number means as many folds, stratified for classification, in the order of the rows.
+        A whole number means as many folds, stratified for classification, in the order of the rows. Rows in a pool
+        take a number; their folds are drawn at random, and all of them are served by the same passes.
     score : callable, optional
         Called with (coef, intercept, rows), the rows held out; returns a number, larger is better. By default minus
         their mean loss, weighted by the sample weights.
@@ -124,11 +127,17 @@ def cross_validate_path(
 
     problem = _as_problem(problem, y, data)
     alphas = alpha_grid(problem, n_alphas, eps) if alphas is None else _as_alphas(alphas)
-    folds = _folds(problem, cv)
-    training = [_training(problem, k, train) for k, (train, _) in enumerate(folds)]
 
     def whole_path(part: Problem) -> Path:
         return Path(alphas, _follow(part, alphas, tol, max_epochs, random_state, solver_options), tol)
+
+    if problem.pooled:
+        if score is not None:
+            raise ValueError("score is for rows in memory; rows in a pool are judged by their mean loss")
+        paths, scores = fold_paths(cast(PooledProblem, problem), cv, alphas, whole_path, random_state)
+        return CrossValidation(alphas, scores, paths)
+    folds = _folds(problem, cv)
+    training = [_training(problem, k, train) for k, (train, _) in enumerate(folds)]
 
     paths = Parallel(n_jobs=n_jobs, prefer="threads")(delayed(whole_path)(part) for part in training)
     scores = []

@@ -13,7 +13,8 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import validate_data
 
-from .._validate import AnyArray, Array, MatrixLike
+from .._validate import AnyArray, Array, MatrixLike, sound
+from ..data import Pool
 from . import preparation as helpers
 from .fitting import CrossValidated, OneAlpha, with_callbacks
 from .judging import deviance_explained
@@ -37,7 +38,7 @@ class _Classifies(ClassifierMixin):  # type: ignore[misc]  # scikit-learn has no
     def fit(
         self,
         X: MatrixLike,
-        y: npt.ArrayLike,
+        y: npt.ArrayLike | None = None,
         sample_weight: npt.ArrayLike | None = None,
         task: npt.ArrayLike | None = None,
         offset: npt.ArrayLike | None = None,
@@ -49,7 +50,7 @@ class _Classifies(ClassifierMixin):  # type: ignore[misc]  # scikit-learn has no
         X : array, sparse matrix or data frame (n, p)
             float32 is kept as it is. Dense data is copied where neither rows nor columns are contiguous, or where a
             column lies far from zero (more than ten standard deviations) and there is an intercept: the copy is then
-            centred.
+            centred. Or rows that :func:`fenchel.open_data` opened, which have their own y, weights and tasks.
         y : vector of n labels
         sample_weight : vector of n weights, optional
         task : vector of n task names or numbers, optional
@@ -61,7 +62,10 @@ class _Classifies(ClassifierMixin):  # type: ignore[misc]  # scikit-learn has no
         -------
         self
         """
-        X, y = validate_data(self, X, y, **_ACCEPTED)
+        if isinstance(X, Pool):
+            found: Self = self._fit_pool(X, y=y, sample_weight=sample_weight, task=task, offset=offset)
+            return found
+        X, y = validate_data(self, sound("X", X), y, **_ACCEPTED)
         X = helpers.contiguous(X)
         check_classification_targets(y)
         weight = helpers.row_weights(sample_weight, self.class_weight, y, X)
@@ -113,7 +117,7 @@ class _Regresses(RegressorMixin):  # type: ignore[misc]  # scikit-learn has no t
     def fit(
         self,
         X: MatrixLike,
-        y: npt.ArrayLike,
+        y: npt.ArrayLike | None = None,
         sample_weight: npt.ArrayLike | None = None,
         task: npt.ArrayLike | None = None,
         offset: npt.ArrayLike | None = None,
@@ -125,7 +129,7 @@ class _Regresses(RegressorMixin):  # type: ignore[misc]  # scikit-learn has no t
         X : array, sparse matrix or data frame (n, p)
             float32 is kept as it is. Dense data is copied where neither rows nor columns are contiguous, or where a
             column lies far from zero (more than ten standard deviations) and there is an intercept: the copy is then
-            centred.
+            centred. Or rows that :func:`fenchel.open_data` opened, which have their own y, weights and tasks.
         y : vector of n targets, or (n, outputs)
         sample_weight : vector of n weights, optional
         task : vector of n task names or numbers, optional
@@ -138,7 +142,10 @@ class _Regresses(RegressorMixin):  # type: ignore[misc]  # scikit-learn has no t
         -------
         self
         """
-        X, y = validate_data(self, X, y, multi_output=True, y_numeric=True, **_ACCEPTED)
+        if isinstance(X, Pool):
+            found: Self = self._fit_pool(X, y=y, sample_weight=sample_weight, task=task, offset=offset)
+            return found
+        X, y = validate_data(self, sound("X", X), y, multi_output=True, y_numeric=True, **_ACCEPTED)
         X = helpers.contiguous(X)
         weight = helpers.row_weights(sample_weight, None, y, X)
         out: Self = self._fit(X, y, y, weight, task, offset)

@@ -16,7 +16,8 @@ from sklearn.model_selection import check_cv
 from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from .._validate import AnyArray, Array, Frame, Ints, MatrixLike
+from .._validate import AnyArray, Array, Frame, Ints, MatrixLike, sound
+from ..data import Pool
 from ..problem import Problem
 from ..solver import solve
 from ..solver.loop import warm_from
@@ -26,6 +27,7 @@ from . import columns
 from . import preparation as helpers
 from .cross_validation import cross_validate_path
 from .paths import Path, path
+from .pooled import pooled_problem
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -56,7 +58,7 @@ else:
 class Hooks:
     """scikit-learn's callbacks around a fit: one task, with a subtask per certificate or per point of a path."""
 
-    def __init__(self, model: Any, X: MatrixLike, y: npt.ArrayLike, **metadata: npt.ArrayLike | None) -> None:
+    def __init__(self, model: Any, X: MatrixLike, y: npt.ArrayLike | None, **metadata: npt.ArrayLike | None) -> None:
         given = {name: value for name, value in metadata.items() if value is not None}
         self.model, self.given = model, {"X": X, "y": y, "metadata": given or None}
         self.context: Any = None
@@ -126,8 +128,19 @@ class Structured(CallbackSupportMixin, BaseEstimator):  # type: ignore[misc]  # 
             rows, target, loss=loss, penalty=penalty, alpha=self._alpha(), sample_weight=sample_weight,
             fit_intercept=bool(self.fit_intercept), task=codes, offset=offset,
         )  # fmt: skip
-        hooks = Hooks(self, X, y, sample_weight=sample_weight, offset=offset)
         self._with_offset = offset is not None
+        return self._answer(problem, X, y, sample_weight=sample_weight, offset=offset)
+
+    def _fit_pool(self, pool: Pool, **given: Any) -> Self:
+        """The same for rows in a pool."""
+        self._mean, self._with_offset = None, pool.facts.offset
+        return self._answer(pooled_problem(self, pool, **given), pool, given["y"])
+
+    def _answer(
+        self, problem: Problem, X: MatrixLike, y: npt.ArrayLike | None, **metadata: npt.ArrayLike | None
+    ) -> Self:
+        """Solve a problem, and keep the answer."""
+        hooks = Hooks(self, X, y, **metadata)
         seed = helpers.as_seed(self.random_state)
         try:
             result = self._solve(problem, y, seed, hooks)
@@ -168,6 +181,7 @@ class Structured(CallbackSupportMixin, BaseEstimator):  # type: ignore[misc]  # 
 
     def _products(self, X: MatrixLike, task: npt.ArrayLike | None) -> Array:
         """The scores without offset."""
+        sound("X", X)
         X = validate_data(self, X, accept_sparse=["csr", "csc"], dtype=[np.float64, np.float32], reset=False)
         if hasattr(self, "tasks_"):
             if task is None:
@@ -290,13 +304,13 @@ class OneAlpha(Structured):
         out: float = self.alpha
         return out
 
-    def _solve(self, problem: Problem, y: npt.ArrayLike, seed: int, hooks: Hooks) -> Result:
+    def _solve(self, problem: Problem, y: npt.ArrayLike | None, seed: int, hooks: Hooks) -> Result:
         def tell(snapshot: Snapshot) -> bool:
             return hooks.subtask("certificate", snapshot.coef, snapshot.intercept)
 
         warm = None
         if self.warm_start and hasattr(self, "result_"):
-            warm = warm_from(problem, self.result_.state)
+            warm = self.result_ if problem.pooled else warm_from(problem, self.result_.state)
         result = solve(
             problem, warm_start=warm, callback=tell if hooks.wanted else None, progress=bool(self.verbose),
             **self._limits(seed), **(self.solver_options or {}),
@@ -311,11 +325,13 @@ class CrossValidated(Structured):
     def _alpha(self) -> float:
         return 1.0
 
-    def _solve(self, problem: Problem, y: npt.ArrayLike, seed: int, hooks: Hooks) -> Result:
+    def _solve(self, problem: Problem, y: npt.ArrayLike | None, seed: int, hooks: Hooks) -> Result:
         if self.selection not in ("min", "1se"):
             raise ValueError(f"selection is {self.selection!r}; it must be 'min' or '1se'")
         shared = {"solver_options": self.solver_options, **self._limits(seed)}
-        folds = list(check_cv(self.cv, y, classifier=self._classification).split(np.zeros((problem.n, 1)), y))
+        folds = self.cv
+        if not problem.pooled:
+            folds = list(check_cv(self.cv, y, classifier=self._classification).split(np.zeros((problem.n, 1)), y))
         self.cv_results_ = cross_validate_path(
             problem, cv=folds, score=self._score_function(hooks.given), n_jobs=self.n_jobs, alphas=self.alphas,
             n_alphas=self.n_alphas, eps=self.eps, **shared,
