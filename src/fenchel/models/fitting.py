@@ -18,6 +18,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from .._validate import AnyArray, Array, Frame, Ints, MatrixLike, sound
 from ..data import Pool
+from ..penalties.group_lasso import GroupLasso
 from ..problem import Problem
 from ..solver import solve
 from ..solver.loop import warm_from
@@ -95,6 +96,7 @@ class Structured(CallbackSupportMixin, BaseEstimator):  # type: ignore[misc]  # 
     result_: Result
     tasks_: AnyArray
     n_features_in_: int
+    design_: Any
     _mean: Array | None = None  # of the columns, while fitting to centred ones
     _with_offset = False  # whether it was fitted with one, so that scores need theirs
     _held_offset: Array | None = None  # of the rows that a scorer asks about, who cannot give it
@@ -156,6 +158,35 @@ class Structured(CallbackSupportMixin, BaseEstimator):  # type: ignore[misc]  # 
             raise KeyboardInterrupt
         helpers.warn_unless_converged(type(self).__name__, result, self.tol)
         return self
+
+    @classmethod
+    def from_formula(cls, formula: str, frame: Frame, **options: Any) -> Self:
+        """A model of a formula, fitted to a data frame; see :func:`fenchel.design`.
+
+        Parameters
+        ----------
+        formula : str
+            Such as ``"claims ~ C(region) + bs(age, 5) + bonus + offset(log(exposure))"``.
+        frame : pandas.DataFrame
+        options
+            Parameters of the model, and `sample_weight`. By default the penalty is the group lasso of the terms: each
+            is in or out as a whole.
+
+        Returns
+        -------
+        model
+            With `design_`, which makes ``new = model.design_.of(frame)`` of other rows for ``model.predict(new.X)``.
+        """
+        from ..formulas import design
+
+        made = design(formula, frame)
+        if made.y is None:
+            raise ValueError(f"formula is {formula!r}; it needs a target, as in 'y ~ {formula.strip().lstrip('~')}'")
+        weight = options.pop("sample_weight", None)
+        options = {"penalty": GroupLasso(made.groups), "fit_intercept": made.fit_intercept, **options}
+        model: Self = cls(**options).fit(made.X, made.y, sample_weight=weight, offset=made.offset)
+        model.design_ = made
+        return model
 
     def _limits(self, seed: int) -> dict[str, Any]:
         return {"tol": self.tol, "max_epochs": self.max_epochs, "random_state": seed}
