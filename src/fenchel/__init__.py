@@ -33,9 +33,8 @@ _HOME = {
     "io": ["open_data"],
     "proximal": ["prox"],
     "models": ["path", "Path", "cross_validate_path", "CrossValidation"],
-    "models.estimators": [
-        "StructuredClassifier", "StructuredRegressor", "StructuredClassifierCV", "StructuredRegressorCV",
-    ],
+    "models.estimators": ["StructuredClassifier", "StructuredRegressor"],
+    "models.cv_estimators": ["StructuredClassifierCV", "StructuredRegressorCV"],
     "structure": ["Groups", "Graph", "Grid", "Tree", "active_groups", "segments", "support"],
 }  # fmt: skip
 _MODULES = ("losses", "penalties", "maps", "data", "problem", "methods", "theory", "testing", "datasets",
@@ -56,4 +55,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted([*globals(), *__all__])
+    return sorted({*__all__, *_MODULES, "__version__"})

@@ -525,7 +525,7 @@ def test_entropy_formula_of_the_conjugate():
         (fl.Tweedie(1.3), lambda y, mean: metrics.mean_tweedie_deviance(y, mean, power=1.3)),
         (fl.NegativeBinomial(1e12), lambda y, mean: metrics.mean_poisson_deviance(y, mean)),
     ],
-    ids=repr,
+    ids=["gamma", "tweedie", "negative binomial"],
 )
 def test_half_the_deviance_of_scikit_learn(loss, theirs):
     rng = np.random.default_rng(2)

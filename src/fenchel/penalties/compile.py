@@ -85,6 +85,21 @@ class Block:
             return 0.0 if not np.any(y) else np.inf
         return self.function.zero_gauge(y) / self.scale
 
+    def rounding(self, y: Array, moved: Array, at: Array) -> tuple[float, float]:
+        """What a move of y by at most `moved` may add to its gauge, and to the conjugate within its domain; the answer
+        has u near `at`."""
+        if self.ridge > 0:
+            u = np.abs(self.prox(y / self.ridge, np.full(self.d, self.scale / self.ridge)))
+            return 0.0, float(moved @ (u + 0.5 * moved / self.ridge))
+        if self.scale == 0:
+            return 0.0, float(moved @ np.abs(at))
+        held, rise = self.function.rounding(y / self.scale, moved / self.scale, at)
+        return held, self.scale * rise
+
+    def steepest_at(self, sizes: Array) -> float:
+        """At least what the value rises by where every coordinate moves by its size, within the limits."""
+        return self.scale * self.function.growth(sizes) + self.ridge * float(sizes @ sizes)
+
     def bound_violations(self, y: Array) -> Ints:
         return self.function.bound_violations(y) if self.ridge == 0 else np.zeros(0, dtype=np.int64)
 
