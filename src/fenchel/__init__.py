@@ -27,6 +27,7 @@ _HOME = {
     "maps": ["Map", "Identity", "Matrix", "Incidence", "Difference", "Gradient", "Copies", "Selection", "Stack",
              "Operator"],
     "problem": ["Problem", "Certificate"],
+    "formulas": ["design", "Design"],
     "solver.result": ["Result", "Status", "History"],
     "solver": ["solve"],
     "io": ["open_data"],

@@ -10,6 +10,8 @@ from . import problem as problem
 from . import structure as structure
 from . import testing as testing
 from . import theory as theory
+from .formulas import Design as Design
+from .formulas import design as design
 from .io import open_data as open_data
 from .losses import Binomial as Binomial
 from .losses import Cox as Cox

@@ -65,6 +65,7 @@ class _Classifies(ClassifierMixin):  # type: ignore[misc]  # scikit-learn has no
         if isinstance(X, Pool):
             found: Self = self._fit_pool(X, y=y, sample_weight=sample_weight, task=task, offset=offset)
             return found
+        helpers.check_numeric(X)
         X, y = validate_data(self, sound("X", X), y, **_ACCEPTED)
         X = helpers.contiguous(X)
         check_classification_targets(y)
@@ -145,6 +146,7 @@ class _Regresses(RegressorMixin):  # type: ignore[misc]  # scikit-learn has no t
         if isinstance(X, Pool):
             found: Self = self._fit_pool(X, y=y, sample_weight=sample_weight, task=task, offset=offset)
             return found
+        helpers.check_numeric(X)
         X, y = validate_data(self, sound("X", X), y, multi_output=True, y_numeric=True, **_ACCEPTED)
         X = helpers.contiguous(X)
         weight = helpers.row_weights(sample_weight, None, y, X)

@@ -15,6 +15,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from .._validate import AnyArray, Array, Frame, Ints, MatrixLike, sound
 from ..data import Pool
 from ..penalties import Penalty
+from ..penalties.group_lasso import GroupLasso
 from ..problem import Problem
 from ..solver import solve
 from ..solver.loop import warm_from
@@ -93,6 +94,7 @@ class Structured(CallbackSupportMixin, BaseEstimator):  # type: ignore[misc]  # 
     tasks_: AnyArray
     penalty_: Penalty | None
     n_features_in_: int
+    design_: Any
     scale_: Array | None
     _scaling: Scaling | None = None  # of the columns, while fitting to others
     _coupled = False  # whether its loss is one function of all scores
@@ -169,6 +171,35 @@ class Structured(CallbackSupportMixin, BaseEstimator):  # type: ignore[misc]  # 
             raise KeyboardInterrupt
         helpers.warn_unless_converged(type(self).__name__, result, self.tol)
         return self
+
+    @classmethod
+    def from_formula(cls, formula: str, frame: Frame, **options: Any) -> Self:
+        """A model of a formula, fitted to a data frame; see :func:`fenchel.design`.
+
+        Parameters
+        ----------
+        formula : str
+            Such as ``"claims ~ C(region) + bs(age, 5) + bonus + offset(log(exposure))"``.
+        frame : pandas.DataFrame
+        options
+            Parameters of the model, and `sample_weight`. By default the penalty is the group lasso of the terms: each
+            is in or out as a whole.
+
+        Returns
+        -------
+        model
+            With `design_`, which makes ``new = model.design_.of(frame)`` of other rows for ``model.predict(new.X)``.
+        """
+        from ..formulas import design
+
+        made = design(formula, frame)
+        if made.y is None:
+            raise ValueError(f"formula is {formula!r}; it needs a target, as in 'y ~ {formula.strip().lstrip('~')}'")
+        weight = options.pop("sample_weight", None)
+        options = {"penalty": GroupLasso(made.groups), "fit_intercept": made.fit_intercept, **options}
+        model: Self = cls(**options).fit(made.X, made.y, sample_weight=weight, offset=made.offset)
+        model.design_ = made
+        return model
 
     def _limits(self, seed: int) -> dict[str, Any]:
         return {"tol": self.tol, "max_epochs": self.max_epochs, "random_state": seed}

@@ -126,6 +126,29 @@ def shifted(scores: Array, offset: npt.ArrayLike | None) -> Array:
     return scores + known.reshape(scores.shape) if known.size else scores
 
 
+def check_numeric(X: Any) -> None:
+    """Refuse a data frame with words or categories, and show the two lines that make numbers of them."""
+    frame = type(X).__module__.partition(".")[0] == "pandas" and hasattr(X, "columns")
+    names = [str(name) for name in X.columns if _holds_words(X[name])] if frame and X.columns.is_unique else []
+    if names:
+        terms = " + ".join(f"C({name})" if str(name) in names else str(name) for name in list(X.columns)[:4])
+        more = " + …" if len(X.columns) > 4 else ""
+        raise ValueError(
+            f"column {names[0]!r} of X holds words or categories, not numbers. Two lines make numbers of them "
+            f"(pip install 'fenchel[formula]'), with a group for every term:\n"
+            f'    design = fenchel.design("{terms}{more}", X)\n'
+            f"    model.fit(design.X, y)"
+        )
+
+
+def _holds_words(column: Any) -> bool:
+    """Whether a column holds categories or strings."""
+    kind = str(column.dtype)
+    if kind == "object":
+        return any(isinstance(cell, str) for cell in column)
+    return kind == "category" or kind.startswith("str")
+
+
 def contiguous(X: MatrixLike) -> MatrixLike:
     """X as it is where its rows or its columns are stored one after another, otherwise a copy."""
     if isinstance(X, np.ndarray) and not (X.flags.c_contiguous or X.flags.f_contiguous):
