@@ -22,6 +22,7 @@ from .._validate import AnyArray, Array, Floats, MatrixLike, sound
 from ..losses import LOSSES, Loss
 from ..solver.result import Result
 from .columns import Scaling
+from .judging import deviance_explained
 from .preparation import class_probabilities, shifted
 from .saved_checks import check_content, check_scaling
 
@@ -123,7 +124,7 @@ class Model:
     def predict(
         self, X: MatrixLike, task: npt.ArrayLike | None = None, offset: npt.ArrayLike | None = None
     ) -> AnyArray:
-        """Labels as they stood in the data, or numbers (for Poisson the expected count)."""
+        """Labels as they stood in the data, or numbers (with the log link the mean)."""
         return self.from_decision(self.decision(X, task, offset))
 
     def from_decision(self, decision: Array) -> AnyArray:
@@ -148,8 +149,11 @@ class Model:
         """The loss, made again; one of the user's own that has no name here predicts scores."""
         return LOSSES[self.loss](**self.loss_params) if self.loss in LOSSES else Loss()
 
-    def score(self, predicted: AnyArray, y: npt.ArrayLike) -> tuple[str, float]:
-        """("accuracy", share) or ("R^2", value, the mean over several targets) of predictions for these targets."""
+    def score(
+        self, predicted: AnyArray, y: npt.ArrayLike, decision: Array | None = None, offset: npt.ArrayLike | None = None
+    ) -> tuple[str, float]:
+        """("accuracy", share), or for numbers ("R^2", value), the mean over several targets, of predictions for these
+        targets; with their scores ("D^2", share of the deviance explained) where the loss is half a deviance."""
         y = np.asarray(y)
         if len(y) != len(predicted):
             raise ValueError(f"y has {len(y)} entries, but there are {len(predicted)} predictions")
@@ -163,6 +167,8 @@ class Model:
             raise ValueError(f"y holds {y[0]!r}; the model predicts numbers")
         if y.shape != predicted.shape:
             raise ValueError(f"y has shape {y.shape}; the model predicts {predicted.shape}")
+        if self._loss.deviance and decision is not None:
+            return "D^2", deviance_explained(self._loss, decision, y.astype(float), None, offset)
         spread = np.sum((y - np.mean(y, axis=0)) ** 2, axis=0)
         left = np.sum((predicted - y) ** 2, axis=0)
         return "R^2", float(np.mean(1.0 - left / spread)) if np.all(spread > 0) else math.nan

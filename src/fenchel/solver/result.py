@@ -28,6 +28,7 @@ class Status(enum.Enum):
     INTERRUPTED = "interrupted"
     STALLED = "stalled"
     NO_ANSWER = "no answer"
+    CONTRADICTION = "contradictory bounds"
 
     def __str__(self) -> str:
         return str(self.value)

@@ -116,7 +116,7 @@ class Groups:
     # -- where groups come from ----------------------------------------------------------------------
 
     @classmethod
-    def from_columns(cls, columns: Names, by: str = "_") -> Groups:
+    def from_columns(cls, columns: Names, by: Any = "_") -> Groups:
         """Groups from the names of columns.
 
         Parameters
@@ -135,7 +135,7 @@ class Groups:
         if isinstance(by, str):
             if not by:
                 raise ValueError("by is the empty string; give a separator such as '_'")
-            key = _before(by)
+            key: Callable[[str], Any] = _before(by)
         elif callable(by):
             key = by
         else:
