@@ -264,6 +264,19 @@ def test_a_browser_shows_every_picture_on_a_phone(folder):
     assert pixels.shape[0] >= 2000 and pixels[..., :3].std() > 0.05
 
 
+@pytest.mark.parametrize("command", ["fit", "path"])
+def test_names_with_dollar_signs_are_names_and_not_formulas(tmp_path, monkeypatch, command):
+    monkeypatch.chdir(tmp_path)
+    names = ["$a$", r"cost in $ \frac$", "$_{", "plain"]
+    pd.DataFrame(X[:, :4], columns=names).assign(y=SCORE).to_csv("d.csv", index=False)
+    with open("groups.json", "w") as file:
+        json.dump({r"$\frac$": [0, 1], "$x": [2, 3]}, file)
+    options = ("--penalty", "group-lasso", "--groups", "groups.json", "--report", "p.html", "--picture", "p.svg")
+    result = testing.CliRunner().invoke(cli.make_app(), [command, "d.csv", *options])
+    assert result.exit_code == 0, result.stderr
+    assert os.path.exists("p.html") and os.path.exists("p.svg")
+
+
 CLICKS = """<script>addEventListener('load', () => {
   const dial = document.getElementById('alpha'), out = {}, seen = [];
   const read = () => Object.fromEntries([...document.querySelectorAll('#readout div')].map(

@@ -32,20 +32,20 @@ class Store:
     def __init__(self, folder: Path | str, settings: Settings, fresh: bool = False) -> None:
         self.folder, self.settings = Path(folder), settings
         self._claim(fresh)
-        (self.folder / _PARTS).mkdir(parents=True, exist_ok=True)
-        if not (self.folder / "settings.json").exists():
-            self.write_settings({})
+        self.folder.mkdir(parents=True, exist_ok=True)
+        if fresh or not (self.folder / "settings.json").exists():
+            self.write_settings({})  # before anything else: a run that is killed here must know its folder again
+        (self.folder / _PARTS).mkdir(exist_ok=True)
 
     def _claim(self, fresh: bool) -> None:
         """Make sure that the folder is empty or holds results of these very settings."""
         if self.folder.exists() and not self.folder.is_dir():
             raise ValueError(f"{self.folder} is a file; give a folder")
-        if not self.folder.exists() or not any(self.folder.iterdir()):
-            return
+        if not self.folder.exists() or not any(not path.name.startswith(".fenchel-") for path in self.folder.iterdir()):
+            return  # what begins so was being written when a run was killed
         there = self._settings_there()
         if fresh:
             shutil.rmtree(self.folder / _PARTS, ignore_errors=True)
-            (self.folder / "settings.json").unlink()
         elif there["fingerprint"] != self.settings.fingerprint():
             difference = _difference(there["settings"], self.settings.as_dict())
             raise ValueError(

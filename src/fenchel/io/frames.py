@@ -170,7 +170,7 @@ def _read_csv(path: str | Path, header: bool | None) -> _Frame:
                 path, sep=separator, header=0 if header else None, names=names, index_col=False, encoding="utf-8-sig",
                 skipinitialspace=True, low_memory=False, **_exact_floats(pd),
             )  # fmt: skip
-    except (pd.errors.ParserError, pd.errors.ParserWarning, pd.errors.EmptyDataError) as error:
+    except (pd.errors.ParserError, pd.errors.ParserWarning, pd.errors.EmptyDataError, UnicodeDecodeError) as error:
         for number, cells in _cells(path, separator):
             if len(cells) > len(names):
                 raise ValueError(

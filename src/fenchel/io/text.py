@@ -50,7 +50,7 @@ def _looks_like_header(first: list[str], second: list[str] | None) -> bool:
 def _is_number(cell: float | str) -> bool:
     try:
         float(cell)
-    except ValueError:
+    except (ValueError, OverflowError):  # the latter for whole numbers of hundreds of digits
         return False
     return True
 

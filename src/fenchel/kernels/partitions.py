@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from .caching import njit
 from .rows import KERNEL, LEAN, locate
 
 

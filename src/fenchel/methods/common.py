@@ -104,9 +104,12 @@ class State:
         if origin != method:
             raise ValueError(f"warm_start comes from {origin}; {method} can only go on from a result of its own")
         for name, size in cls._vectors().items():
-            have, want = len(saved[name]), getattr(problem, size)
-            if have != want:
-                raise ValueError(f"warm_start has {have} entries in {name}, but this problem has {want}")
+            have, want = np.shape(saved.get(name, ())), getattr(problem, size)
+            if have != (want,):
+                raise ValueError(f"warm_start has {int(np.prod(have))} entries in {name}, but this problem has {want}")
+        lost = next((f.name for f in dataclasses.fields(cls) if f.name not in saved), None)
+        if lost is not None:
+            raise ValueError(f"warm_start is not whole: its state has no {lost!r}")
         values = {f.name: saved[f.name] for f in dataclasses.fields(cls)}
         rng.bit_generator.state = values.pop("rng")
         values = {key: value.copy() if isinstance(value, np.ndarray) else value for key, value in values.items()}

@@ -218,4 +218,6 @@ def quiet_bar(bar: Colorbar, label: str) -> None:
 
 
 def short(text: str, most: int) -> str:
-    return text if len(text) <= most else text[: most - 1] + "\u2026"
+    """A name as it stands, cut if it is long; between two dollar signs matplotlib would look for a formula."""
+    cut = text if len(text) <= most else text[: most - 1] + "\u2026"
+    return cut.replace("$", r"\$")

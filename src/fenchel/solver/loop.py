@@ -237,8 +237,9 @@ class _Run:
         """The first certificate: of another result, of zero, or none where a prediction has none worth making."""
         if start.saved is not None and not self.problem.pooled:
             self._start_method(start.saved, start.resumed)
-            if start.answer is not None:
-                self._offer(self.problem.pack(*start.answer))
+            answer = start.packed(self.problem)
+            if answer is not None:
+                self._offer(answer)
             return self._certify(on_schedule=False)
         status = None
         # along a path an engine starts warm

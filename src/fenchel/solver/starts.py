@@ -52,6 +52,13 @@ class Start:
         """Whether nothing is known to begin with."""
         return self.saved is None and self.predicted is None and self.known is None
 
+    def packed(self, problem: Problem) -> Array | None:
+        """The answer as one vector."""
+        try:
+            return None if self.answer is None else problem.pack(*self.answer)
+        except ValueError as error:
+            raise ValueError(f"warm_start does not fit this problem: {error}") from error
+
     @classmethod
     def of(cls, problem: Problem, result: Result | None) -> Start:
         """Where a result ended, or zero."""

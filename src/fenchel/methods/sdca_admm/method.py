@@ -178,15 +178,18 @@ class SDCAADMM:
                          zeros(problem.size), zeros(problem.d), float(rho), 0, rng)  # fmt: skip
         if "x" not in warm:
             raise ValueError("warm_start comes from a method without dual variables; sdca-admm cannot continue it")
-        for key, length in (("x", problem.visits), ("y", problem.d), ("w", problem.size)):
-            if len(warm[key]) != length:
-                raise ValueError(f"warm_start has {len(warm[key])} entries in {key}, but this problem has {length}")
+        visits, d, size = problem.visits, problem.d, problem.size
+        for key, length in (("x", visits), ("y", d), ("w", size)):
+            have = np.size(warm.get(key, ()))
+            if have != length:
+                raise ValueError(f"warm_start has {have} entries in {key}, but this problem has {length}")
         warm, resumed = dict(warm), warm.get("resumed", False)
         if "rho" not in warm:  # a point that was found without the method
             warm["rho"] = float(self.rho or self._first_rho())
         if not resumed or "by" not in warm:
             warm |= {"zx": problem.combine(warm["x"]), "by": problem.spread(warm["y"])}
-        state = State.from_dict(warm, rng)
+        lengths = {"x": visits, "idle": visits, "y": d, "u": d, "w": size, "zx": size, "by": size}
+        state = State.from_dict(warm, rng, lengths)
         if not resumed:
             # another problem: take the point and the step, nothing that was summed over the old data
             if not problem.fit_intercept:

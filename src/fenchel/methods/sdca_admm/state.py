@@ -55,14 +55,30 @@ class State:
         return out | {"rng": self.rng.bit_generator.state}
 
     @classmethod
-    def from_dict(cls, saved: Mapping[str, Any], rng: np.random.Generator) -> State:
-        if "rng" in saved:
-            rng.bit_generator.state = saved["rng"]
-        arrays = {key: saved[key].copy() for key in _ARRAYS if key in saved}
-        mean = {key[5:]: value.copy() for key, value in saved.items() if key.startswith("mean_")}
+    def from_dict(cls, saved: Mapping[str, Any], rng: np.random.Generator, sizes: Mapping[str, int]) -> State:
+        """The state that `as_dict` gave, or a part of it; `sizes` has the length of every vector. Kernels count on
+        what is checked here: a file that was read may hold anything."""
+        arrays = {key: saved[key] for key in _ARRAYS if key in saved}
+        mean = {key[5:]: value for key, value in saved.items() if key.startswith("mean_")}
         numbers = {key: saved[key] for key in _NUMBERS if key in saved}
         needed = [field.name for field in dataclasses.fields(cls) if field.default is dataclasses.MISSING]
-        lost = next((key for key in needed if key not in arrays | numbers and key not in ("rng", "mean")), None)
-        if lost is not None:
-            raise ValueError(f"warm_start is not whole: its state has no {lost!r}")
-        return cls(**arrays, **numbers, mean=mean, rng=rng)
+        lost = next((key for key in needed if key not in (*arrays, *numbers, "rng", "mean")), None)
+        if lost is not None or (mean and set(mean) != set(_AVERAGED)):
+            raise ValueError(f"warm_start is not whole: its state has no {lost or 'means'!r}")
+        for key, value in (*arrays.items(), *mean.items()):
+            kind = np.uint8 if key == "idle" else np.float64
+            if getattr(value, "shape", None) != (sizes[key],) or value.dtype != kind:
+                raise ValueError(f"warm_start is damaged: its {key!r} must be a vector of {sizes[key]} numbers")
+        for key, value in numbers.items():
+            if not isinstance(value, (int, float, np.number)) or not (value == value and value >= 0):
+                raise ValueError(f"warm_start is damaged: its {key!r} is {value!r}")
+        if "rng" in saved:
+            try:
+                rng.bit_generator.state = saved["rng"]
+            except (ValueError, TypeError, KeyError, OverflowError, AttributeError) as error:
+                raise ValueError(
+                    f"warm_start is damaged: the state of its random numbers is not one ({error})"
+                ) from None
+        copies = ({key: value.copy() for key, value in part.items()} for part in (arrays, mean))
+        vectors, sums = copies
+        return cls(**vectors, **numbers, mean=sums, rng=rng)
