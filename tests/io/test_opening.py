@@ -110,7 +110,7 @@ def test_shards_are_made_anew_where_a_file_has_changed_and_never_used_half_writt
 
     monkeypatch.setattr("fenchel.io.shards.write_shard", fail)
     before = set(os.listdir(tmp_path / "cache"))
-    with pytest.raises(OSError, match="disk of .* is full"):
+    with pytest.raises(OSError, match=r"disk of .* is full"):
         fl.open_data(path, **how)
     assert set(os.listdir(tmp_path / "cache")) == before
 

@@ -166,3 +166,31 @@ def test_a_run_is_resumed_where_it_stopped():
     rest = fl.solve(pooled, tol=1e-8, warm_start=part)
     assert rest.status is fl.Status.CONVERGED and len(rest.history) > len(part.history)
     assert rest.primal == pytest.approx(whole.primal, rel=2e-8)
+
+
+def test_a_checkpoint_is_gone_on_from(tmp_path):
+    pooled, memory = both(fl.Logistic(), fl.FusedLasso(), 0.01, n=2000, intercept=True)
+    path = tmp_path / "run.npz"
+    calls = []
+
+    def die(snapshot):
+        calls.append(snapshot.epoch)
+        if len(calls) == 4:
+            raise RuntimeError("the driver is gone")
+
+    with pytest.raises(RuntimeError, match="driver is gone"):
+        fl.solve(pooled, tol=1e-8, checkpoint=path, callback=die)
+    saved = fl.Result.load(path)
+    assert saved.status is fl.Status.INTERRUPTED
+    X, y, weight = data(fl.Logistic(), n=2000, weighted=True)
+    elsewhere = fl.Problem(
+        Inline(partitioned(X, y, weight, rows=70)), loss=fl.Logistic(), penalty=fl.FusedLasso(), alpha=0.01,
+        fit_intercept=True,
+    )  # fmt: skip
+    found = fl.solve(elsewhere, tol=1e-8, checkpoint=path)
+    assert found.status is fl.Status.CONVERGED and len(found.history) > len(saved.history)
+    assert fl.Result.load(path).status is fl.Status.CONVERGED
+    with pytest.raises(ValueError, match="of another problem"):
+        fl.solve(elsewhere.with_alpha(0.02), checkpoint=path)
+    with pytest.raises(ValueError, match="rows in a pool"):
+        fl.solve(memory, checkpoint=path)
