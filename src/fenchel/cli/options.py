@@ -76,6 +76,14 @@ class ModelOptions:
             rich_help_panel="Data",
         ),
     ] = None
+    scheduler: Annotated[
+        str | None,
+        Option(
+            help="Let the workers of a Dask cluster read the rows and hold them: its address, such as tcp://host:8786. "
+            "They must see the files under the same paths.",
+            rich_help_panel="Data",
+        ),
+    ] = None
     header: Annotated[
         bool | None,
         Option(

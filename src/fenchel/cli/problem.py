@@ -9,6 +9,8 @@ import numpy as np
 import scipy.sparse as sp
 
 from .._validate import AnyArray, Array, Floats, MatrixLike, Names
+from ..data.pools import Pool
+from ..data.streamed import Streamed
 from ..io import Data, open_data, read_data
 from ..losses import known_losses, why_unknown
 from ..models import Model, Scaling
@@ -121,7 +123,7 @@ class Setup:
 
 def prepare(file: str, options: ModelOptions) -> Setup:
     """Read the data and make the problem, with alpha = 1."""
-    if options.memory is not None:
+    if options.memory is not None or options.scheduler is not None:
         return _prepare_pool(file, options)
     data = read_data(
         file, target=survival_columns(options) or options.target or None, weights=options.weights, drop=options.drop,
@@ -158,13 +160,16 @@ def _prepare_pool(file: str, options: ModelOptions) -> Setup:
     """The same for rows that stay on the disk."""
     for name in ("standardize", "class_weight", "time", "event", "strata"):
         if getattr(options, name):
-            raise ValueError(f"--{name.replace('_', '-')} reads all rows at once, and does not go with --memory")
+            raise ValueError(
+                f"--{name.replace('_', '-')} reads all rows at once, and does not go with --memory or --scheduler"
+            )
     pool = open_data(
         file, target=options.target or None, weights=options.weights, offset=options.offset, task=options.task,
-        drop=options.drop or (), header=options.header, memory=options.memory,
+        drop=options.drop or (), header=options.header, memory=options.memory or "1GB",
     )  # fmt: skip
+    rows: Pool = pool if options.scheduler is None else _on_cluster(pool, options.scheduler)
     full_name(options.penalty)
-    facts = pool.facts
+    facts = rows.facts
     if facts.labels is None:
         y: AnyArray = np.arange(3.0)[:, None] if facts.outputs > 1 else np.arange(1e5) + 0.5  # numbers, and many
     else:
@@ -178,11 +183,26 @@ def _prepare_pool(file: str, options: ModelOptions) -> Setup:
     structure = Structure(options, _NoRows(facts.p), data.features if data.named else None)
     penalty = make_penalty(options, structure, outputs, facts.p)
     problem = PooledProblem(
-        pool, loss=loss, penalty=penalty, alpha=1.0, fit_intercept=options.intercept,
+        rows, loss=loss, penalty=penalty, alpha=1.0, fit_intercept=options.intercept,
         labels=None if classes is None else np.array(classes),
     )  # fmt: skip
     tasks = list(pool.tasks) if pool.tasks is not None else None
     return Setup(file, options, data, problem, structure, classes, tasks, None)
+
+
+def _on_cluster(pool: Streamed, address: str) -> Pool:
+    """The same rows, read and held by the workers of a cluster."""
+    try:
+        from distributed import Client
+
+        from ..dask import distribute
+    except ImportError:
+        raise ImportError("--scheduler needs distributed: pip install 'fenchel[dask]'") from None
+    try:
+        client = Client(address, timeout="10s", set_as_default=False)
+    except (OSError, ValueError) as error:
+        raise ValueError(f"--scheduler is {address!r}, and no Dask scheduler answers there ({error})") from None
+    return distribute(pool, client)
 
 
 class _NoRows:

@@ -31,6 +31,7 @@ MOST = 6000  # coefficients of a model; more: factors take too long
 ROUNDS = 400  # for one alpha, at the most
 IDLE = 40  # rounds in a row without a smaller gap or objective, after which the engine gives up
 PROMISE = 1e-4  # of the decrease that a model promises: what a step must bring
+ASTRAY = 10.0  # of the decrease that a model promised: a rise that says nothing of a loss without a steepest curvature
 ROUNDING = 1e-14  # of the objective: what it may rise by
 ACCURACY, FINEST = 1e-4, 1e-7  # of a model's answer; a pass costs more than a model
 ROUGH = 1e-3  # relative gap to which the problem of the sample is solved
@@ -154,7 +155,9 @@ class _Fit:
                 continue
             new = self._look(answer.v, view, number)
             value, promised = self._primal(new), self._promised(view, answer, H, d)
-            self.curvature.learn(d, new.gradient - view.gradient)
+            # where curvature has no bound, a step that went far astray tells of places that no step leads to
+            if problem.loss.smoothness is not None or value - primal <= ASTRAY * max(promised, 0.0):
+                self.curvature.learn(d, new.gradient - view.gradient)
             taken = value <= primal - PROMISE * max(promised, 0.0) + ROUNDING * abs(primal)
             gained = primal - value
             made = self._certificate(new, answer.y, ask=number % BALANCE == BALANCE - 1)
@@ -196,8 +199,7 @@ class _Fit:
             self.least = max(self.mu, 0.01)
             self.mu, self.growth = max(self.growth * self.mu, 0.02), min(2 * self.growth, 16.0)
             if self.problem.loss.smoothness is not None:
-                # no curvature is larger than the sum of its diagonal; what is flat here and bent there is another
-                # matter
+                # no curvature is larger than the sum of its diagonal; what is flat here may be bent there, though
                 most = float(self.problem.size)
                 self.mu, self.least = min(self.mu, most), min(self.least, 0.5 * most)
             self.flat = min(max(10 * self.flat, CAREFUL), 1.0)

@@ -6,6 +6,7 @@ import dataclasses
 import functools
 import math
 import numbers
+import os
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -30,6 +31,7 @@ def solve(
     warm_start: Result | None = None,
     check_every: int | None = None,
     progress: bool = False,
+    checkpoint: str | os.PathLike[str] | None = None,
     **options: Any,
 ) -> Result:
     """Solve a problem to a certified relative gap.
@@ -61,6 +63,9 @@ def solve(
         Epochs between certificates. By default they are spaced to cost less than 15 % of the run.
     progress : bool
         Show a live line.
+    checkpoint : path, optional
+        For rows in a pool: a file that the run is saved to after every round, and goes on from where it is there. It
+        holds a few vectors of the coefficients' length, and may be resumed with other workers, or with none.
     **options
         Of the method; for ``"auto"`` and ``"sdca-admm"`` for instance ``n_jobs=2`` (threads, for wide dense data).
         None needs to be set.
@@ -76,7 +81,24 @@ def solve(
     )  # fmt: skip
     if warm_start is not None and not isinstance(warm_start, Result):
         raise ValueError(f"warm_start is {type(warm_start).__name__}; it must be a fenchel.Result")
+    if checkpoint is not None:
+        settings = dataclasses.replace(settings, checkpoint=os.fspath(checkpoint))
+        warm_start = _resumed(problem, settings.checkpoint, warm_start)
     return loop.fit(problem, settings, warm_start)
+
+
+def _resumed(problem: Problem, path: str | None, warm_start: Result | None) -> Result | None:
+    """What a checkpoint holds, if it is there; a ValueError where it is one of another problem."""
+    if not problem.pooled:
+        raise ValueError(
+            "checkpoint is for rows in a pool; save the result of a run in memory, and pass it as warm_start"
+        )
+    if path is None or not os.path.exists(path):
+        return warm_start
+    found = Result.load(path)
+    if found.state.get("problem") != problem.fingerprint:
+        raise ValueError(f"checkpoint {path} is of another problem; remove it, or name another file")
+    return found
 
 
 def follow(

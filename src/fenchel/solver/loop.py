@@ -57,6 +57,7 @@ class Settings:
     seed: int | None = 0
     check_every: int | None = None
     show: bool = False
+    checkpoint: str | None = None  # a file that a run is saved to after every round
     until: float = math.inf  # seconds of the clock by which all alphas must be done
 
     def sharing(self, left: int) -> Settings:
@@ -191,12 +192,16 @@ class _Run:
         self._snap()
         if status is not Status.CONVERGED:
             status = self._explained(status)
+        return self._result(status, start.keep)
+
+    def _result(self, status: Status, keep: bool) -> Result:
+        """What is known so far."""
         coef, intercept = self.problem.unpack(np.zeros(self.problem.size) if self.w is None else self.w)
         coef += 0.0  # no zero has a sign
         return Result(
             coef=coef, intercept=intercept, primal=self.best.primal, dual=self.best.dual, status=status,
             history=self.history, epochs=self.progress.passes, seconds=self._elapsed(),
-            state=self._saved() if start.keep else {}, reason=self.best.reason,
+            state=self._saved() if keep else {}, reason=self.best.reason,
         )  # fmt: skip
 
     def _explained(self, status: Status) -> Status:
@@ -331,7 +336,10 @@ class _Run:
         before = self.proposal
         if before is None or made.relative_gap < self._certificate_of(before).relative_gap:
             self.proposal = proposal
-        return self._judge(made, proposal.w, proposal.by, lambda: proposal.iterate)
+        status = self._judge(made, proposal.w, proposal.by, lambda: proposal.iterate)
+        if self.settings.checkpoint is not None:
+            self._result(Status.INTERRUPTED if status is None else status, True).save(self.settings.checkpoint)
+        return status
 
     def _limit(self) -> Status | None:
         """The limit that is reached, if one is."""

@@ -1,0 +1,146 @@
+"""A cluster of two real processes: the same bits as in one process, also where workers die."""
+
+import hashlib
+import os
+import signal
+
+import numpy as np
+import pytest
+
+import fenchel as fl
+from fenchel.data.partitions import partitioned
+from fenchel.data.pools import Inline
+
+distributed = pytest.importorskip("distributed")
+import dask  # noqa: E402
+import dask.array as da  # noqa: E402
+
+import fenchel.dask as fd  # noqa: E402
+
+N, P, ROWS = 3000, 12, 250
+SETTINGS = {"penalty": fl.FusedLasso(), "alpha": 0.01}
+
+
+@pytest.fixture(scope="module")
+def cluster():
+    with (
+        dask.config.set({"distributed.worker.daemon": True, "distributed.comm.timeouts.connect": "60s"}),
+        distributed.LocalCluster(
+            n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None, worker_dashboard_address=None
+        ) as made,
+        distributed.Client(made),
+    ):
+        yield made
+
+
+def rows():
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((N, P))
+    y = np.where(X[:, :3].sum(axis=1) + rng.standard_normal(N) > 0, "yes", "no")
+    order = np.argsort(y, kind="stable")  # most partitions have rows of one label
+    return X[order], y[order]
+
+
+def sha(model):
+    return hashlib.sha256(model.coef_.tobytes() + np.asarray(model.intercept_).tobytes()).hexdigest()
+
+
+@pytest.fixture(scope="module")
+def alone():
+    """The answer of one process."""
+    X, y = rows()
+    return fl.StructuredClassifier(**SETTINGS).fit(Inline(partitioned(X, y, rows=ROWS)))
+
+
+def test_two_workers_give_the_bits_of_one_process(cluster, alone):
+    X, y = rows()
+    columns_apart, other_chunks = da.from_array(X, chunks=(ROWS, 5)), da.from_array(y, chunks=1000)
+    model = fd.StructuredClassifier(**SETTINGS).fit(columns_apart, other_chunks)
+    assert sha(model) == sha(alone) and model.result_.relative_gap <= 1e-6
+    assert model.classes_.tolist() == ["no", "yes"]
+    lazy = model.predict(columns_apart)
+    assert isinstance(lazy, da.Array)
+    assert np.array_equal(lazy.compute(), alone.predict(X))
+    assert np.allclose(model.predict_proba(columns_apart).compute(), alone.predict_proba(X))
+    assert model.score(columns_apart, other_chunks) == pytest.approx(alone.score(X, y))
+    assert type(model.to_local()) is fl.StructuredClassifier
+    assert sha(model.to_local()) == sha(alone)
+    unknown = da.from_array(X, chunks=(ROWS, P))[da.from_array(np.ones(N, dtype=bool), chunks=ROWS)]
+    assert np.isnan(unknown.chunks[0][0])
+    assert sha(fd.StructuredClassifier(**SETTINGS).fit(unknown, other_chunks.rechunk(ROWS))) == sha(alone)
+
+
+def test_a_killed_worker_changes_no_bit(cluster, alone, monkeypatch, caplog):
+    X, y = rows()
+    run, killed = fd.DaskPool.run, []
+
+    def deadly(self, jobs):
+        if self.round == 3 and not killed:
+            worker = next(iter(cluster.workers.values()))
+            killed.append(worker.process.pid)
+            os.kill(worker.process.pid, signal.SIGKILL)
+        return run(self, jobs)
+
+    monkeypatch.setattr(fd.DaskPool, "run", deadly)
+    model = fd.StructuredClassifier(**SETTINGS).fit(da.from_array(X, chunks=(ROWS, P)), da.from_array(y, chunks=ROWS))
+    assert killed and sha(model) == sha(alone)
+
+
+def test_frames_pieces_and_files(cluster, tmp_path):
+    import dask.dataframe as dd
+    import pandas as pd
+
+    X, y = rows()
+    number = np.where(y == "yes", 1.0, 0.0)
+    frame = dd.from_pandas(pd.DataFrame(X, columns=[f"f{j}" for j in range(P)]).assign(y=number), npartitions=3)
+    settings = {"penalty": fl.L1(), "alpha": 0.01, "tol": 1e-8}
+    known = fl.StructuredRegressor(**settings).fit(X, number)
+    model = fd.StructuredRegressor(**settings).fit(frame.drop(columns="y"), frame["y"])
+    assert model.feature_names_in_.tolist() == [f"f{j}" for j in range(P)]
+    assert np.allclose(model.coef_, known.coef_, atol=1e-4)
+    pieces = [dask.delayed(X[k : k + 1000]) for k in range(0, N, 1000)]
+    model = fd.StructuredRegressor(**settings).fit(pieces, [number[k : k + 1000] for k in range(0, N, 1000)])
+    assert np.allclose(model.coef_, known.coef_, atol=1e-4)
+    np.save(tmp_path / "X.npy", X)
+    np.save(tmp_path / "y.npy", number)
+    opened = fl.open_data(tmp_path / "X.npy", target=str(tmp_path / "y.npy"))
+    here, there = fl.StructuredRegressor(**settings).fit(opened), fl.StructuredRegressor(**settings)
+    assert sha(here) == sha(there.fit(fd.distribute(opened)))
+
+
+def test_cross_validation_and_fits_within_a_task(cluster, alone):
+    X, y = rows()
+    Xd, yd = da.from_array(X, chunks=(ROWS, P)), da.from_array(y, chunks=ROWS)
+    model = fd.StructuredClassifierCV(penalty=fl.L1(), alphas=[0.1, 0.01], cv=2).fit(Xd, yd)
+    local = fl.StructuredClassifierCV(penalty=fl.L1(), alphas=[0.1, 0.01], cv=2)
+    local.fit(Inline(partitioned(X, y, rows=ROWS)))
+    assert np.array_equal(model.cv_results_.scores, local.cv_results_.scores)
+
+    def inside():
+        return fd.StructuredClassifier(**SETTINGS).fit(Xd, yd)
+
+    assert sha(distributed.get_client().submit(inside).result()) == sha(alone)
+
+
+def test_mistakes(cluster):
+    import pickle
+
+    from sklearn.base import clone
+
+    X, y = rows()
+    Xd = da.from_array(X, chunks=(ROWS, P))
+    with pytest.raises(ValueError, match="y has 10 entries, but X has 3000 rows"):
+        fd.StructuredClassifier().fit(Xd, da.from_array(y[:10]))
+    with pytest.raises(ValueError, match="requires y"):
+        fd.StructuredClassifier().fit(Xd)
+    with pytest.raises(ValueError, match=r"must be a distributed\.Client"):
+        fd.StructuredClassifier(client=3).fit(Xd, da.from_array(y, chunks=ROWS))
+    model = fd.StructuredClassifier(alpha=0.5, client=distributed.get_client())
+    assert clone(model).alpha == 0.5 and clone(model).client is None
+    assert pickle.loads(pickle.dumps(model)).client is None
+
+
+def test_without_a_client_the_way_out_is_told(monkeypatch):
+    monkeypatch.setattr(distributed, "get_client", lambda: (_ for _ in ()).throw(ValueError("none")))
+    with pytest.raises(ValueError, match="make one first"):
+        fd.pool.current_client()

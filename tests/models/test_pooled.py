@@ -1,0 +1,101 @@
+"""Estimators, cross-validation and the command line on rows in a pool."""
+
+import json
+import warnings
+
+import numpy as np
+import pytest
+
+import fenchel as fl
+from fenchel.data.partitions import partitioned
+from fenchel.data.pools import Inline
+from fenchel.models import Model, pooled
+
+N, P = 1500, 8
+
+
+def rows():
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((N, P))
+    return X, X[:, 0] - X[:, 1] + rng.standard_normal(N)
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+def test_classes_are_found_and_predicted(classes):
+    X, score = rows()
+    y = np.array(["a", "b", "c"])[np.digitize(score, [-0.5, 0.5])] if classes == 3 else np.where(score > 0, 7, 3)
+    settings = {"penalty": fl.L1(), "alpha": 0.01, "tol": 1e-8}
+    model = fl.StructuredClassifier(**settings).fit(Inline(partitioned(X, y, rows=200)))
+    known = fl.StructuredClassifier(**settings).fit(X, y)
+    assert model.classes_.tolist() == known.classes_.tolist() and model.coef_.shape == known.coef_.shape
+    assert np.allclose(model.coef_, known.coef_, atol=1e-3)
+    assert model.score(X, y) == pytest.approx(known.score(X, y), abs=0.01)
+
+
+def test_folds_share_passes_and_are_judged_on_rows_left_out():
+    X, y = rows()
+    pool = Inline(partitioned(X, y, rows=200))
+    runs, run = [], pool.run
+    pool.run = lambda jobs: runs.append(len(jobs)) or run(jobs)
+    model = fl.StructuredRegressorCV(n_alphas=5, eps=0.01, cv=4).fit(pool)
+    assert model.cv_results_.converged.all() and max(runs) >= 4
+    assert len(runs) < model.cv_results_.epochs.sum()
+    known = fl.StructuredRegressorCV(alphas=model.alphas_, cv=4).fit(X, y)
+    assert np.allclose(model.cv_results_.mean, known.cv_results_.mean, rtol=0.05)
+    again = fl.StructuredRegressorCV(n_alphas=5, eps=0.01, cv=4).fit(Inline(partitioned(X, y, rows=200)[::-1]))
+    assert again.coef_.tobytes() == model.coef_.tobytes()
+    assert np.array_equal(again.cv_results_.scores, model.cv_results_.scores)
+
+
+def test_mistakes_are_told():
+    X, score = rows()
+    pool = Inline(partitioned(X, score, rows=200))
+    with pytest.raises(ValueError, match="a regressor takes them"):
+        fl.StructuredClassifier().fit(pool)
+    with pytest.raises(ValueError, match="y was given beside rows"):
+        fl.StructuredRegressor().fit(pool, score)
+    with pytest.raises(ValueError, match="number of folds"):
+        fl.StructuredRegressorCV(cv=None, alphas=[0.1]).fit(pool)
+    with pytest.raises(ValueError, match="class_weight"):
+        fl.StructuredClassifier(class_weight="balanced").fit(Inline(partitioned(X, score > 0, rows=200)))
+
+
+def test_rows_that_fit_into_memory_are_said_to(monkeypatch, tmp_path):
+    X, y = rows()
+    np.save(tmp_path / "X.npy", X)
+    np.save(tmp_path / "y.npy", y)
+    opened = fl.open_data(tmp_path / "X.npy", target=str(tmp_path / "y.npy"))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        fl.StructuredRegressor(alpha=0.1).fit(opened)  # nobody waits for so few
+    monkeypatch.setattr(pooled, "_FEWEST", 10.0)
+    with pytest.warns(UserWarning, match="rounds over files cost about ten times that"):
+        fl.StructuredRegressor(alpha=0.1).fit(opened)
+
+
+def test_the_command_line(tmp_path, monkeypatch):
+    testing = pytest.importorskip("typer.testing")
+    pd = pytest.importorskip("pandas")
+    from fenchel import cli
+
+    monkeypatch.setenv("FENCHEL_CACHE", str(tmp_path / "cache"))
+    X, score = rows()
+    frame = pd.DataFrame(X, columns=[f"f{j}" for j in range(P)]).assign(y=np.where(score > 0, "yes", "no"))
+    for k in range(3):
+        frame.iloc[k * 500 : (k + 1) * 500].to_parquet(tmp_path / f"part{k}.parquet")
+
+    def run(*given):
+        return testing.CliRunner().invoke(cli.make_app(), [str(one) for one in given])
+
+    pattern, model = tmp_path / "*.parquet", tmp_path / "model.json"
+    done = run("fit", pattern, "--target", "y", "--memory", "100MB", "--alpha", "0.01", "-o", model)
+    assert done.exit_code == 0, done.output
+    saved = json.loads(model.read_text())
+    known = fl.StructuredClassifier(alpha=0.01).fit(X, frame["y"])
+    assert "f0" in json.dumps(saved)
+    assert np.allclose(np.ravel(Model.load(model).coef), known.coef_.ravel(), atol=1e-2)
+    done = run("cv", pattern, "--target", "y", "--memory", "100MB", "--alphas", "0.1,0.01", "--folds", "2", "-o", model)
+    assert done.exit_code == 0, done.output
+    assert run("predict", model, tmp_path / "part0.parquet", "-o", tmp_path / "p.csv").exit_code == 0
+    for wrong in (["--memory", "5MB"], ["--memory", "100MB", "--standardize"]):
+        assert run("fit", pattern, "--target", "y", *wrong, "-o", model).exit_code != 0

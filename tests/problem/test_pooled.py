@@ -1,0 +1,196 @@
+"""Certificates from sums: true bounds, whatever the point."""
+
+import numpy as np
+import pytest
+from cases import P, data, losses, penalties, targets
+
+import fenchel as fl
+from fenchel.data.partitions import partitioned
+from fenchel.data.pools import Inline
+from fenchel.problem.pooled import GRID
+
+SMOOTH = {name: loss for name, loss in losses().items() if not loss.kinked}
+
+
+def both(loss, penalty, alpha, *, n=300, intercept=False, weighted=True, sparse=False, **more):
+    X, y, weight = data(loss, n=n, sparse=sparse, weighted=weighted)
+    settings = {"loss": loss, "penalty": penalty, "alpha": alpha, "fit_intercept": intercept}
+    pooled = fl.Problem(Inline(partitioned(X, y, weight, rows=70)), **settings, **more)
+    return pooled, fl.Problem(X, y, sample_weight=weight, **settings)
+
+
+@pytest.mark.parametrize("name", SMOOTH)
+@pytest.mark.parametrize("intercept", [False, True])
+def test_bounds_of_any_point_hold_and_are_those_of_the_rows_in_memory(name, intercept):
+    pooled, memory = both(SMOOTH[name], fl.L1() + 0.3 * fl.Ridge(), 0.05, intercept=intercept)
+    best = fl.solve(memory, tol=1e-10)
+    rng = np.random.default_rng(1)
+    for size in (0.0, 0.1, 1.0):
+        w = pooled.pack(best.coef, best.intercept)
+        w[pooled.feature_slots] += size * 0.3 * rng.standard_normal(P)
+        state = {"w": w, "y": pooled.n * 0.01 * rng.standard_normal(pooled.d)}
+        made, known = pooled.certificate(state), memory.certificate(state)
+        assert made.primal == pytest.approx(known.primal, rel=1e-12)
+        assert made.dual <= best.primal * (1 + 1e-12) + 1e-12
+        if not intercept:  # otherwise slopes are balanced in another way
+            assert made.dual <= known.dual + 1e-9 * abs(known.primal)
+
+
+@pytest.mark.parametrize("name", SMOOTH)
+def test_chords_lie_above_the_conjugate(name):
+    loss = SMOOTH[name]
+    pooled, memory = both(loss, fl.L1(), 0.05)
+    w = np.append(np.random.default_rng(2).standard_normal(P), 0.0)
+    slopes = pooled.look(w).slopes
+    x = memory.slopes_at(memory.scores(w))
+    for tau in (*GRID, 0.2, 0.7, 0.95, 0.9995):
+        true = memory.n * memory.mean_conjugate(x, tau)
+        assert slopes.conjugate(tau) >= true - 1e-10 * max(abs(true), 1.0)
+        if tau in GRID:
+            assert slopes.conjugate(tau) == pytest.approx(true, rel=1e-10, abs=1e-8)
+    assert np.allclose(pooled.gradient_sum(slopes), memory.gradient_sum(x), rtol=1e-10, atol=1e-10)
+
+
+@pytest.mark.parametrize("name", penalties())
+def test_every_penalty_is_solved_and_certified(name):
+    penalty, alpha = penalties()[name]
+    pooled, memory = both(fl.Huber(0.5), penalty, alpha, n=400, intercept=True)
+    found, known = fl.solve(pooled, tol=1e-8), fl.solve(memory, tol=1e-9)
+    assert found.status is fl.Status.CONVERGED
+    assert found.dual <= known.primal * (1 + 1e-10) and found.primal >= known.dual * (1 - 1e-10)
+    assert found.epochs <= 60
+    # exact zeros stay exact
+    assert np.array_equal(found.coef == 0, np.isclose(found.coef, 0, atol=0))
+
+
+@pytest.mark.parametrize("name", SMOOTH)
+@pytest.mark.parametrize("heavy", [False, True])
+def test_every_smooth_loss_takes_few_rounds(name, heavy):
+    loss, rng, n, p = SMOOTH[name], np.random.default_rng(0), 6000, 40
+    X = rng.standard_normal((n, p))
+    w = np.where(rng.random(p) < 0.3, rng.standard_normal(p), 0.0)
+    score = X @ w
+    if heavy:
+        X = X * np.exp(rng.uniform(-2, 2, p)) * np.maximum(1.0, np.abs(rng.standard_t(2, size=(n, 1))))
+    y = targets(loss, score, rng)
+    order = np.argsort(y, kind="stable")  # no partition has seen both labels
+    penalty = fl.GroupLasso([list(range(k, min(k + 6, p))) for k in range(0, p, 4)])
+    problem = fl.Problem(
+        Inline(partitioned(X[order], y[order], rows=500)), loss=loss, penalty=penalty, alpha=0.01, fit_intercept=True
+    )
+    result = fl.solve(problem)
+    assert result.status is fl.Status.CONVERGED and result.epochs <= 60
+
+
+@pytest.mark.parametrize("outputs", [1, 3])
+def test_several_outputs_and_tasks(outputs):
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((900, 8))
+    w = rng.standard_normal((3, 8)) * (rng.random(8) < 0.5)
+    settings = {"loss": "squared", "penalty": fl.MultiTaskLasso(3), "alpha": 0.05, "fit_intercept": True}
+    if outputs == 3:
+        y, task = X @ w.T + 0.1 * rng.standard_normal((900, 3)), None
+    else:
+        task = rng.integers(0, 3, 900)
+        y = (X * w[task]).sum(axis=1) + 0.1 * rng.standard_normal(900)
+    pooled = fl.Problem(Inline(partitioned(X, y, task=task, rows=100)), **settings)
+    found, known = fl.solve(pooled, tol=1e-8), fl.solve(fl.Problem(X, y, task=task, **settings), tol=1e-9)
+    assert found.status is fl.Status.CONVERGED and found.coef.shape == (3, 8)
+    assert found.primal == pytest.approx(known.primal, rel=2e-8)
+
+
+def test_offsets_are_added_to_the_scores():
+    rng = np.random.default_rng(0)
+    X, offset = rng.standard_normal((2000, 6)), rng.standard_normal(2000)
+    y = rng.poisson(np.exp(0.3 * X[:, 0] + offset)).astype(float)
+    settings = {"loss": "poisson", "penalty": fl.L1(), "alpha": 0.01, "fit_intercept": True}
+    pooled = fl.Problem(Inline(partitioned(X, y, offset=offset, rows=300)), **settings)
+    found, known = fl.solve(pooled, tol=1e-8), fl.solve(fl.Problem(X, y, offset=offset, **settings), tol=1e-9)
+    assert found.relative_gap <= 1e-8
+    assert found.primal == pytest.approx(known.primal, rel=2e-8)
+
+
+def test_the_largest_alpha_and_paths():
+    for penalty, intercept in ((fl.L1(), False), (fl.FusedLasso(), True), (fl.TrendFilter(), True)):
+        pooled, memory = both(fl.Logistic(), penalty, 1.0, intercept=intercept, weighted=False)
+        assert pooled.alpha_max() == pytest.approx(memory.alpha_max(), rel=1e-6)
+    pooled, memory = both(fl.Squared(), fl.FusedLasso(), 1.0, intercept=True)
+    one, other = fl.path(pooled, n_alphas=6, eps=0.01), fl.path(memory, n_alphas=6, eps=0.01)
+    assert one.converged.all() and np.allclose(one.alphas, other.alphas, rtol=1e-8)
+    assert np.allclose(one.primals, other.primals, rtol=3e-6)
+    large = fl.solve(pooled.with_alpha(1.01 * one.alphas[0]))
+    assert not large.coef.any() and large.epochs <= 3
+
+
+def test_a_sample_of_few_rows_costs_rounds_alone(monkeypatch):
+    import fenchel.problem.pooled as module
+
+    monkeypatch.setattr(module, "ROWS", 2)
+    monkeypatch.setattr(module, "FEWEST", 30)
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((4000, 30))
+    X[:, 3] = rng.random(4000) < 0.001  # the sample has hardly seen that one
+    y = np.where(X[:, 0] + rng.standard_normal(4000) > 0, 1.0, -1.0)
+    problem = fl.Problem(Inline(partitioned(X, y, rows=500)), loss="logistic", penalty=fl.L1(), alpha=0.01)
+    result = fl.solve(problem)
+    assert result.status is fl.Status.CONVERGED and 5 < result.epochs <= 80
+
+
+def test_what_cannot_be_done_says_so():
+    X, y, weight = data(fl.Logistic(), weighted=True)
+    pool = Inline(partitioned(X, y, rows=10))
+    with pytest.raises(ValueError, match="has kinks"):
+        fl.Problem(pool, loss="hinge")
+    with pytest.raises(ValueError, match="y was given beside rows in memory"):
+        fl.Problem(pool, y, loss="logistic")
+    with pytest.raises(ValueError, match="y is missing"):
+        fl.Problem(X, loss="logistic")
+    problem = fl.Problem(pool, loss="logistic", penalty=fl.L1())
+    with pytest.raises(TypeError, match="look"):
+        problem.scores(np.zeros(problem.size))
+    with pytest.raises(ValueError, match="with_fold"):
+        problem.with_weights(weight)
+    with pytest.raises(ValueError, match="labels -1 and \\+1"):
+        fl.Problem(Inline(partitioned(X, (y > 0).astype(float), rows=10)), loss="logistic")
+    with pytest.raises(ValueError, match="row 3: the target is -1"):
+        bad = np.ones(len(y))
+        bad[3] = -1.0
+        fl.solve(fl.Problem(Inline(partitioned(X, bad, rows=10)), loss="poisson", penalty=fl.L1()))
+
+
+def test_a_run_is_resumed_where_it_stopped():
+    pooled, _ = both(fl.Logistic(), fl.FusedLasso(), 0.01, n=2000, intercept=True)
+    whole = fl.solve(pooled, tol=1e-8)
+    part = fl.solve(pooled, tol=1e-8, max_epochs=4)
+    assert part.status is fl.Status.EPOCH_LIMIT
+    rest = fl.solve(pooled, tol=1e-8, warm_start=part)
+    assert rest.status is fl.Status.CONVERGED and len(rest.history) > len(part.history)
+    assert rest.primal == pytest.approx(whole.primal, rel=2e-8)
+
+
+def test_a_checkpoint_is_gone_on_from(tmp_path):
+    pooled, memory = both(fl.Logistic(), fl.FusedLasso(), 0.01, n=2000, intercept=True)
+    path = tmp_path / "run.npz"
+    calls = []
+
+    def die(snapshot):
+        calls.append(snapshot.epoch)
+        if len(calls) == 4:
+            raise RuntimeError("the driver is gone")
+
+    with pytest.raises(RuntimeError, match="driver is gone"):
+        fl.solve(pooled, tol=1e-8, checkpoint=path, callback=die)
+    saved = fl.Result.load(path)
+    assert saved.status is fl.Status.INTERRUPTED
+    X, y, weight = data(fl.Logistic(), n=2000, weighted=True)
+    elsewhere = fl.Problem(
+        Inline(partitioned(X, y, weight, rows=70)), loss=fl.Logistic(), penalty=fl.FusedLasso(), alpha=0.01,
+        fit_intercept=True,
+    )  # fmt: skip
+    found = fl.solve(elsewhere, tol=1e-8, checkpoint=path)
+    assert found.status is fl.Status.CONVERGED and len(found.history) > len(saved.history)
+    assert fl.Result.load(path).status is fl.Status.CONVERGED
+    with pytest.raises(ValueError, match="of another problem"):
+        fl.solve(elsewhere.with_alpha(0.02), checkpoint=path)
+    with pytest.raises(ValueError, match="rows in a pool"):
+        fl.solve(memory, checkpoint=path)
