@@ -15,7 +15,7 @@ __version__ = "0.2.0"
 _HOME = {
     "losses": [
         "Loss", "SmoothedHinge", "Hinge", "SquaredHinge", "Logistic", "Squared", "Huber", "Quantile",
-        "EpsilonInsensitive", "Poisson",
+        "EpsilonInsensitive", "Poisson", "Multinomial", "MulticlassHinge",
     ],
     "penalties": ["Penalty", "L1", "Ridge", "GroupL2", "GroupLinf", "TraceNorm", "NonNegative", "Box"],
     "penalties.catalogue": [

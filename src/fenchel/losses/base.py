@@ -43,6 +43,7 @@ class Loss:
     """
 
     classification = False
+    coupled = False  # whether it sees several scores of a row together; see `several.py`
     kernel: str | None = None
     scalar_step = None
     smoothness: float | None = None  # L: the gradient is L-Lipschitz; None where it is not
@@ -108,6 +109,18 @@ class Loss:
         some = weight > 0  # elsewhere the loss may overflow
         value, slope, bend = (weight * np.where(some, part, 0.0) for part in (value, slope, bend))
         return float(np.sum(value)), slope, bend
+
+    def for_outputs(self, outputs: int) -> Loss:
+        """The loss of rows with so many scores; itself where it sees each of them alone."""
+        return self
+
+    def bent(self, h: Array, scores: Array) -> Array:
+        """The change of the slopes, to first order, that goes with a change of the scores, where `sums` gave h."""
+        return h * scores
+
+    def inside(self, dual: Array, target: Array) -> Array:
+        """A point of the domain of f* near x."""
+        return np.clip(dual, *self.domain(target))
 
     def conjugate(self, dual: Array, target: Array) -> Array:
         """f*(x; t), elementwise; infinite outside the domain."""

@@ -6,6 +6,7 @@ from .._validate import registering
 from .base import Loss
 from .counts import Poisson
 from .margins import Hinge, Logistic, SmoothedHinge, SquaredHinge
+from .several import MulticlassHinge, Multinomial
 from .tubes import EpsilonInsensitive, Huber, Quantile, Squared
 
 LOSSES: dict[str, type[Loss]] = {
@@ -20,4 +21,12 @@ LOSSES: dict[str, type[Loss]] = {
     "poisson": Poisson,
 }
 
+# losses that see several scores of a row together, see `several.py`
+ROW_LOSSES: dict[str, type[Loss]] = {"multinomial": Multinomial, "multiclass-hinge": MulticlassHinge}
+
 register = registering(LOSSES, "loss")  # a decorator: @register("name") enters a loss of your own
+
+
+def known_losses() -> dict[str, type[Loss]]:
+    """All of them by name."""
+    return LOSSES | ROW_LOSSES

@@ -213,7 +213,7 @@ class Method:
     OPTIONS: tuple[str, ...] = ()
     averages = False
     snaps = False  # whether the structure of the penalty's point is made exact before a certificate
-    foreseeable = attempts = continues = engines = False  # see fenchel.methods.roles.Method
+    foreseeable = attempts = continues = engines = whole_rows = False  # see fenchel.methods.roles.Method
     _structured: StructuredProx | None = None
     state_type: ClassVar[type[State]] = State
 

@@ -57,6 +57,8 @@ class Method(Protocol):
         Whether it can go on from the answer at another alpha.
     engines : bool
         Whether an engine may find the answer before its first epoch.
+    whole_rows : bool
+        Whether it visits all scores of a row together, as losses of several scores per row ask for.
     """
 
     name: str
@@ -66,6 +68,7 @@ class Method(Protocol):
     attempts: bool
     continues: bool
     engines: bool
+    whole_rows: bool
 
     def supports(self, problem: Problem) -> str | None:
         """Why the method does not fit the problem; None where it does."""

@@ -18,7 +18,7 @@ import scipy.sparse as sp
 
 from .._validate import AnyArray, Array, Index, MatrixLike
 from ..data import RowData, Rows, as_weights
-from ..losses import LOSSES, Loss
+from ..losses import Loss, known_losses
 from ..penalties import Penalty
 from ..penalties.block_sum import _NONE, BlockSum, _vector
 
@@ -42,7 +42,7 @@ class Objective(BlockSum):
         fit_intercept: bool = False,
         task: npt.ArrayLike | None = None,
     ) -> None:
-        self.loss = _as_loss(loss)
+        loss = _as_loss(loss)
         penalty, alpha = _as_penalty(penalty), _as_alpha(alpha)
         self.data = Rows(X)
         self.n, p = self.data.n, self.data.p
@@ -51,11 +51,12 @@ class Objective(BlockSum):
             raise ValueError(f"y has shape {target.shape}; it must be (n,) or (n, outputs)")
         if len(target) != self.n:
             raise ValueError(f"y has {len(target)} entries, but X has {self.n} rows")
-        target = self.loss.check_targets(target)
+        target = loss.check_targets(target)
         single = target.ndim == 1 and task is None
         outputs = 1 if target.ndim == 1 else target.shape[1]
         if outputs == 0:
             raise ValueError("y has no columns")
+        self.loss = loss.for_outputs(outputs)
         offset = _NONE
         vectors = outputs
         if task is not None:
@@ -203,6 +204,15 @@ class Objective(BlockSum):
                 low, high = np.where(weight > 0, weight * low, 0.0), np.where(weight > 0, weight * high, 0.0)
         return low, high
 
+    def inside(self, x: Array) -> Array:
+        """A point of the domain of the losses' conjugates near x."""
+        if not self.weight.size:
+            return self.loss.inside(x, self.target)
+        weight, out = self._weights(), np.zeros_like(x)
+        some = weight > 0
+        out[some] = weight[some] * self.loss.inside(x[some] / weight[some], self.target[some])
+        return out
+
     def slopes_at(self, scores: Array) -> Array:
         """s_i f'(u_i): the dual variables that belong to these scores."""
         slope = self.loss.gradient(scores, self.target)
@@ -211,12 +221,12 @@ class Objective(BlockSum):
 
 def _as_loss(loss: Loss | str) -> Loss:
     if isinstance(loss, str):
-        if loss not in LOSSES:
-            raise ValueError(f"loss is {loss!r}; known losses: {', '.join(LOSSES)}")
-        out: Loss = LOSSES[loss]()
+        if loss not in known_losses():
+            raise ValueError(f"loss is {loss!r}; known losses: {', '.join(known_losses())}")
+        out: Loss = known_losses()[loss]()
         return out
     if not isinstance(loss, Loss):
-        raise ValueError(f"loss is {loss!r}; it must be a fenchel loss or one of {', '.join(LOSSES)}")
+        raise ValueError(f"loss is {loss!r}; it must be a fenchel loss or one of {', '.join(known_losses())}")
     return loss
 
 

@@ -125,6 +125,8 @@ def _settings(
         raise ValueError(f"check_every is {check_every!r}; it must be a whole number, at least 1")
     algorithm = make_method(method, options)
     why_not = algorithm.supports(problem)
+    if problem.loss.coupled and not algorithm.whole_rows:
+        why_not = f"{type(problem.loss).__name__} sees all scores of a row together; use sdca-admm, or leave it out"
     if why_not:
         raise ValueError(f"{method} does not fit this problem: {why_not}")
     return loop.Settings(

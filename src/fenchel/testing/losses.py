@@ -11,6 +11,7 @@ import numpy.typing as npt
 from .._validate import Array
 from ..losses import Loss
 from .base import _SIZES, _require
+from .row_losses import check_row_loss
 
 
 def check_loss(loss: Loss, targets: npt.ArrayLike | None = None, rng: int | np.random.Generator = 0) -> None:
@@ -20,7 +21,8 @@ def check_loss(loss: Loss, targets: npt.ArrayLike | None = None, rng: int | np.r
     ----------
     loss : Loss
     targets : vector, optional
-        Targets to try; by default -1 and +1 for a classifier, else those of a list that the loss accepts.
+        Targets to try; by default -1 and +1 for a classifier, else those of a list that the loss accepts. Losses of
+        several scores per row are tried with their own.
     rng : int or numpy Generator
 
     Raises
@@ -36,6 +38,9 @@ def check_loss(loss: Loss, targets: npt.ArrayLike | None = None, rng: int | np.r
     """
     rng = np.random.default_rng(rng)
     with np.errstate(all="ignore"):
+        if loss.coupled:
+            check_row_loss(loss, rng)
+            return
         targets = _loss_targets(loss, targets)
         f = _Elementwise(loss)
         scores = _scores(targets, rng)

@@ -71,6 +71,8 @@ class Point:
 def applies(problem: Problem) -> bool:
     """Whether loss and penalty are smooth once the structure is fixed."""
     zeros = np.zeros
+    if problem.loss.coupled:
+        return False
     return not problem.loss.kinked and all(block.function.local(zeros(block.d)) is not None for block in problem.blocks)
 
 
