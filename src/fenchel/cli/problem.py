@@ -10,7 +10,7 @@ import scipy.sparse as sp
 
 from .._validate import AnyArray, Array, Floats, MatrixLike, Names
 from ..io import Data, read_data
-from ..losses import LOSSES
+from ..losses import known_losses
 from ..models import Model, Scaling
 from ..models import preparation as helpers
 from ..problem import NoCertificate, Problem
@@ -75,7 +75,9 @@ class Setup:
         if self.tasks is not None:
             rows.append(("tasks", f"{len(self.tasks)} by {self.options.task}"))
         rows.append(("loss", repr(problem.loss)))
-        if self.classes is not None and len(self.classes) == 2:
+        if self.classes is not None and problem.loss.coupled:
+            rows.append(("labels", f"{_some(self.classes)}; all together"))
+        elif self.classes is not None and len(self.classes) == 2:
             rows.append(("labels", f"{self.classes[0]} is -1, {self.classes[1]} is +1"))
         elif self.classes is not None:
             rows.append(("labels", f"{_some(self.classes)}; each against the rest"))
@@ -186,15 +188,16 @@ def _make_loss(options: ModelOptions, y: AnyArray, file: str) -> tuple[Loss, Flo
     name = options.loss
     if name is None:
         name = "logistic" if labels <= 2 or not numbers else "squared"
-    if name not in LOSSES:
-        raise ValueError(f"--loss is {name!r}; {hint(name, LOSSES)}")
+    losses = known_losses()
+    if name not in losses:
+        raise ValueError(f"--loss is {name!r}; {hint(name, losses)}")
     params = {key: getattr(options, key) for key in ("smoothing", "delta", "quantile", "epsilon")}
     params = {key: value for key, value in params.items() if value is not None}
-    takes = vars(LOSSES[name]())
+    takes = vars(losses[name]())
     for key in params:
         if key not in takes:
             raise ValueError(f"--{key} does not go with the loss {name!r}")
-    loss = LOSSES[name](**params)
+    loss = losses[name](**params)
     if not loss.classification:
         if not numbers:
             raise ValueError(f"{file}: the target holds {str(y.flat[0])!r}; the loss {name!r} takes numbers")
@@ -204,8 +207,12 @@ def _make_loss(options: ModelOptions, y: AnyArray, file: str) -> tuple[Loss, Flo
     if y.ndim > 1:
         raise ValueError(f"{file}: several targets need a loss for numbers, such as --loss squared; not {name!r}")
     _check_labels(y, labels, numbers, name, file)
-    classes, target = helpers.encode_classes(y, None)
-    return loss, target, classes.tolist()
+    classes, code = helpers.encode_classes(y, None)
+    try:
+        loss = helpers.loss_of_classes(loss, options.multi_class, len(classes))
+    except ValueError as error:
+        raise ValueError(str(error).replace("multi_class", "--multi-class")) from None
+    return loss, helpers.class_targets(code, len(classes), loss), classes.tolist()
 
 
 def _check_labels(y: AnyArray, labels: float, numbers: bool, name: str, file: str) -> None:

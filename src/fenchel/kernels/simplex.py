@@ -136,7 +136,8 @@ def softmax_sums(score, target, weight, m, slope, bend):
         scale, offset = s / (1.0 + rest), math.log1p(rest)
         for k in range(m):
             bend[first + k] = scale * e[k]
-            slope[first + k] = scale * e[k] - s * t[k]
+            # the slope of a class that is all but certain keeps its digits
+            slope[first + k] = -scale * rest if k == top and t[k] == 1.0 else scale * e[k] - s * t[k]
         if s > 0.0:
             own = 0.0
             for k in range(m):

@@ -110,6 +110,10 @@ class Loss:
         value, slope, bend = (weight * np.where(some, part, 0.0) for part in (value, slope, bend))
         return float(np.sum(value)), slope, bend
 
+    def for_classes(self) -> Loss | None:
+        """The loss that sees the scores of several classes together and is this one for two; None where none does."""
+        return None
+
     def for_outputs(self, outputs: int) -> Loss:
         """The loss of rows with so many scores; itself where it sees each of them alone."""
         return self

@@ -33,6 +33,18 @@ _SHARES = 1e-8  # how far from 1 the shares of a target may add up to, as number
 _MOST_CLASSES = 100_000  # more in a vector of labels are measurements, not classes
 
 
+def away_from(v: Array, target: Array) -> Array:
+    """v - t for rows of the simplex. Where v is all but t, the entry of the class is minus the sum of the others, which
+    keeps the digits that 1 - 1 would lose."""
+    out: Array = v - target
+    sure = (target == 1.0) & (v > 0.5)
+    if sure.any():
+        rows = np.flatnonzero(sure.any(axis=1))
+        others = np.where(sure[rows], 0.0, v[rows]).sum(axis=1)
+        out[sure] = -others
+    return out
+
+
 class SimplexLoss(Loss):
     """What the losses over the simplex share. A subclass defines `value`, `gradient`, `potential` (phi and its slope's
     share of the step, see `kernels/simplex.py`) and the name of its compiled step."""
@@ -211,7 +223,8 @@ class Multinomial(SimplexLoss):
         return np.asarray(parts.reshape(np.shape(score)))
 
     def gradient(self, score: Array, target: Array) -> Array:
-        return np.asarray(self.probability(score) - np.asarray(target, dtype=float))
+        pi, t = self.rows(self.probability(score)), self.rows(target)
+        return np.asarray(away_from(pi, t).reshape(np.shape(score)))
 
     def curvature(self, score: Array, target: Array) -> Array:
         """h, of which `bent` makes the curvature."""

@@ -144,7 +144,8 @@ def _folds(problem: Problem, cv: Any) -> list[tuple[Ints, Ints]]:
     from sklearn.model_selection import check_cv
 
     target = problem.target.reshape(problem.n, -1)
-    target = target[:, 0] if target.shape[1] == 1 else target
+    if problem.loss.coupled or target.shape[1] == 1:
+        target = target.argmax(axis=1) if problem.loss.coupled else target[:, 0]  # the class that has most
     folds = list(check_cv(cv, target, classifier=problem.loss.classification).split(np.zeros((problem.n, 1)), target))
     if not folds:
         raise ValueError("cv gives no folds")
@@ -160,7 +161,13 @@ def _training(problem: Problem, number: int, rows: Ints) -> Problem:
     if problem.loss.classification:
         labels = problem.target.reshape(problem.n, -1)[weight > 0]
         single = np.flatnonzero(np.all(labels == labels[0], axis=0))
-        if single.size:
+        missing = np.flatnonzero(~labels.any(axis=0))
+        if problem.loss.coupled and missing.size:
+            raise ValueError(
+                f"class {missing[0]} does not occur in the training rows of fold {number}; use fewer folds or "
+                "stratified ones, or leave the class out"
+            )
+        if single.size and not problem.loss.coupled:
             output = f" of output {single[0]}" if labels.shape[1] > 1 else ""
             raise ValueError(
                 f"the training rows of fold {number} hold one class only{output}; use fewer folds or stratified ones"
@@ -177,7 +184,8 @@ def _held_out_losses(problem: Problem, rows: Ints, path: Path) -> list[float]:
     some = weight > 0
     if not some.any():
         return [np.nan] * len(path)
-    weight = weight[some] / weight.sum()
+    # several outputs count as rows of their own, unless the loss is one of all of them
+    weight = weight[some] / weight.sum() * (outputs if problem.loss.coupled else 1)
     return [
         -float(weight @ problem.loss.value(scores[some], target[some]))
         for scores in _held_out_scores(problem, rows, visits, path)

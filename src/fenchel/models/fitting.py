@@ -30,6 +30,7 @@ from .paths import Path, path
 if TYPE_CHECKING:
     from typing_extensions import Self
 
+    from ..losses.base import Loss
     from ..penalties.base import Penalty
     from ..solver.result import Result, Snapshot
 
@@ -106,7 +107,7 @@ class Structured(CallbackSupportMixin, BaseEstimator):  # type: ignore[misc]  # 
         task: npt.ArrayLike | None,
     ) -> Self:
         """Make the problem, solve it, keep the answer."""
-        loss = helpers.as_loss(self.loss, self._classification)
+        loss = self._loss_in_use()
         codes: Ints | None = None
         if hasattr(self, "tasks_"):
             del self.tasks_
@@ -139,6 +140,10 @@ class Structured(CallbackSupportMixin, BaseEstimator):  # type: ignore[misc]  # 
             raise KeyboardInterrupt
         helpers.warn_unless_converged(type(self).__name__, result, self.tol)
         return self
+
+    def _loss_in_use(self) -> Loss:
+        """The loss of the problem."""
+        return helpers.as_loss(self.loss, self._classification)
 
     def _limits(self, seed: int) -> dict[str, Any]:
         return {"tol": self.tol, "max_epochs": self.max_epochs, "random_state": seed}
@@ -305,6 +310,8 @@ class CrossValidated(Structured):
             raise ValueError(f"selection is {self.selection!r}; it must be 'min' or '1se'")
         shared = {"solver_options": self.solver_options, **self._limits(seed)}
         folds = list(check_cv(self.cv, y, classifier=self._classification).split(np.zeros((problem.n, 1)), y))
+        if problem.loss.coupled:
+            helpers.check_folds(folds, y, self.classes_, problem.weight if problem.weight.size else None)
         self.cv_results_ = cross_validate_path(
             problem, cv=folds, score=self._score_function(hooks.given), n_jobs=self.n_jobs, alphas=self.alphas,
             n_alphas=self.n_alphas, eps=self.eps, **shared,

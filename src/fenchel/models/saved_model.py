@@ -19,7 +19,7 @@ import scipy.sparse as sp
 
 from .. import __version__
 from .._validate import AnyArray, Array, Floats, MatrixLike
-from ..losses import LOSSES, Loss
+from ..losses import Loss, known_losses
 from ..solver.result import Result, write_whole
 from .columns import Scaling
 from .preparation import class_probabilities
@@ -129,16 +129,17 @@ class Model:
         return out
 
     def probabilities(self, decision: Array) -> Array:
-        """The probability of every class (n, classes); of several classes each against the rest, normalised."""
+        """The probability of every class (n, classes): the softmax, or each against the rest, normalised."""
         if not self._loss.likelihood:
-            fitting = " or ".join(repr(name) for name, kind in LOSSES.items() if kind.likelihood)
+            fitting = " or ".join(repr(name) for name, kind in known_losses().items() if kind.likelihood)
             raise ValueError(f"probabilities need the loss {fitting}; this model's is {self.loss!r}")
         return class_probabilities(self._loss, np.asarray(decision))
 
     @property
     def _loss(self) -> Loss:
         """The loss, made again; one of the user's own that has no name here predicts scores."""
-        return LOSSES[self.loss](**self.loss_params) if self.loss in LOSSES else Loss()
+        losses = known_losses()
+        return losses[self.loss](**self.loss_params) if self.loss in losses else Loss()
 
     def score(self, predicted: AnyArray, y: npt.ArrayLike) -> tuple[str, float]:
         """("accuracy", share) or ("R^2", value, the mean over several targets) of predictions for these targets."""
@@ -215,13 +216,13 @@ class Model:
         if features is not None and len(features) != coef.shape[-1]:
             raise ValueError(f"it has {coef.shape[-1]} coefficients, but {len(features)} feature names")
         name, params = content["loss"]["name"], content["loss"]["params"]
-        if name not in LOSSES:
-            raise ValueError(f"its loss is {name!r}; known losses: {', '.join(LOSSES)}")
+        if name not in known_losses():
+            raise ValueError(f"its loss is {name!r}; known losses: {', '.join(known_losses())}")
         outputs = 1 if coef.ndim == 1 else len(coef)
         if tasks is not None and len(tasks) != outputs:
             raise ValueError(f"it has {outputs} rows of coefficients, but {len(tasks)} tasks")
         rows = 2 if tasks is not None or outputs == 1 else outputs
-        if LOSSES[name](**params).classification != (classes is not None and len(classes) == rows):
+        if known_losses()[name](**params).classification != (classes is not None and len(classes) == rows):
             raise ValueError(f"its classes are {classes!r}, which do not go with the loss {name!r}")
         certificate = dict(content["certificate"])
         for key in ("primal", "gap", "relative_gap"):
@@ -252,4 +253,4 @@ def encode_labels(y: npt.ArrayLike) -> tuple[Floats, list[Any]]:
 
 
 def _loss_name(loss: Loss) -> str:
-    return next((name for name, kind in LOSSES.items() if type(loss) is kind), type(loss).__name__)
+    return next((name for name, kind in known_losses().items() if type(loss) is kind), type(loss).__name__)

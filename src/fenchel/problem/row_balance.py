@@ -20,16 +20,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .._validate import Array, Ints
+from ..losses.several import away_from
 from .bounds import NoCertificate
 
 if TYPE_CHECKING:
     from .certificate import Certifying
 
 _BALANCED = 1e-14  # of the terms of a sum over all rows: what counts as a sum of zero
-_STEPS = 100  # of Newton; more: only where an optimum lies at infinity
+_STEPS = 50  # of Newton; more: only where an optimum lies at infinity
 _ROUNDS, _GROWTH = 60, 4.0  # of the augmented Lagrangian for losses with kinks, and of its weight between them
 _GAP = 1e-13  # of the objective: where these rounds end
-_MIXED = (0.0, 1e-9, 1e-6, 1e-3, 0.1)  # of the shares of the classes, mixed into v where that has zeros in the way
+_MIXED = (0.0, 1e-6, 1e-2)  # of the shares of the classes, mixed into v where that has zeros in the way
 _MOST = 1000  # directions that are repaired
 
 Evaluate = Callable[[Array], tuple[float, Array, Array]]
@@ -118,7 +119,7 @@ def balanced(problem: Certifying, x: Array, zx: Array, y: Array | None, zeroed: 
             total = e.sum(axis=1, keepdims=True)
             pi = e / total
             value = np.sum(weight * (np.log(total) + top - np.sum(target * move, axis=1, keepdims=True)))
-            return float(value) - float(goal @ c), weight * (pi - target), weight * pi
+            return float(value) - float(goal @ c), weight * away_from(pi, target), weight * pi
 
         tilted = newton(free, evaluate, np.zeros(free.count), steepest, goal)[1]
         if np.all(np.abs(free.sums(tilted) - goal) <= _BALANCED * np.maximum(scale, free.sizes(tilted))):
@@ -212,7 +213,7 @@ def newton(free: Any, evaluate: Evaluate, c: Array, steepest: float, goal: Array
         if np.all(np.abs(gradient) <= 0.5 * _BALANCED * free.sizes(x)):
             break
         taken = False
-        for _ in range(40):
+        while damping < 1e3:
             matrix = free.gram(h)
             matrix[np.diag_indices(free.count)] += damping * steepest
             move = -np.linalg.lstsq(matrix, gradient, rcond=1e-13)[0]
@@ -226,7 +227,7 @@ def newton(free: Any, evaluate: Evaluate, c: Array, steepest: float, goal: Array
                 c, (value, x, h), gradient, taken = c + move, made, slope, True
                 damping = 0.0 if damping < 1e-10 else 0.1 * damping
                 break
-            damping = max(10 * damping, 1e-8)
+            damping = max(10 * damping, 1e-10)
         if not taken:
             break
     return c, x
