@@ -52,7 +52,7 @@ def test_bad_arguments():
         fl.StructuredClassifier(loss="multinomial", multi_class="ovr").fit(X, y)
     with pytest.raises(ValueError, match="a loss for regression"):
         fl.StructuredRegressor(loss="multinomial").fit(X, y)
-    with pytest.raises(AttributeError, match="has no attribute .predict_proba"):
+    with pytest.raises(AttributeError, match=r"has no attribute .predict_proba"):
         fl.StructuredClassifier(loss="multiclass-hinge").fit(X, y).predict_proba(X)
 
 

@@ -18,14 +18,16 @@ import numpy as np
 
 from ..problem import Certificate
 from .choices import CALLS
-from .covariances import Covariances, covariances, covariances_price
+from .covariances import Covariances, covariances, covariances_price, whole_pays
 from .roles import Goal, Iterate, Proposal
+from .unit_rounding import UnitRounding
 from .units import Units, Vector, dual_variables, shared_units, units_of
 
 if TYPE_CHECKING:
     from ..problem import Problem
 
 NAME = "compiled path"
+ROOM = 0.9  # of the tolerance, that the loops are asked for: the rest allows for rounding
 ENTRIES = 1 << 25  # numbers of dense data; with more, Python between products takes no time that anybody notices
 COPIED = 1 << 23  # numbers of dense data that is copied: a fold's rows, single precision; larger: 64 MiB and more
 PAIRS = 1 << 34  # multiply-adds of the largest Gram matrix, about half a second that nobody can interrupt
@@ -70,8 +72,7 @@ class CompiledPath:
         if _is_tiny(problem, alphas, units):
             self._all_at_once(problem, units, tol)
             return
-        some = units.alone and on_covariances(problem, alphas, prices)
-        known = covariances(problem) if some else None
+        known = covariances(problem) if on_covariances(problem, alphas, prices) else None
         if known is not None:
             self._on_covariances(problem, known, units, tol)
         elif on_columns(problem, units, alphas, prices):
@@ -93,8 +94,9 @@ class CompiledPath:
         while alpha not in self.answers and self._advance is not None and self._collect is not None:
             began, end = time.perf_counter(), min(self._done + self._chunk, len(self.alphas))
             now = self._advance(self._done, end)
-            for k in range(self._done, now):
-                self.answers[self.alphas[k]] = self._collect(k)
+            found = [self._collect(k) for k in range(self._done, now)]
+            self._allow_for_rounding(found, self.multiples[self._done : now])
+            self.answers.update(zip(self.alphas[self._done : now], found, strict=True))
             if now < end or now == len(self.alphas):
                 self._advance = self._collect = None  # with all the memory that they hold
             elif time.perf_counter() - began < SHORT:
@@ -102,42 +104,62 @@ class CompiledPath:
             self._done = now
         return alpha in self.answers
 
+    def _allow_for_rounding(self, found: list[_Found], multiples: Vector) -> None:
+        """Lower the bounds of these answers by what rounding may have done to them and to the objective."""
+        made = [one.proven for one in found if one.proven is not None]
+        if not made or self.rounding is None:
+            return
+        bounds = np.array([(one.primal, one.dual) for one in made]).T
+        less = self.rounding.of(np.array([one.w for one in found]), bounds[0], bounds[1], multiples)
+        for one, rounding in zip(made, less.tolist(), strict=True):
+            one.dual, one.rounding = one.dual - rounding, rounding
+
+    rounding: UnitRounding | None
+
     def _all_at_once(self, problem: Problem, units: Units, tol: float) -> None:
+        self.rounding = UnitRounding(problem, units)
         from ..kernels.small_losses import KINDS
         from ..kernels.tiny_fit import fit
 
-        form = problem.loss.small_form()
+        form = problem.small_form
         assert form is not None
         weight = problem.weight if problem.weight.size else np.ones(problem.n)
         found = fit(
             problem.data.filled().T.astype(float, "C", copy=False), problem.target, weight, KINDS[form[0]], form[1],
-            problem.alpha / self.base, units.l1, units.ridge, units.lower, units.upper, problem.fit_intercept, tol,
+            problem.alpha / self.base, units.l1, units.ridge, units.lower, units.upper, problem.fit_intercept,
+            ROOM * tol,
         )  # fmt: skip
         if found is not None:
             w, primal, dual, x, models = found
             self.answers[problem.alpha] = _Found(w, x, models, Certificate(primal, dual, 0.0))
+            self._allow_for_rounding([self.answers[problem.alpha]], np.array([problem.alpha / self.base]))
 
     def _on_covariances(self, problem: Problem, known: Covariances, units: Units, tol: float) -> None:
+        self.rounding = None  # they know of theirs
         out = _Answers.room(len(self.alphas), problem.p, 0)
-        self._advance = _follower(
-            known.gram, known.with_target, np.zeros(0), "covariances", known.variance, self.multiples, units, tol,
-            False, out, np.zeros(0),
+        longest = units.gauge_bound(known.sizes)
+        self._advance = (_follower if units.alone else _group_follower)(
+            known.gram, known.with_target, np.zeros(0), "covariances", known.variance, self.multiples, units,
+            ROOM * tol, False, out, np.zeros(0),
         )  # fmt: skip
 
         def collect(k: int) -> _Found:
             w, value, passes = out.W[k], float(out.primal[k]), 1.0 if k == 0 else 0.0  # the Gram matrix is a pass
             coef = w[:-1]
-            lower = float(out.dual[k]) - known.rounding(coef, self.multiples[k] * units.l1, value)
+            lower = float(out.dual[k]) - known.rounding(coef, longest / self.multiples[k], value)
             blurred, w[-1] = known.blurred(coef, value), known.mean - known.centre @ coef
             if blurred:  # targets that are nearly explained
                 value, passes = problem.with_alpha(self.alphas[k]).primal_at(w), passes + 0.5
+            else:
+                lower -= known.of_loss(coef)  # the objective is wrong by as much
             return _Found(w, None, passes, Certificate(value, lower, 0.0))
 
         self._collect = collect
 
     def _on_rows(self, problem: Problem, units: Units, tol: float, some: bool) -> None:
         """On all rows, or on `some`: those of a fold alone."""
-        form = problem.loss.small_form()
+        self.rounding = UnitRounding(problem, units)
+        form = problem.small_form
         assert form is not None
         X, target, weight = problem.data.filled(), problem.target, problem.weight
         rows = np.flatnonzero(weight > 0) if some else np.arange(0)
@@ -152,7 +174,7 @@ class CompiledPath:
         out = _Answers.room(count, problem.p, n if careful or count == 1 else 0)
         length = np.sqrt(scale * problem.data.mean_squares)  # of the columns; those of fewer rows are no longer
         self._advance = (_follower if units.alone else _group_follower)(
-            X, target, weight, form[0], form[1], self.multiples, units, tol, problem.fit_intercept, out, length
+            X, target, weight, form[0], form[1], self.multiples, units, ROOM * tol, problem.fit_intercept, out, length
         )
 
         def collect(k: int) -> _Found:
@@ -169,10 +191,11 @@ class CompiledPath:
         self._collect = collect
 
     def _on_columns(self, problem: Problem, units: Units, tol: float, prices: Any) -> None:
+        self.rounding = UnitRounding(problem, units)
         from ..kernels.small_losses import KINDS
         from ..kernels.sparse_path import follower
 
-        form = problem.loss.small_form()
+        form = problem.small_form
         assert form is not None
         count = len(self.alphas)
         out = _Answers.room(count, problem.p, problem.n if count == 1 else 0)
@@ -181,7 +204,7 @@ class CompiledPath:
         self._advance = follower(
             problem.data.columns, problem.data.pairs, problem.target,
             problem.weight if problem.weight.size else np.ones(problem.n), KINDS[form[0]], form[1],
-            self.multiples, units.l1, units.ridge, units.lower, units.upper, tol, problem.fit_intercept, price,
+            self.multiples, units.l1, units.ridge, units.lower, units.upper, ROOM * tol, problem.fit_intercept, price,
             LONGEST, out,
         )  # fmt: skip
 
@@ -283,7 +306,7 @@ def _group_follower(
 def is_compiled(problem: Problem, alphas: Sequence[float], prices: Any) -> bool:
     """Whether the compiled loops suit a problem: one output, and either covariances that are worth making, dense data,
     sparse columns, or sparse data of so few numbers that its zeros do no harm."""
-    units, form = units_of(problem), problem.loss.small_form()
+    units, form = units_of(problem), problem.small_form
     if problem.vectors > 1 or form is None or isinstance(units, str):
         return False
     if not units.alone and not units.plain_groups:
@@ -294,7 +317,7 @@ def is_compiled(problem: Problem, alphas: Sequence[float], prices: Any) -> bool:
         return True
     if problem.p > problem.n and form[0] in FLAT:
         return False
-    return _may_be_filled(problem, alphas) or (units.alone and on_covariances(problem, alphas, prices))
+    return _may_be_filled(problem, alphas) or on_covariances(problem, alphas, prices)
 
 
 def on_columns(problem: Problem, units: Units, alphas: Sequence[float], prices: Any) -> bool:
@@ -307,7 +330,7 @@ def on_columns(problem: Problem, units: Units, alphas: Sequence[float], prices: 
         return False
     if not data.by_column and TURNED * data.stored > ROUNDS * CALLS * prices.call * len(alphas):
         return False
-    form = problem.loss.small_form()
+    form = problem.small_form
     if p > n and form is not None and form[0] in FLAT:
         return bool(n <= FEW_ROWS)
     return not (p > n and data.stored > FULL * n * p and _may_be_filled(problem, alphas))
@@ -338,11 +361,24 @@ def _is_tiny(problem: Problem, alphas: Sequence[float], units: Units) -> bool:
 
 def on_covariances(problem: Problem, alphas: Sequence[float], prices: Any) -> bool:
     """Whether the Gram matrix of all features costs less than looking at all of the data for every alpha."""
-    units, form = units_of(problem), problem.loss.small_form()
-    if len(alphas) == 1:  # a single answer needs the products of few features alone
+    units, form = units_of(problem), problem.small_form
+    if form is None or form[0] != "squared" or isinstance(units, str):
         return False
-    if form is None or form[0] != "squared" or isinstance(units, str) or not units.held:
+    if not (units.held if units.alone else units.plain_groups):
         return False
-    entry = prices.csr_pass if problem.data.sparse else prices.gemv
-    looks = 2 * (len(alphas) + LOOKS) * problem.data.stored * entry
-    return bool(covariances_price(problem, prices) <= looks)
+    data, n, p = problem.data, problem.n, problem.p
+    if len(alphas) == 1:
+        # a single answer needs the products of few features alone, unless most of them count
+        return (
+            not units.alone
+            and n >= p
+            and problem.remembered(
+                "whether covariances pay", lambda: whole_pays(problem, units, _may_be_filled(problem, alphas), prices)
+            )
+        )
+    entry = prices.csr_pass if data.sparse else prices.gemv
+    # slopes by covariances take one product of a row for every feature that counts, half of the most along a path
+    made = covariances_price(problem, prices)
+    widest = 1 if units.alone else int(np.diff(units.start).max())
+    made += (len(alphas) + LOOKS) * p * min(n * widest, p) / 2 * prices.gemv
+    return bool(made <= 2 * (len(alphas) + LOOKS) * data.stored * entry)

@@ -9,7 +9,7 @@ from .rows import LEAN, row_add_scaled, row_dot_fresh
 
 
 @njit(cache=True, **LEAN)
-def visit_whole_rows(rows, layout, target, weight, block, kappa_R, rho, eta, x, v, loss, scratch):
+def visit_whole_rows(rows, layout, target, weight, offset, block, kappa_R, rho, eta, x, v, loss, scratch):
     """The rows of a block one after another: the products of a row with all its parts of v, one step of the loss for
     all its dual variables, and their changes in v. Blocks begin and end with a row."""
     first, last, _ = block
@@ -22,7 +22,10 @@ def visit_whole_rows(rows, layout, target, weight, block, kappa_R, rho, eta, x, 
         for k in range(outputs):
             i, start = begin + k, k * stride
             bend[k] = rho * eta[i]
-            point[k] = x[i] + (row_dot_fresh(rows, row, v, start) + v[start + slot]) / bend[k]
+            product = row_dot_fresh(rows, row, v, start) + v[start + slot]
+            if offset.size > 0:
+                product += offset[i]
+            point[k] = x[i] + product / bend[k]
             new[k], goal[k], mass[k] = x[i], target[i], own
         call_step(loss[1], outputs, new, point, bend, goal, mass, loss[3])
         for k in range(outputs):

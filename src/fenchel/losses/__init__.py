@@ -4,26 +4,34 @@ from __future__ import annotations
 
 from .base import Loss
 from .counts import Poisson
+from .deviances import Gamma, NegativeBinomial, Tweedie
 from .margins import Hinge, Logistic, SmoothedHinge, SquaredHinge
-from .registry import LOSSES, ROW_LOSSES, known_losses, register
+from .proportions import Binomial, proportions
+from .registry import LOSSES, ROW_LOSSES, known_losses, register, why_unknown
 from .several import MulticlassHinge, Multinomial
 from .tubes import EpsilonInsensitive, Huber, Quantile, Squared
 
 __all__ = [
     "LOSSES",
     "ROW_LOSSES",
+    "Binomial",
     "EpsilonInsensitive",
+    "Gamma",
     "Hinge",
     "Huber",
     "Logistic",
     "Loss",
     "MulticlassHinge",
     "Multinomial",
+    "NegativeBinomial",
     "Poisson",
     "Quantile",
     "SmoothedHinge",
     "Squared",
     "SquaredHinge",
+    "Tweedie",
     "known_losses",
+    "proportions",
     "register",
+    "why_unknown",
 ]

@@ -161,7 +161,7 @@ def best_free(problem: Certifying) -> tuple[Array, Array, Array]:
 
         def evaluate(c: Array) -> tuple[float, Array, Array]:
             score = np.ascontiguousarray(free.along(c, n)).ravel()
-            total, x, h = loss.sums(score, problem.target, weight)
+            total, x, h = loss.sums(problem.seen(score), problem.target, weight)
             return total, x.reshape(n, m), h.reshape(n, m)
 
         c, x = newton(free, evaluate, c, loss.smoothness * float(weight.max()) * free.extent(n))
@@ -186,7 +186,7 @@ def _over_kinks(problem: Certifying, free: Any, weight: Array) -> tuple[Array, A
 
         def evaluate(c: Array, centre: Array = centre, sigma: float = width) -> tuple[float, Array, Array]:
             score = np.ascontiguousarray(free.along(c, n)).ravel()
-            new = loss._weighted_step(centre + sigma * score, np.full(n * m, 1.0 / sigma), target, weight)
+            new = loss._weighted_step(centre + sigma * problem.seen(score), np.full(n * m, 1.0 / sigma), target, weight)
             away = new - centre
             value = float(new @ score) - n * problem.mean_conjugate(new) - float(away @ away) / (2 * sigma)
             moves = np.where(new + weight * target > 0, sigma, 0.0)  # classes whose share is not held at zero

@@ -38,7 +38,7 @@ def finished(problem: Problem, w: Vector) -> Proposal | None:
     weight = np.repeat(problem.weight, problem.layout[0]) if problem.weight.size else problem.weight
     at, value = w.copy(), problem.primal_at(w)
     for _ in range(_STEPS):
-        _, x, h = problem.loss.sums(problem.scores(at), problem.target, weight)
+        _, x, h = problem.loss.sums(problem.seen(problem.scores(at)), problem.target, weight)
         found = _penalty(problem, problem.penalised(at), labels, active)
         if found is None:
             return None
