@@ -4,7 +4,7 @@ Ten classes, one set of pixels
 
 Ten digits are told apart by ten linear models, one for each digit against the rest. If each picks its own pixels, the
 camera must record the pixels of all ten. fenchel solves the ten as *one* problem, so that a penalty can take a pixel
-in or out for all of them.
+in or out for all of them. (For the softmax, the default, see :doc:`plot_softmax`.)
 """
 
 # %%
@@ -29,7 +29,8 @@ penalties = {"each class for itself": fl.Lasso(), "all classes together": fl.Mul
 models = {name: [] for name in penalties}
 for name, penalty in penalties.items():
     for alpha in np.geomspace(0.06, 0.003, 8):
-        models[name].append(fl.StructuredClassifier(penalty=penalty, alpha=alpha).fit(X_train, y_train))
+        model = fl.StructuredClassifier(penalty=penalty, alpha=alpha, multi_class="ovr")
+        models[name].append(model.fit(X_train, y_train))
 
 figure, ax = plt.subplots(figsize=(6.4, 4), layout="constrained")
 for name, fits in models.items():

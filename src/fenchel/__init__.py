@@ -16,7 +16,7 @@ _HOME = {
     "losses": [
         "Loss", "SmoothedHinge", "Hinge", "SquaredHinge", "Logistic", "Squared", "Huber", "Quantile",
         "EpsilonInsensitive", "Poisson", "Gamma", "Tweedie", "NegativeBinomial",
-        "Binomial", "proportions", "Cox",
+        "Binomial", "proportions", "Multinomial", "MulticlassHinge", "Cox",
     ],
     "penalties": ["Penalty", "L1", "Ridge", "GroupL2", "GroupLinf", "TraceNorm", "NonNegative", "Box"],
     "penalties.catalogue": [

@@ -21,6 +21,8 @@ from .losses import Hinge as Hinge
 from .losses import Huber as Huber
 from .losses import Logistic as Logistic
 from .losses import Loss as Loss
+from .losses import MulticlassHinge as MulticlassHinge
+from .losses import Multinomial as Multinomial
 from .losses import NegativeBinomial as NegativeBinomial
 from .losses import Poisson as Poisson
 from .losses import Quantile as Quantile

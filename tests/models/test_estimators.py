@@ -345,7 +345,7 @@ def test_class_weights():
 
 def test_classes_against_the_rest_are_one_problem():
     X, y = iris()
-    model = StructuredClassifier(alpha=0.02).fit(X, y)
+    model = StructuredClassifier(alpha=0.02, multi_class="ovr").fit(X, y)
     assert model.coef_.shape == (3, 4)
     assert model.decision_function(X).shape == (150, 3)
     np.testing.assert_allclose(model.predict_proba(X).sum(axis=1), 1.0)
@@ -784,7 +784,7 @@ def test_structure_of_several_outputs():
     assert len(joint.active_groups()) <= 2
     beyond = StructuredClassifier(penalty=fl.GroupL2([[0, 4, 8], [3, 7, 11]]) + fl.Ridge(), alpha=0.01).fit(X, y)
     assert len(beyond.active_groups()) <= 2
-    named = StructuredClassifier().fit(X, np.array(["setosa", "versicolor", "virginica"])[y])
+    named = StructuredClassifier(alpha=0.001).fit(X, np.array(["setosa", "versicolor", "virginica"])[y])
     assert set(named.support()["output"]) == {"setosa", "versicolor", "virginica"}
     assert set(named.segments("line")["output"]) == set(named.classes_)
     frame = pd.DataFrame(X, columns=list("abcd"))

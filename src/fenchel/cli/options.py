@@ -111,12 +111,21 @@ class ModelOptions:
     loss: Annotated[
         str | None,
         Option(
-            help="smoothed-hinge, hinge, squared-hinge, logistic; squared, huber, quantile, epsilon-insensitive; with "
-            "the log link poisson, gamma, tweedie, negative-binomial; cox, with --time and --event. By default "
+            help="smoothed-hinge, hinge, squared-hinge, logistic, multinomial, multiclass-hinge; squared, huber, "
+            "quantile, epsilon-insensitive; with the log link poisson, gamma, tweedie, negative-binomial; cox, with "
+            "--time and --event. By default "
             "logistic for words and for two labels, else squared.",
             rich_help_panel="Loss",
         ),
     ] = None
+    multi_class: Annotated[
+        str,
+        Option(
+            help="What three labels or more are fitted by, with the logistic loss: multinomial (all together, the "
+            "default) or ovr (each against the rest).",
+            rich_help_panel="Loss",
+        ),
+    ] = "auto"
     ties: Annotated[str | None, Option(help="Of cox: breslow (the default) or efron.", rich_help_panel="Loss")] = None
     smoothing: Annotated[
         float | None, Option(help="Width of the smoothed hinge's quadratic piece.", rich_help_panel="Loss")

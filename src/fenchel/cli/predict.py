@@ -28,7 +28,7 @@ def predict(
     ] = None,
     decision: Annotated[bool, typer.Option("--decision", help="Add the scores X w + b.")] = False,
     probability: Annotated[
-        bool, typer.Option("--probability", help="Add the probability of every label (logistic loss).")
+        bool, typer.Option("--probability", help="Add the probability of every label (logistic or multinomial loss).")
     ] = False,
     target: Annotated[
         list[str] | None,

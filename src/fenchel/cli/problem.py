@@ -82,7 +82,9 @@ class Setup:
         if self.options.offset is not None:
             rows.append(("offset", self.options.offset))
         rows.append(("loss", repr(problem.loss)))
-        if self.classes is not None and len(self.classes) == 2:
+        if self.classes is not None and problem.loss.coupled:
+            rows.append(("labels", f"{_some(self.classes)}; all together"))
+        elif self.classes is not None and len(self.classes) == 2:
             rows.append(("labels", f"{self.classes[0]} is -1, {self.classes[1]} is +1"))
         elif self.classes is not None:
             rows.append(("labels", f"{_some(self.classes)}; each against the rest"))
@@ -262,16 +264,17 @@ def _make_loss(options: ModelOptions, y: AnyArray, file: str) -> tuple[Loss, Flo
         name = "cox"
     if name is None:
         name = "logistic" if labels <= 2 or not numbers else "squared"
-    if name not in known_losses():
+    losses = known_losses()
+    if name not in losses:
         raise ValueError(f"--loss is {name!r}; {why_unknown(name)}")
     keys = ("smoothing", "delta", "quantile", "epsilon", "power", "theta", "ties")
     params = {key: getattr(options, key) for key in keys}
     params = {key: value for key, value in params.items() if value is not None}
-    takes = vars(known_losses()[name]())
+    takes = vars(losses[name]())
     for key in params:
         if key not in takes:
             raise ValueError(f"--{key} does not go with the loss {name!r}")
-    loss = known_losses()[name](**params)
+    loss = losses[name](**params)
     check_survival(options, name, loss.across_rows)
     if loss.across_rows:
         return loss, y, None
@@ -284,8 +287,12 @@ def _make_loss(options: ModelOptions, y: AnyArray, file: str) -> tuple[Loss, Flo
     if y.ndim > 1:
         raise ValueError(f"{file}: several targets need a loss for numbers, such as --loss squared; not {name!r}")
     _check_labels(y, labels, numbers, name, file)
-    classes, target = helpers.encode_classes(y, None)
-    return loss, target, classes.tolist()
+    classes, code = helpers.encode_classes(y, None)
+    try:
+        loss = helpers.loss_of_classes(loss, options.multi_class, len(classes))
+    except ValueError as error:
+        raise ValueError(str(error).replace("multi_class", "--multi-class")) from None
+    return loss, helpers.class_targets(code, len(classes), loss), classes.tolist()
 
 
 def _check_labels(y: AnyArray, labels: float, numbers: bool, name: str, file: str) -> None:

@@ -76,6 +76,8 @@ class WorkingSets:
         """Why it does not suit the problem; None where it does."""
         if problem.loss.kinked:
             return f"{type(problem.loss).__name__} has kinks"
+        if problem.loss.coupled:
+            return f"{type(problem.loss).__name__} sees all scores of a row together"
         if problem.layout[2].size:
             return "tasks have coefficients of their own"
         units = units_of(problem)

@@ -32,6 +32,8 @@ class BlockModels:
             return "one output"
         if problem.loss.kinked:
             return f"{type(problem.loss).__name__} has kinks"
+        if problem.loss.coupled:
+            return f"{type(problem.loss).__name__} sees all scores of a row together"
         if problem.p > MOST or problem.vectors * problem.p**2 > ROOM:
             return f"{problem.p} features are too many for a model of all of them"
         if problem.n < problem.p and not has_tasks(problem) and not isinstance(units_of(problem), str):

@@ -45,6 +45,7 @@ from .rows import (
     row_dot,
     row_dot_fresh,
 )
+from .sdca_rows import visit_whole_rows
 from .teams import meet
 
 _MARGIN, _TUBE = CLOSED["margin"], CLOSED["tube"]
@@ -312,11 +313,12 @@ def epoch(
 
     Block k is made of `visits` from bounds[k] to bounds[k + 1], or of these numbers themselves where the list is
     empty. how: 0, the rows of a block all at once, as in the paper; 1, one after another, each seeing the change of
-    those before it (kappa times, the margin that keeps the w-step stable); 2, the same by fours, for dense rows.
-    `fixed` are the metric without rho, c without rho, and ridge and scale of the penalty times n, one entry per
-    coordinate of B'w. `idle` counts how often in a row a visit has changed nothing. Moves are measured from the last
-    call that was `fresh`. `space` is scratch memory, shared by the team (see teams.py), of which only the first member
-    takes the penalty's steps; a team must visit by fours.
+    those before it (kappa times, the margin that keeps the w-step stable); 2, the same by fours, for dense rows; 3,
+    the same with all outputs of a row at once, for losses that see them together. `fixed` are the metric without rho,
+    c without rho, and ridge and scale of the penalty times n, one entry per coordinate of B'w. `idle` counts how
+    often in a row a visit has changed nothing. Moves are measured from the last call that was `fresh`. `space` is
+    scratch memory, shared by the team (see teams.py), of which only the first member takes the penalty's steps; a
+    team must visit by fours.
     """
     member, members = team[0], team[1]
     keep = 1.0 - 1.0 / (bounds.size - 1)
@@ -333,7 +335,8 @@ def epoch(
         if fresh:
             for j in range(w.size):
                 w0[j], zx0[j], by0[j] = w[j], zx[j], by[j]
-    one = np.empty(1), np.empty(1), np.empty(1), np.empty(1), np.ones(1)
+    m = layout[0]
+    one = np.empty(m), np.empty(m), np.empty(m), np.empty(m), np.ones(m)
     four = np.empty(4, dtype=np.int64), np.empty(4), np.empty(4), np.empty(10)
     moved, meetings = 0.0, 0
     for k in order:
@@ -350,6 +353,8 @@ def epoch(
             moved += visit_together(rows, layout, target, weight, offset, block, rho, eta, x, zx, v, loss)
         elif how == 1:
             moved += visit_one_by_one(rows, layout, target, weight, offset, block, KR, rho, eta, x, v, idle, loss, one)
+        elif how == 3:
+            moved += visit_whole_rows(rows, layout, target, weight, offset, block, KR, rho, eta, x, v, loss, one)
         else:
             meetings = meet(team, meetings)
             more, meetings = visit_by_fours(

@@ -9,12 +9,14 @@ from .cox import Cox
 from .deviances import Gamma, NegativeBinomial, Tweedie
 from .margins import Hinge, Logistic, SmoothedHinge, SquaredHinge
 from .proportions import Binomial, proportions
-from .registry import COUPLED_LOSSES, LOSSES, known_losses, register, why_unknown
+from .registry import COUPLED_LOSSES, LOSSES, ROW_LOSSES, known_losses, register, why_unknown
+from .several import MulticlassHinge, Multinomial
 from .tubes import EpsilonInsensitive, Huber, Quantile, Squared
 
 __all__ = [
     "COUPLED_LOSSES",
     "LOSSES",
+    "ROW_LOSSES",
     "Binomial",
     "CoupledCurvature",
     "CoupledLoss",
@@ -25,6 +27,8 @@ __all__ = [
     "Huber",
     "Logistic",
     "Loss",
+    "MulticlassHinge",
+    "Multinomial",
     "NegativeBinomial",
     "Poisson",
     "Quantile",

@@ -43,6 +43,7 @@ class Loss:
     """
 
     classification = False
+    coupled = False  # whether it sees several scores of a row together; see `several.py`
     kernel: str | None = None
     scalar_step = None
     smoothness: float | None = None  # L: the gradient is L-Lipschitz; None where it is not
@@ -124,6 +125,22 @@ class Loss:
         if np.any(dual[~some] != 0):
             return np.inf
         return float(weight[some] @ self.conjugate(dual[some] / weight[some], target[some]))
+
+    def for_classes(self) -> Loss | None:
+        """The loss that sees the scores of several classes together and is this one for two; None where none does."""
+        return None
+
+    def for_outputs(self, outputs: int) -> Loss:
+        """The loss of rows with so many scores; itself where it sees each of them alone."""
+        return self
+
+    def bent(self, h: Array, scores: Array) -> Array:
+        """The change of the slopes, to first order, that goes with a change of the scores, where `sums` gave h."""
+        return h * scores
+
+    def inside(self, dual: Array, target: Array) -> Array:
+        """A point of the domain of f* near x."""
+        return np.clip(dual, *self.domain(target))
 
     def conjugate(self, dual: Array, target: Array) -> Array:
         """f*(x; t), elementwise; infinite outside the domain."""

@@ -7,6 +7,7 @@ from scipy.special import expit
 
 from .._validate import Array
 from .base import _TINY, Loss, _number
+from .several import Multinomial
 
 
 class _Margin(Loss):
@@ -132,6 +133,9 @@ class Logistic(Loss):
 
     def small_form(self) -> tuple[str, float]:
         return "logistic", 0.0
+
+    def for_classes(self) -> Loss:
+        return Multinomial()
 
     def probability(self, score: Array) -> Array:
         out: Array = expit(score)

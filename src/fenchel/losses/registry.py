@@ -11,6 +11,7 @@ from .cox import Cox
 from .deviances import Gamma, NegativeBinomial, Tweedie
 from .margins import Hinge, Logistic, SmoothedHinge, SquaredHinge
 from .proportions import Binomial
+from .several import MulticlassHinge, Multinomial
 from .tubes import EpsilonInsensitive, Huber, Quantile, Squared
 
 LOSSES: dict[str, type[Loss]] = {
@@ -32,12 +33,20 @@ LOSSES: dict[str, type[Loss]] = {
 # losses of all scores at once, see `coupled.py`
 COUPLED_LOSSES: dict[str, type[Loss]] = {"cox": Cox}
 
+# losses that see several scores of a row together, see `several.py`
+ROW_LOSSES: dict[str, type[Loss]] = {"multinomial": Multinomial, "multiclass-hinge": MulticlassHinge}
+
 register = registering(LOSSES, "loss")  # a decorator: @register("name") enters a loss of your own
 
 _NOT_CONVEX = {
     "inverse-gaussian": "its deviance with the log link is not convex where the mean is above twice the target, and "
     "nothing could be proven of an answer; take Gamma, or Tweedie with a power near 2"
 }
+
+
+def known_losses() -> dict[str, type[Loss]]:
+    """All of them by name."""
+    return LOSSES | ROW_LOSSES | COUPLED_LOSSES
 
 
 def why_unknown(name: str) -> str:
@@ -47,8 +56,3 @@ def why_unknown(name: str) -> str:
         return _NOT_CONVEX[family]
     close = difflib.get_close_matches(family, known_losses(), 1)
     return f"did you mean {close[0]!r}?" if close else f"known losses: {', '.join(known_losses())}"
-
-
-def known_losses() -> dict[str, type[Loss]]:
-    """All of them by name."""
-    return LOSSES | COUPLED_LOSSES

@@ -216,7 +216,7 @@ class Method:
     OPTIONS: tuple[str, ...] = ()
     averages = False
     snaps = False  # whether the structure of the penalty's point is made exact before a certificate
-    foreseeable = attempts = continues = engines = False  # see fenchel.methods.roles.Method
+    foreseeable = attempts = continues = engines = whole_rows = False  # see fenchel.methods.roles.Method
     _structured: StructuredProx | None = None
     across_rows = False  # whether the loss may be one function of all scores, and no sum over rows
     state_type: ClassVar[type[State]] = State

@@ -59,6 +59,8 @@ class Method(Protocol):
         Whether an engine may find the answer before its first epoch.
     across_rows : bool
         Whether the loss may be one function of all scores; False where it is missing.
+    whole_rows : bool
+        Whether it visits all scores of a row together, as losses of several scores per row ask for.
     """
 
     name: str
@@ -68,6 +70,7 @@ class Method(Protocol):
     attempts: bool
     continues: bool
     engines: bool
+    whole_rows: bool
 
     def supports(self, problem: Problem) -> str | None:
         """Why the method does not fit the problem; None where it does."""

@@ -109,6 +109,8 @@ class CrossValidated(Structured):
         if problem.pooled:
             return self._solve_pooled(problem, seed)
         rows = split(problem, self.cv, np.asarray(y), self._groups_of_rows)
+        if problem.loss.coupled:
+            helpers.check_folds(rows, np.asarray(y), self.classes_, problem.weight if problem.weight.size else None)
         grid = list(ParameterGrid(self.penalty_grid)) if self.penalty_grid is not None else [{}]
         limit, options = split_limit(self.time_limit, self.solver_options)
         until, score = until_from(limit), self._score_function(hooks.given)

@@ -168,7 +168,9 @@ def cross_validate_path(
         paths, scores = fold_paths(cast(PooledProblem, problem), cv, alphas, whole_path, random_state)
         return CrossValidation(alphas, scores, paths)
     target = problem.target.reshape(problem.n, -1)
-    rows = split(problem, cv, target[:, 0] if target.shape[1] == 1 else target, groups)
+    if problem.loss.coupled or target.shape[1] == 1:
+        target = target.argmax(axis=1) if problem.loss.coupled else target[:, 0]  # the class that has most
+    rows = split(problem, cv, target, groups)
     limit, options = split_limit(time_limit, solver_options)
     with Bar(len(rows) * len(alphas), verbose) as bar:
         return run_folds(
@@ -191,7 +193,13 @@ def _training(problem: Problem, number: int, rows: Ints) -> Problem:
     if problem.loss.classification:
         labels = problem.target.reshape(problem.n, -1)[weight > 0]
         single = np.flatnonzero(np.all(labels == labels[0], axis=0))
-        if single.size:
+        missing = np.flatnonzero(~labels.any(axis=0))
+        if problem.loss.coupled and missing.size:
+            raise ValueError(
+                f"class {missing[0]} does not occur in the training rows of fold {number}; use fewer folds or "
+                "stratified ones, or leave the class out"
+            )
+        if single.size and not problem.loss.coupled:
             output = f" of output {single[0]}" if labels.shape[1] > 1 else ""
             raise ValueError(
                 f"the training rows of fold {number} hold one class only{output}; use fewer folds or stratified ones"
@@ -210,7 +218,8 @@ def _held_out_losses(problem: Problem, rows: Ints, path: Path | Answers) -> list
         return [np.nan] * len(path)
     if problem.loss.across_rows:
         return _added_losses(problem, rows, path, float(weight.sum()))
-    weight = weight[some] / weight.sum()
+    # several outputs count as rows of their own, unless the loss is one of all of them
+    weight = weight[some] / weight.sum() * (outputs if problem.loss.coupled else 1)
     known = problem.offset[visits][some] if problem.offset.size else 0.0
     return [
         -float(weight @ problem.loss.value(scores[some] + known, target[some]))

@@ -20,7 +20,8 @@ class StructuredClassifierCV(GroupedFolds, _Classifies, CrossValidated):  # type
 
     Parameters
     ----------
-    loss, penalty, standardize, fit_intercept, tol, max_epochs, random_state, class_weight, solver_options
+    loss, penalty, standardize, fit_intercept, tol, max_epochs, random_state, class_weight, multi_class,
+    solver_options
         As in :class:`StructuredClassifier`. Columns are standardised within every fold. Fits of folds have a tolerance
         of at least 1e-5, which is as much as a choice needs.
     alphas, n_alphas, eps
@@ -85,6 +86,7 @@ class StructuredClassifierCV(GroupedFolds, _Classifies, CrossValidated):  # type
         time_limit: float | None = None,
         random_state: Any = 0,
         class_weight: Mapping[Any, float] | str | None = None,
+        multi_class: str = "auto",
         verbose: bool = False,
         solver_options: Mapping[str, Any] | None = None,
     ) -> None:
@@ -106,6 +108,7 @@ class StructuredClassifierCV(GroupedFolds, _Classifies, CrossValidated):  # type
         self.time_limit = time_limit
         self.random_state = random_state
         self.class_weight = class_weight
+        self.multi_class = multi_class
         self.verbose = verbose
         self.solver_options = solver_options
 

@@ -33,6 +33,7 @@ class _Classifies(ClassifierMixin):  # type: ignore[misc]  # scikit-learn has no
     """Labels: in, and out."""
 
     _classification = True
+    _each_against_rest = False  # whether the rows were in a pool, which knows no softmax
 
     @with_callbacks
     def fit(
@@ -70,9 +71,16 @@ class _Classifies(ClassifierMixin):  # type: ignore[misc]  # scikit-learn has no
         X = helpers.contiguous(X)
         check_classification_targets(y)
         weight = helpers.row_weights(sample_weight, self.class_weight, y, X)
-        self.classes_, target = helpers.encode_classes(y, weight)
+        self._each_against_rest = False
+        self.classes_, code = helpers.encode_classes(y, weight)
+        target = helpers.class_targets(code, len(self.classes_), self._loss_in_use())
         out: Self = self._fit(X, y, target, weight, task, offset)
         return out
+
+    def _loss_in_use(self) -> Loss:
+        loss = helpers.as_loss(self.loss, True)
+        how = "ovr" if self._each_against_rest else self.multi_class
+        return helpers.loss_of_classes(loss, how, len(self.classes_))
 
     def decision_function(
         self, X: MatrixLike, task: npt.ArrayLike | None = None, offset: npt.ArrayLike | None = None
@@ -93,8 +101,10 @@ class _Classifies(ClassifierMixin):  # type: ignore[misc]  # scikit-learn has no
     def predict_proba(
         self, X: MatrixLike, task: npt.ArrayLike | None = None, offset: npt.ArrayLike | None = None
     ) -> Array:
-        """Probabilities (n, classes), for the logistic loss; of several classes each against the rest, normalised."""
-        return helpers.class_probabilities(helpers.as_loss(self.loss, True), self._scores(X, task, offset))
+        """Probabilities (n, classes), for the logistic and the multinomial loss: the softmax of the scores. With
+        ``multi_class="ovr"`` those of each class against the rest, normalised."""
+        scores = self._scores(X, task, offset)
+        return helpers.class_probabilities(self._loss_in_use(), scores)
 
     def score(
         self,
@@ -185,13 +195,14 @@ class _Regresses(RegressorMixin):  # type: ignore[misc]  # scikit-learn has no t
 class StructuredClassifier(_Classifies, OneAlpha):
     """A linear classifier with a structured penalty.
 
-    Minimises the weighted mean of the loss plus ``alpha * penalty``. More than two classes are each set against the
-    rest in one problem, so that a penalty can couple them (see Notes).
+    Minimises the weighted mean of the loss plus ``alpha * penalty``. More than two classes form one problem, so that a
+    penalty can couple them (see Notes): by the softmax for the logistic loss, otherwise each against the rest.
 
     Parameters
     ----------
     loss : str or Loss
-        "logistic", "smoothed-hinge", "hinge", "squared-hinge", or a loss object.
+        "logistic", "smoothed-hinge", "hinge", "squared-hinge"; "multinomial" and "multiclass-hinge", which see all
+        classes together; or a loss object.
     penalty : Penalty, optional
         ``fenchel.L1()`` by default. Its parameters are reached as ``penalty__name``.
     alpha : float
@@ -216,6 +227,9 @@ class StructuredClassifier(_Classifies, OneAlpha):
         Order of the passes; the same seed gives the same bits.
     class_weight : dict, "balanced" or None
         Multiplies the weights of the rows of a class.
+    multi_class : {"auto", "multinomial", "ovr"}
+        What three classes or more are fitted by, for the logistic loss: "multinomial", the softmax loss of all of them
+        together, which "auto" takes; or "ovr", each class against the rest. Other losses set each against the rest.
     time_limit : float, optional
         Seconds.
     verbose : bool
@@ -281,6 +295,7 @@ class StructuredClassifier(_Classifies, OneAlpha):
         warm_start: bool = False,
         random_state: Any = 0,
         class_weight: Mapping[Any, float] | str | None = None,
+        multi_class: str = "auto",
         verbose: bool = False,
         solver_options: Mapping[str, Any] | None = None,
     ) -> None:
@@ -297,6 +312,7 @@ class StructuredClassifier(_Classifies, OneAlpha):
         self.warm_start = warm_start
         self.random_state = random_state
         self.class_weight = class_weight
+        self.multi_class = multi_class
         self.verbose = verbose
         self.solver_options = solver_options
 

@@ -31,6 +31,7 @@ from .relaxed import refit, shares_of
 if TYPE_CHECKING:
     from typing_extensions import Self
 
+    from ..losses.base import Loss
     from ..solver.result import Result, Snapshot
 
 
@@ -114,7 +115,7 @@ class Structured(CallbackSupportMixin, BaseEstimator):  # type: ignore[misc]  # 
     ) -> Self:
         """Make the problem, solve it, keep the answer."""
         check_parameters(self)
-        loss = helpers.as_loss(self.loss, self._classification, self._coupled)
+        loss = self._loss_in_use()
         codes: Ints | None = None
         if hasattr(self, "tasks_"):
             del self.tasks_
@@ -200,6 +201,10 @@ class Structured(CallbackSupportMixin, BaseEstimator):  # type: ignore[misc]  # 
         model: Self = cls(**options).fit(made.X, made.y, sample_weight=weight, offset=made.offset)
         model.design_ = made
         return model
+
+    def _loss_in_use(self) -> Loss:
+        """The loss of the problem."""
+        return helpers.as_loss(self.loss, self._classification, self._coupled)
 
     def _limits(self, seed: int) -> dict[str, Any]:
         return {"tol": self.tol, "max_epochs": self.max_epochs, "random_state": seed}

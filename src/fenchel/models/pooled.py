@@ -44,6 +44,12 @@ def pooled_problem(model: Any, pool: Pool, **given: Any) -> PooledProblem:
     if model._classification:
         labels = _labels(pool)
         model.classes_ = labels
+        if model.multi_class == "multinomial" and labels.size > 2:
+            raise ValueError(
+                f"multi_class is 'multinomial', but rows in {pool.home} are fitted with each class against the rest; "
+                "leave it out"
+            )
+        model._each_against_rest = True
     if hasattr(model, "tasks_"):
         del model.tasks_
     outputs = facts.outputs if labels is None or labels.size == 2 else labels.size

@@ -12,7 +12,7 @@ from sklearn.utils import check_random_state
 
 from .._validate import AnyArray, Array, Floats, Ints, MatrixLike, warn_user
 from ..data import as_offset
-from ..losses import LOSSES, Loss, known_losses, why_unknown
+from ..losses import Loss, known_losses, why_unknown
 from ..penalties import L1, Penalty
 from ..solver.result import Status
 
@@ -30,7 +30,7 @@ def as_loss(loss: Loss | str, classification: bool, coupled: bool = False) -> Lo
         raise ValueError(f"loss is {loss!r}, which is for survival times; use fenchel.CoxRegressor")
     if found is None or found.classification != classification:
         loss = loss if found is None else found
-        fitting = [name for name, kind in LOSSES.items() if kind.classification == classification]
+        fitting = [name for name, kind in known_losses().items() if kind.classification == classification]
         task = "classification" if classification else "regression"
         raise ValueError(f"loss is {loss!r}; it must be a loss for {task}: {', '.join(fitting)}, or one of your own")
     return found
@@ -40,7 +40,7 @@ def has_likelihood(model: Any) -> bool:
     """Whether the loss is minus the logarithm of a probability; otherwise an AttributeError that says so."""
     loss = named_loss(model.loss)
     if loss is None or not loss.likelihood:
-        fitting = " or ".join(repr(name) for name, kind in LOSSES.items() if kind.likelihood)
+        fitting = " or ".join(repr(name) for name, kind in known_losses().items() if kind.likelihood)
         raise AttributeError(f"predict_proba needs the loss {fitting}; this one is {model.loss!r}")
     return True
 
@@ -52,8 +52,40 @@ def named_loss(loss: Loss | str) -> Loss | None:
     return known_losses()[loss]() if isinstance(loss, str) and loss in known_losses() else None
 
 
+def loss_of_classes(loss: Loss, multi_class: str, classes: int) -> Loss:
+    """The loss that so many classes are fitted by: all of them together, or each against the rest."""
+    if multi_class not in ("auto", "multinomial", "ovr"):
+        raise ValueError(f"multi_class is {multi_class!r}; it must be 'auto', 'multinomial' or 'ovr'")
+    if loss.coupled:
+        if multi_class == "ovr":
+            raise ValueError(f"multi_class is 'ovr', but {loss!r} sees all classes together; take the loss 'logistic'")
+        return loss
+    together = loss.for_classes()
+    if multi_class == "multinomial" and together is None:
+        raise ValueError(
+            f"multi_class is 'multinomial', which goes with the loss 'logistic'; this one is {loss!r} (the hinge of "
+            "several classes is the loss 'multiclass-hinge')"
+        )
+    return loss if together is None or multi_class == "ovr" or classes < 3 else together
+
+
+def check_folds(folds: list[tuple[Ints, Ints]], y: npt.ArrayLike, classes: AnyArray, weight: Array | None) -> None:
+    """Refuse folds that leave a class without training rows: nothing is then known of its scores."""
+    y = np.asarray(y)
+    for number, (train, _) in enumerate(folds):
+        seen = np.unique(y[train] if weight is None else y[train][np.asarray(weight)[train] > 0])
+        missing = np.setdiff1d(classes, seen)
+        if missing.size:
+            raise ValueError(
+                f"class {missing[0]!r} does not occur in the training rows of fold {number}; use fewer or stratified "
+                "folds, leave the class out, or give multi_class='ovr'"
+            )
+
+
 def class_probabilities(loss: Loss, scores: Array) -> Array:
     """The probability of every class (n, classes); of several classes each against the rest, normalised."""
+    if loss.coupled:
+        return loss.probability(scores)
     if scores.ndim == 1:
         return np.column_stack([loss.probability(-scores), loss.probability(scores)])
     shares = loss.probability(scores)
@@ -62,8 +94,8 @@ def class_probabilities(loss: Loss, scores: Array) -> Array:
     return np.where(total > 0, shares / np.where(total > 0, total, 1.0), 1.0 / shares.shape[1])
 
 
-def encode_classes(y: npt.ArrayLike, weight: Array | None) -> tuple[AnyArray, Floats]:
-    """The classes, and targets +1 and -1: a vector for two classes, a column per class for more."""
+def encode_classes(y: npt.ArrayLike, weight: Array | None) -> tuple[AnyArray, Ints]:
+    """The classes, and the number of every row's."""
     classes, code = np.unique(y, return_inverse=True)
     seen = np.unique(code if weight is None else code[weight > 0])
     if seen.size < 2:
@@ -74,9 +106,15 @@ def encode_classes(y: npt.ArrayLike, weight: Array | None) -> tuple[AnyArray, Fl
     if seen.size < len(classes):
         lost = np.delete(classes, seen).tolist()[0]
         raise ValueError(f"all rows of class {lost!r} have weight 0; leave the class out")
-    if len(classes) == 2:
-        return classes, 2.0 * code - 1.0
-    return classes, np.where(code[:, None] == np.arange(len(classes)), 1.0, -1.0)
+    return classes, code
+
+
+def class_targets(code: Ints, classes: int, loss: Loss) -> Floats:
+    """Unit vectors for a loss that sees all classes together, otherwise +1 and -1: a vector for two classes, a column
+    per class for more."""
+    if not loss.coupled and classes == 2:
+        return np.asarray(2.0 * code - 1.0)
+    return np.where(code[:, None] == np.arange(classes), 1.0, 0.0 if loss.coupled else -1.0)
 
 
 def row_weights(

@@ -19,7 +19,7 @@ import scipy.sparse as sp
 from .. import __version__
 from .._files import read_json, regular, write_whole
 from .._validate import AnyArray, Array, Floats, MatrixLike, sound
-from ..losses import LOSSES, Loss, known_losses
+from ..losses import Loss, known_losses
 from ..solver.result import Result
 from .columns import Scaling
 from .judging import deviance_explained
@@ -138,16 +138,17 @@ class Model:
         return out
 
     def probabilities(self, decision: Array) -> Array:
-        """The probability of every class (n, classes); of several classes each against the rest, normalised."""
+        """The probability of every class (n, classes): the softmax, or each against the rest, normalised."""
         if not self._loss.likelihood:
-            fitting = " or ".join(repr(name) for name, kind in LOSSES.items() if kind.likelihood)
+            fitting = " or ".join(repr(name) for name, kind in known_losses().items() if kind.likelihood)
             raise ValueError(f"probabilities need the loss {fitting}; this model's is {self.loss!r}")
         return class_probabilities(self._loss, np.asarray(decision))
 
     @property
     def _loss(self) -> Loss:
         """The loss, made again; one of the user's own that has no name here predicts scores."""
-        return known_losses()[self.loss](**self.loss_params) if self.loss in known_losses() else Loss()
+        losses = known_losses()
+        return losses[self.loss](**self.loss_params) if self.loss in losses else Loss()
 
     def score(
         self, predicted: AnyArray, y: npt.ArrayLike, decision: Array | None = None, offset: npt.ArrayLike | None = None

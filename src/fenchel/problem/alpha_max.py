@@ -26,6 +26,7 @@ from ..maps import Gram
 from .bounds import NoCertificate
 from .kinks import Kinks, kinks
 from .problem import Problem
+from .row_balance import best_free
 from .unpenalised import best_unpenalised
 
 if TYPE_CHECKING:
@@ -95,10 +96,13 @@ def _null_count(problem: Problem) -> int:
 
 def _unpenalised_answer(problem: Problem) -> tuple[Array, Array, Array]:
     """The best w that the penalty does not see, its scores and its x: the answer of a problem with few columns."""
-    directions, along = problem._free
-    if along.shape[1] == 0:
+    if problem._free_count == 0:
         scores = np.zeros(problem.visits)
         return np.zeros(problem.size), scores, problem.slopes_at(scores)
+    if problem.loss.coupled:
+        w, scores, x = best_free(problem)
+        return w, scores, problem._balance(x, problem.gradient_sum(x))[0]
+    directions, along = problem._free
     weight = np.repeat(problem.weight, problem.layout[0]) if problem.weight.size else problem.weight
     coef, x = best_unpenalised(along, problem.target, problem.loss, weight, problem.offset)
     scores = along @ coef
@@ -109,7 +113,7 @@ def _unpenalised_answer(problem: Problem) -> tuple[Array, Array, Array]:
 
 def _over_kinks(near: Problem, answer: ZeroAnswer, rows: Ints, scores: Array) -> None:
     """Lower the alpha of an answer by looking at all its dual variables, where kinks of the loss leave a choice."""
-    if not near.loss.kinked:
+    if not near.loss.kinked or near.loss.coupled:
         return
     low, high, at_kink = kinks(near, scores)
     if np.count_nonzero(at_kink) <= near._free[1].shape[1] or not all(b.function.homogeneous for b in near.blocks):

@@ -13,6 +13,7 @@ from ..penalties.block_sum import _NONE, _once_per_map
 from .bounds import Certificate, NoCertificate
 from .points import Point
 from .rounding import SCORE, STEPS, UNIT, Rounding
+from .row_balance import balanced
 
 _ROUNDING = 1e-11  # relative to the terms of a sum: where a system counts as solved, and numbers near zero as zero
 _BALANCED = 1e-14  # of the terms of a sum over all rows: what counts as a sum of zero
@@ -286,7 +287,7 @@ class Certifying(Rounding):
         wanted = x + change
         if self.loss.across_rows:
             return wanted if np.isfinite(self.mean_conjugate(wanted)) else None
-        inside = np.clip(wanted, *self._domain())
+        inside = self.inside(wanted)
         near = np.linalg.norm(inside - wanted) <= _INSIDE * np.linalg.norm(true - wanted)
         return inside if near else None
 
@@ -298,6 +299,8 @@ class Certifying(Rounding):
         """
         if not self.fit_intercept:
             return x
+        if self.loss.coupled:
+            return balanced(self, x, np.zeros(0), None, _NONE)[0]
         outputs = self.layout[0]
         low, high = self._domain()
         open_ended = not self.weight.size and bool(np.isinf(low).all() and np.isinf(high).all())
@@ -318,6 +321,8 @@ class Certifying(Rounding):
         The move is least squares with every row weighted by its distance to the ends of its domain (or to `limits`
         within it), so that rows at an end stay there.
         """
+        if self.loss.coupled:
+            return balanced(self, x, zx, y, zeroed)
         if not (self._free_count or len(zeroed)):
             return x, zx
         directions, along = self._free

@@ -46,7 +46,7 @@ class Objective(BlockSum):
         task: npt.ArrayLike | None = None,
         offset: npt.ArrayLike | None = None,
     ) -> None:
-        self.loss = _as_loss(loss)
+        loss = _as_loss(loss)
         penalty, alpha = _as_penalty(penalty), _as_alpha(alpha)
         if penalty is not None and hasattr(X, "columns"):
             penalty = penalty.for_columns([str(name) for name in X.columns])
@@ -59,11 +59,12 @@ class Objective(BlockSum):
             raise ValueError(f"y has shape {target.shape}; it must be (n,) or (n, outputs)")
         if len(target) != self.n:
             raise ValueError(f"y has {len(target)} entries, but X has {self.n} rows")
-        target = self.loss.check_targets(target)
+        target = loss.check_targets(target)
         single = target.ndim == 1 and task is None
         outputs = 1 if target.ndim == 1 else target.shape[1]
         if outputs == 0:
             raise ValueError("y has no columns")
+        self.loss = loss.for_outputs(outputs)
         first = _NONE
         vectors = outputs
         if task is not None:
@@ -241,6 +242,15 @@ class Objective(BlockSum):
             with np.errstate(invalid="ignore"):
                 low, high = np.where(weight > 0, weight * low, 0.0), np.where(weight > 0, weight * high, 0.0)
         return low, high
+
+    def inside(self, x: Array) -> Array:
+        """A point of the domain of the losses' conjugates near x."""
+        if not self.weight.size:
+            return self.loss.inside(x, self.target)
+        weight, out = self._weights(), np.zeros_like(x)
+        some = weight > 0
+        out[some] = weight[some] * self.loss.inside(x[some] / weight[some], self.target[some])
+        return out
 
     def slopes_at(self, scores: Array) -> Array:
         """s_i f'(u_i): the dual variables that belong to these scores."""

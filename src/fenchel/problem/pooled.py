@@ -146,6 +146,11 @@ class PooledProblem(Problem):
                 f"loss is {self.loss!r}, which compares all rows with one another; rows in {X.home} are read in parts. "
                 "Read the data whole"
             )
+        if self.loss.coupled:
+            raise ValueError(
+                f"{type(self.loss).__name__} sees all scores of a row together, which rows in a pool do not have; take "
+                "a loss of one score"
+            )
         if self.loss.kinked:
             raise ValueError(
                 f"loss is {self.loss!r}, which has kinks; rows in {X.home} take smooth losses, e.g. "

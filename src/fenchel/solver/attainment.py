@@ -27,7 +27,15 @@ def unattained(problem: Problem) -> str:
     weight = np.broadcast_to(np.asarray(parts._weights(), dtype=float), (problem.visits,))
     some = np.greater(weight, 0)
     identity = np.eye(problem.size)
-    rows = np.column_stack([problem.scores(column) for column in identity])[some] * problem.target[some, None]
+    scores = np.column_stack([problem.scores(column) for column in identity])
+    if loss.coupled:  # how far the row's own class is ahead of every other one
+        each, t = scores.reshape(problem.n, -1, problem.size), problem.target.reshape(problem.n, -1)
+        if not np.all((t == 0) | (t == 1)):
+            return ""  # shares of several classes hold the scores together
+        ahead = np.take_along_axis(each, t.argmax(axis=1)[:, None, None], axis=1) - each
+        rows = ahead.reshape(scores.shape)[some & (problem.target == 0)]
+    else:
+        rows = scores[some] * problem.target[some, None]
     size = np.abs(rows).max(axis=0)
     rows = rows / np.where(size > 0, size, 1.0)  # the units of columns do not matter to a direction
     low, high = np.zeros(problem.d), np.zeros(problem.d)

@@ -155,6 +155,8 @@ def _settings(
     why_not = algorithm.supports(problem)
     if across and not getattr(algorithm, "across_rows", False):
         why_not = f"it visits single rows, and {type(problem.loss).__name__} is no sum over rows; use method='auto'"
+    if problem.loss.coupled and not algorithm.whole_rows:
+        why_not = f"{type(problem.loss).__name__} sees all scores of a row together; use sdca-admm, or leave it out"
     if why_not:
         raise ValueError(f"{method} does not fit this problem: {why_not}")
     return loop.Settings(

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import dataclasses
 import time
+from typing import Any
 
 import numpy as np
 
 from ..engine.attempts.manifold import correct
-from ..problem import Problem
+from ..engine.attempts.row_newton import finished
+from ..engine.roles import Array, Iterate
+from ..problem import Certificate, Problem
 from .result import Result, Status
 
 _SMALL = 50_000  # entries of the data up to which an answer is polished; more: fits that take noticeably longer
@@ -28,12 +31,23 @@ def polish(problem: Problem, result: Result) -> Result:
         return result
     clock = time.perf_counter()
     w = problem.pack(result.coef, result.intercept)
-    point = correct(problem, w, problem.penalised(w), result.state.get("y", np.zeros(problem.d)), tol=_TOL)
-    if point is None or point.made is None or not point.made.gap < result.gap:
+    found = _by_rows(problem, w) if problem.loss.coupled else _by_faces(problem, w, result)
+    if found is None or not found[1].gap < result.gap:
         return result
+    point, made = found
     coef, intercept = problem.unpack(point.w)
     state = {"w": point.w, "x": point.x, "y": point.y, "zx": point.zx, "u": point.u, "by": problem.spread(point.y)}
     return dataclasses.replace(
-        result, coef=coef + 0.0, intercept=intercept, primal=point.made.primal, dual=point.made.dual,
+        result, coef=coef + 0.0, intercept=intercept, primal=made.primal, dual=made.dual,
         seconds=result.seconds + time.perf_counter() - clock, state=result.state | state,
     )  # fmt: skip
+
+
+def _by_faces(problem: Problem, w: Array, result: Result) -> tuple[Any, Certificate] | None:
+    point = correct(problem, w, problem.penalised(w), result.state.get("y", np.zeros(problem.d)), tol=_TOL)
+    return None if point is None or point.made is None else (point, point.made)
+
+
+def _by_rows(problem: Problem, w: Array) -> tuple[Iterate, Certificate] | None:
+    found = finished(problem, w)
+    return None if found is None or found.certificate is None else (found.iterate, found.certificate)

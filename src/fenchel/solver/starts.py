@@ -85,7 +85,7 @@ class Start:
 def warm_state(problem: Problem, w: Array, x: Array, y: Array, rho: float | None) -> dict[str, Any]:
     """A state for SDCA-ADMM to begin at, with x brought into its domain; rho is found anew where it is not known."""
     step = {} if rho is None else {"rho": rho}
-    return {"w": w, "x": np.clip(x, *problem._domain()), "y": y, "u": problem.penalised(w), "epoch": 0} | step
+    return {"w": w, "x": problem.inside(x), "y": y, "u": problem.penalised(w), "epoch": 0} | step
 
 
 class Track:

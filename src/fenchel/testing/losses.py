@@ -12,6 +12,7 @@ from .._validate import Array
 from ..losses import CoupledLoss, Loss
 from .base import _SIZES, _require
 from .coupled_losses import check_coupled_loss
+from .row_losses import check_row_loss
 
 
 def check_loss(loss: Loss, targets: npt.ArrayLike | None = None, rng: int | np.random.Generator = 0) -> None:
@@ -22,7 +23,8 @@ def check_loss(loss: Loss, targets: npt.ArrayLike | None = None, rng: int | np.r
     loss : Loss
     targets : vector, optional
         Targets to try; by default -1 and +1 for a classifier, else those of a list that the loss accepts. A
-        loss of all scores at once is tried with those of all rows, by default with random times and events.
+        loss of all scores at once is tried with those of all rows, by default with random times and events. Losses of
+        several scores per row are tried with their own.
     rng : int or numpy Generator
 
     Raises
@@ -40,6 +42,9 @@ def check_loss(loss: Loss, targets: npt.ArrayLike | None = None, rng: int | np.r
     with np.errstate(all="ignore"):
         if isinstance(loss, CoupledLoss):
             check_coupled_loss(loss, targets, rng)
+            return
+        if loss.coupled:
+            check_row_loss(loss, rng)
             return
         targets = _loss_targets(loss, targets)
         f = _Elementwise(loss)

@@ -61,7 +61,7 @@ class Point:
 def applies(problem: Problem) -> bool:
     """Whether loss and penalty are smooth once the structure is fixed."""
     zeros = np.zeros
-    smooth = not (problem.loss.kinked or problem.loss.across_rows)
+    smooth = not (problem.loss.kinked or problem.loss.across_rows or problem.loss.coupled)
     return smooth and all(block.function.local(zeros(block.d)) is not None for block in problem.blocks)
 
 

@@ -46,7 +46,11 @@ _FLAT = 0.1  # of the first slope, where a line search may end
 
 def applies(problem: Problem) -> bool:
     """Whether the curvature may be a matrix, and the derivative of every prox is known or cheap to find."""
-    return problem.size <= _MOST and all(_is_known(block.function, block.d) for block in problem.blocks)
+    return (
+        not problem.loss.coupled
+        and problem.size <= _MOST
+        and all(_is_known(block.function, block.d) for block in problem.blocks)
+    )
 
 
 def _is_known(function: Penalty, d: int) -> bool:

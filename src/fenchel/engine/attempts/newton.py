@@ -52,7 +52,7 @@ _LIFT = 1e-9  # of the diagonal of H: makes it definite
 
 def worthwhile(problem: Problem) -> bool:
     """Whether Newton steps suit the problem: a smooth loss, and a model that is cheap next to the data, or at all."""
-    if problem.loss.smoothness is None or problem.size > _MOST:
+    if problem.loss.smoothness is None or problem.loss.coupled or problem.size > _MOST:
         return False
     curvature, model = newton_nanoseconds(problem)
     return 0.3 * curvature + model <= _WORTH * epoch_nanoseconds(problem) + _SMALL

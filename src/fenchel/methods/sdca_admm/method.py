@@ -105,7 +105,7 @@ class SDCAADMM:
     """
 
     name = "sdca-admm"
-    foreseeable = continues = True
+    foreseeable = continues = whole_rows = True
     OPTIONS = ("preset", "rho", "gamma", "eta_z", "eta_b", "block_size", "order", "within", "column_power",
                "newton", "rest", "n_jobs")  # fmt: skip
 
@@ -217,6 +217,8 @@ class SDCAADMM:
         self.metric[problem.feature_slots] = scale / units**2
         self.metric[problem.intercept_slots] = slot if problem.fit_intercept else 0.0
         size = self.block_size or (block_size(problem, self.n_jobs) if self.preset == "default" else 50)
+        if problem.loss.coupled:
+            size = -(-size // problem.layout[0]) * problem.layout[0]  # whole rows
         self.bounds = np.append(np.arange(0, n, size), n).astype(np.int64)
         self.blocks = len(self.bounds) - 1
         self.gamma_n = problem.n * self.gamma if self.gamma is not None else 0.25 if self.preset == "theory" else 1.0
@@ -226,7 +228,9 @@ class SDCAADMM:
         self.averages = self.adapts and problem.loss.smoothness is None
         sequential = self.within == "sequential" and not calls_python(self.loss_step)
         # where the loss has kinks all rows may stand still while w goes round
-        self.rests = sequential and self.rest and problem.loss.smoothness is not None
+        self.rests = (
+            sequential and self.rest and problem.loss.smoothness is not None and not problem.loss.coupled
+        )  # fmt: skip
         self.sequential = sequential
         self._choose_how(problem, sequential)
         self.kappa = (self.eta_z or 1.5) if sequential else 1.0
@@ -263,7 +267,7 @@ class SDCAADMM:
         dense = not problem.data.sparse
         wide = sequential and dense and problem.single and problem.p >= WIDE
         self.members = self.n_jobs if wide else 1
-        self.how = 2 if wide else int(sequential)
+        self.how = 3 if sequential and problem.loss.coupled else 2 if wide else int(sequential)
         self.copies = wide and self.preset == "default" and problem.data.copied
         self.crew = _kernels()[0].Crew(self.members) if self.members > 1 else None
 
