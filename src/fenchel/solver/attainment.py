@@ -11,6 +11,7 @@ import scipy.sparse as sp
 from ..problem import Problem
 
 SEPARABLE = "the data are separable by directions that carry no penalty: the infimum is not attained"
+ZEROS = "rows whose count is zero can be told apart by directions that carry no penalty: the infimum is not attained"
 _MOST = 2_000_000  # entries of the linear program; more: it would take longer than the run that failed
 _ROUNDING = 1e-7  # of the largest margin: how far a row may be on the wrong side
 
@@ -18,16 +19,21 @@ _ROUNDING = 1e-7  # of the largest margin: how far a row may be on the wrong sid
 def unattained(problem: Problem) -> str:
     """Why no point attains the infimum; empty where none of that is seen.
 
-    Looks for a direction along which the penalty does not grow and no row of a classifier is pushed to its wrong side,
-    but some are pushed to the right one: along it the objective falls for ever.
+    Looks for a direction along which the penalty does not grow and no row is pushed to its wrong side (rows of count
+    losses whose count is not zero to neither), but some are pushed to the right one: along it the objective falls for
+    ever.
     """
     loss, parts = problem.loss, cast(Any, problem)
-    if loss.attained or not loss.classification or problem.visits * problem.size > _MOST:
+    side = loss.falls_towards(problem.target)
+    if not side.any() or problem.visits * problem.size > _MOST:
         return ""
     weight = np.broadcast_to(np.asarray(parts._weights(), dtype=float), (problem.visits,))
     some = np.greater(weight, 0)
     identity = np.eye(problem.size)
-    rows = np.column_stack([problem.scores(column) for column in identity])[some] * problem.target[some, None]
+    rows = np.column_stack([problem.scores(column) for column in identity])[some]
+    held, rows = rows[side[some] == 0], (rows * side[some, None])[side[some] != 0]
+    if not rows.size:
+        return ""
     size = np.abs(rows).max(axis=0)
     rows = rows / np.where(size > 0, size, 1.0)  # the units of columns do not matter to a direction
     low, high = np.zeros(problem.d), np.zeros(problem.d)
@@ -39,6 +45,9 @@ def unattained(problem: Problem) -> str:
             high[first:last] = np.where((weights == 0) & np.isinf(upper), np.inf, 0.0)
     B = problem.map_slots @ sp.diags_array(1.0 / np.where(size > 0, size, 1.0))
     limits = [scipy.optimize.LinearConstraint(sp.csr_array(rows), 0.0, 1.0)]
+    if held.size:
+        held = held / np.where(size > 0, size, 1.0)
+        limits.append(scipy.optimize.LinearConstraint(sp.csr_array(held), 0.0, 0.0))
     if problem.d:
         limits.append(scipy.optimize.LinearConstraint(sp.csr_array(B), low, high))
     reach = np.full(problem.size, np.inf)
@@ -50,4 +59,6 @@ def unattained(problem: Problem) -> str:
     if found.x is None:
         return ""
     margins = rows @ found.x
-    return SEPARABLE if margins.max() > 0.5 and margins.min() >= -_ROUNDING * margins.max() else ""
+    if not (margins.max() > 0.5 and margins.min() >= -_ROUNDING * margins.max()):
+        return ""
+    return SEPARABLE if loss.classification else ZEROS

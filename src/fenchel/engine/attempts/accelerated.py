@@ -203,7 +203,7 @@ class Accelerated:
         `primal`, the objective up to rounding of the data."""
         problem = self.problem
         u = self.u if self.lattice is None else self.lattice.structure(slope)
-        exact = problem.snap(w, u)
+        exact = problem.within(problem.snap(w, u))
         scores, value = self._objective(exact)
         if value > primal:
             rough_scores, rough = self._objective(w)
