@@ -136,7 +136,7 @@ class Accelerated:
                 rise = reached - value - gradient @ move
                 if rise <= 0.5 * curvature * square + _ROUNDING * abs(value):
                     break
-                curvature *= min(max(_GROW, 2 * rise / (curvature * square)), _JUMP)
+                curvature *= min(max(_GROW, 2 * rise / max(curvature * square, 1e-300)), _JUMP)
             else:
                 break  # the loss is not what it says, or not finite
             self.passes += 0.5
