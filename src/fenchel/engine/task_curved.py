@@ -174,7 +174,7 @@ class CurvedTasks:
             return out
         w = np.zeros(problem.size)
         w[problem.feature_slots] = v
-        return np.asarray(problem.snap(w, u)[problem.feature_slots])
+        return np.asarray(problem.within(problem.snap(w, u))[problem.feature_slots])
 
     def _models(self, point: WholePoint, answer: Answer, goal: Goal) -> Iterator[Proposal]:
         """Rounds until a limit is reached or nothing is gained."""

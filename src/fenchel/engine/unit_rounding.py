@@ -46,7 +46,9 @@ class UnitRounding:
         scaling: Any = 0.0
         if self.gauge > 0:
             share = np.divide(self.gauge, multiples, out=np.full(len(W), np.inf), where=multiples > 0)
-            penalty = multiples * self.units.values(W[:, :-1]) + 4 * np.sqrt(np.maximum(primal - dual, 0.0) * size)
+            penalty = multiples * self.units.values(W[:, :-1]) + 4 * np.sqrt(np.maximum(primal - dual, 0.0)) * np.sqrt(
+                size
+            )
             scaling = np.where(size > 0, share * np.minimum(penalty, size), 0.0)
         down = (problem.n + SCORE) * steep * (scaling + self.held + 2 * reach)
         down = down + (problem.n + STEPS) * steep * (target + reach + steep)

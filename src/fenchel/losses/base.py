@@ -66,6 +66,10 @@ class Loss:
         kind: Any = type(self)
         return self.least is not None and _definer(kind, "least") is _definer(kind, "conjugate")
 
+    def falls_towards(self, target: Array) -> Array:
+        """The side to which f falls for ever without reaching its least value: 1, -1, or 0 where it does reach it."""
+        return np.zeros(np.shape(target)) if self.attained else np.asarray(target, dtype=float)
+
     def small_form(self) -> tuple[str, float] | None:
         """Its name among the losses of the compiled path (``kernels/small_losses.py``), and its parameter there."""
         return None

@@ -56,6 +56,9 @@ class Poisson(Loss):
         a = np.maximum(a, 0.0)
         return np.where(inside, xlogy(a, a) - a, np.inf)
 
+    def falls_towards(self, target: Array) -> Array:
+        return np.where(np.asarray(target) == 0, -1.0, 0.0)
+
     def check_targets(self, target: npt.ArrayLike) -> Array:
         target = super().check_targets(target)
         bad = np.flatnonzero(target < 0)

@@ -31,6 +31,10 @@ class Binomial(Loss):
     attained = False
     least = 0.0
 
+    def falls_towards(self, target: Array) -> Array:
+        target = np.asarray(target, dtype=float)
+        return np.where(target == 1, 1.0, np.where(target == 0, -1.0, 0.0))
+
     def mean(self, score: Array) -> Array:
         out: Array = expit(score)
         return out

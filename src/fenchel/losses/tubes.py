@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
+import numpy.typing as npt
 
 from .._validate import Array
-from .base import _TINY, Loss, _number
+from .base import _TINY, Loss, _number, _where
+
+_LARGEST = 1e140  # of a target of squares: those of 1e20 rows still have a sum, and products of sums with them
 
 
 class _Tube(Loss):
@@ -49,6 +52,16 @@ class Squared(_Tube):
 
     def small_form(self) -> tuple[str, float]:
         return "squared", 0.0
+
+    def check_targets(self, target: npt.ArrayLike) -> Array:
+        out = super().check_targets(target)
+        if out.size and max(-out.min(), out.max()) > _LARGEST:
+            bad = int(np.argmax(np.abs(out)))
+            raise ValueError(
+                f"y[{_where(bad, out)}] is {out.flat[bad]:g}; the squares of numbers above {_LARGEST:g} are too large "
+                "to be summed: give y a larger unit"
+            )
+        return out
 
     def value(self, score: Array, target: Array) -> Array:
         return 0.5 * (np.asarray(score) - target) ** 2

@@ -11,6 +11,7 @@ import scipy.sparse as sp
 from ..problem import Problem
 
 SEPARABLE = "the data are separable by directions that carry no penalty: the infimum is not attained"
+ZEROS = "rows whose count is zero can be told apart by directions that carry no penalty: the infimum is not attained"
 _MOST = 2_000_000  # entries of the linear program; more: it would take longer than the run that failed
 _ROUNDING = 1e-7  # of the largest margin: how far a row may be on the wrong side
 
@@ -18,11 +19,15 @@ _ROUNDING = 1e-7  # of the largest margin: how far a row may be on the wrong sid
 def unattained(problem: Problem) -> str:
     """Why no point attains the infimum; empty where none of that is seen.
 
-    Looks for a direction along which the penalty does not grow and no row of a classifier is pushed to its wrong side,
-    but some are pushed to the right one: along it the objective falls for ever.
+    Looks for a direction along which the penalty does not grow and no row is pushed to its wrong side (rows of count
+    losses whose count is not zero to neither), but some are pushed to the right one: along it the objective falls for
+    ever.
     """
     loss, parts = problem.loss, cast(Any, problem)
-    if problem.pooled or loss.attained or not loss.classification or problem.visits * problem.size > _MOST:
+    if problem.pooled or loss.across_rows or problem.visits * problem.size > _MOST:
+        return ""
+    side = np.zeros(problem.visits) if loss.coupled else loss.falls_towards(problem.target)
+    if not (side.any() or (loss.coupled and not loss.attained)):
         return ""
     weight = np.broadcast_to(np.asarray(parts._weights(), dtype=float), (problem.visits,))
     some = np.greater(weight, 0)
@@ -33,9 +38,11 @@ def unattained(problem: Problem) -> str:
         if not np.all((t == 0) | (t == 1)):
             return ""  # shares of several classes hold the scores together
         ahead = np.take_along_axis(each, t.argmax(axis=1)[:, None, None], axis=1) - each
-        rows = ahead.reshape(scores.shape)[some & (problem.target == 0)]
+        held, rows = scores[:0], ahead.reshape(scores.shape)[some & (problem.target == 0)]
     else:
-        rows = scores[some] * problem.target[some, None]
+        held, rows = scores[some & (side == 0)], (scores * side[:, None])[some & (side != 0)]
+    if not rows.size:
+        return ""
     size = np.abs(rows).max(axis=0)
     rows = rows / np.where(size > 0, size, 1.0)  # the units of columns do not matter to a direction
     low, high = np.zeros(problem.d), np.zeros(problem.d)
@@ -47,6 +54,9 @@ def unattained(problem: Problem) -> str:
             high[first:last] = np.where((weights == 0) & np.isinf(upper), np.inf, 0.0)
     B = problem.map_slots @ sp.diags_array(1.0 / np.where(size > 0, size, 1.0))
     limits = [scipy.optimize.LinearConstraint(sp.csr_array(rows), 0.0, 1.0)]
+    if held.size:
+        held = held / np.where(size > 0, size, 1.0)
+        limits.append(scipy.optimize.LinearConstraint(sp.csr_array(held), 0.0, 0.0))
     if problem.d:
         limits.append(scipy.optimize.LinearConstraint(sp.csr_array(B), low, high))
     reach = np.full(problem.size, np.inf)
@@ -58,4 +68,6 @@ def unattained(problem: Problem) -> str:
     if found.x is None:
         return ""
     margins = rows @ found.x
-    return SEPARABLE if margins.max() > 0.5 and margins.min() >= -_ROUNDING * margins.max() else ""
+    if not (margins.max() > 0.5 and margins.min() >= -_ROUNDING * margins.max()):
+        return ""
+    return SEPARABLE if loss.classification else ZEROS

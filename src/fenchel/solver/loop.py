@@ -41,6 +41,7 @@ _TWO = 0.15  # of the wait between certificates: the shortest, which is what two
 _LEFT, _SURELY = 0.7, 1.5  # of the epochs that seem to be left: when to look, and when the goal is surely reached
 _ALMOST = 1e-3  # of the objective at zero: where a loss without a least value may be on its way to infinity
 _SHARPER = 0.5  # of the gap at the last certificate with more digits: where another one is worth its time
+_RELAXED = (4, 16, 64)  # certificates after which the bound without a penalty is tried, which takes one of its own
 _GROWTH = 12  # certificates, that a long run may go without in the end, as a part of it
 
 
@@ -208,7 +209,8 @@ class _Run:
         """Why a run ended before its goal, or that it got there in the end."""
         if not math.isfinite(self.best.primal):
             self.best.reason = self.best.reason or "no point within the constraints was found"
-        if status in (Status.EPOCH_LIMIT, Status.TIME_LIMIT) and self.rule.reached(self.best):
+        self._leave_out_penalty()
+        if status in (Status.EPOCH_LIMIT, Status.TIME_LIMIT, Status.STALLED) and self.rule.reached(self.best):
             return Status.CONVERGED  # exact zeros closed the rest of the gap
         if status in (Status.EPOCH_LIMIT, Status.TIME_LIMIT, Status.STALLED):
             why = unattained(self.problem)
@@ -524,6 +526,8 @@ class _Run:
         if best.contradictory:
             best.reason = f"the lower bound {best.dual!r} is above the upper one {best.primal!r}: please report this"
             return Status.CONTRADICTION
+        if len(records) - self.inherited in _RELAXED:
+            self._leave_out_penalty()
         if self.rule.reached(best):
             return Status.CONVERGED
         if stop:
@@ -536,6 +540,16 @@ class _Run:
             if best.reason:
                 return Status.NO_ANSWER
         return Status.STALLED if stalled(records, self.inherited, self.rule.at_zero) else None
+
+    def _leave_out_penalty(self) -> None:
+        """Where the penalty is next to nothing of the objective, the optimum without it is as good a lower bound, and
+        one that weights below all rounding do not spoil."""
+        problem, best = self.problem, self.best
+        if self.w is None or not problem.alpha > 0 or not math.isfinite(best.primal):
+            return
+        weak = problem.penalty_value(problem.penalised(self.w)) <= 0.5 * self.rule.allowed(best.primal)
+        if weak and not self.rule.reached(best) and all(block.function.nonnegative for block in problem.blocks):
+            best.dual = max(best.dual, problem.with_alpha(0.0).certificate(Point(self.w)).dual)
 
     def _is_blurred(self, made: Certificate, at: Array, point: Callable[[], Iterate | PrimalIterate]) -> bool:
         """Whether rounding is all that keeps the goal from being proven, with as many digits as there are.
@@ -555,10 +569,10 @@ class _Run:
 
     def _seems_unattained(self) -> bool:
         """Whether a loss that never reaches its least value is almost there; said once, for the proof takes time."""
-        if self.problem.loss.attained or self.suspected:
+        if self.suspected or not np.any(self.problem.loss.falls_towards(self.problem.target)):
             return False
-        at_zero = self.problem.objective_at_zero()
-        self.suspected = self.best.primal <= _ALMOST * at_zero < math.inf
+        at_zero, least = self.problem.objective_at_zero(), self.problem._dual_at_zero
+        self.suspected = self.best.primal - least <= _ALMOST * (at_zero - least) < math.inf
         return self.suspected
 
     def _judge_zero(self) -> Status | None:

@@ -136,7 +136,7 @@ class Accelerated:
                 rise = reached - value - gradient @ move
                 if rise <= 0.5 * curvature * square + _ROUNDING * abs(value):
                     break
-                curvature *= min(max(_GROW, 2 * rise / (curvature * square)), _JUMP)
+                curvature *= min(max(_GROW, 2 * rise / max(curvature * square, 1e-300)), _JUMP)
             else:
                 break  # the loss is not what it says, or not finite
             self.passes += 0.5
@@ -203,7 +203,7 @@ class Accelerated:
         `primal`, the objective up to rounding of the data."""
         problem = self.problem
         u = self.u if self.lattice is None else self.lattice.structure(slope)
-        exact = problem.snap(w, u)
+        exact = problem.within(problem.snap(w, u))
         scores, value = self._objective(exact)
         if value > primal:
             rough_scores, rough = self._objective(w)

@@ -114,7 +114,7 @@ class Multipliers:
                 continue
             x, y, u, moved, used = found
             self.x, self.y = x, y
-            w = problem.snap(self.w, u)
+            w = problem.within(problem.snap(self.w, u))
             point = Point(w, x, y, problem.gradient_sum(x), u, problem.primal_at(w))
             made = problem.certificate(point, fresh=False, primal=point.primal)
             self.passes += 1.5
