@@ -34,6 +34,16 @@ def loss_expression(loss, score, target):
         return cp.pos(cp.abs(residual) - loss.epsilon)
     if isinstance(loss, fl.Poisson):
         return cp.exp(score) - cp.multiply(target, score)
+    if isinstance(loss, fl.Gamma):
+        return score - np.log(target) + cp.exp(np.log(target) - score) - 1
+    if isinstance(loss, fl.Tweedie):
+        q, r = 2 - loss.power, loss.power - 1
+        return cp.exp(q * score) / q + cp.multiply(target, cp.exp(-r * score)) / r - target**q / (q * r)
+    if isinstance(loss, fl.NegativeBinomial):
+        most = target + loss.theta
+        best = np.where(target > 0, target * np.log(np.where(target > 0, target, 1.0)), 0.0)
+        rise = cp.multiply(most, cp.logistic(score - np.log(loss.theta)) - np.log1p(target / loss.theta))
+        return rise - cp.multiply(target, score) + best
     raise TypeError(loss)
 
 

@@ -15,7 +15,7 @@ __version__ = "0.2.0"
 _HOME = {
     "losses": [
         "Loss", "SmoothedHinge", "Hinge", "SquaredHinge", "Logistic", "Squared", "Huber", "Quantile",
-        "EpsilonInsensitive", "Poisson",
+        "EpsilonInsensitive", "Poisson", "Gamma", "Tweedie", "NegativeBinomial",
     ],
     "penalties": ["Penalty", "L1", "Ridge", "GroupL2", "GroupLinf", "TraceNorm", "NonNegative", "Box"],
     "penalties.catalogue": [
@@ -27,6 +27,7 @@ _HOME = {
     "problem": ["Problem", "Certificate"],
     "solver.result": ["Result", "Status", "History"],
     "solver": ["solve"],
+    "io": ["open_data"],
     "proximal": ["prox"],
     "models": ["path", "Path", "cross_validate_path", "CrossValidation"],
     "models.estimators": ["StructuredClassifier", "StructuredRegressor"],

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import fenchel as fl
-from fenchel.engine.attempts import faces, manifold
+from fenchel.engine.attempts import face_prices, faces, manifold
 from fenchel.engine.attempts.manifold import Finisher, applies, correct
 from fenchel.maps import Gram
 from fenchel.methods import SDCAADMM
@@ -268,7 +268,7 @@ def test_conjugate_gradients_and_the_matrix_lead_to_one_answer(monkeypatch):
     problem = make("smoothed-hinge", "sparse groups")
     state = after(problem, 30)
     direct = Finisher(problem).run(state.w, state.u, state.y, tol=1e-10)
-    monkeypatch.setattr(manifold, "_MOST_DIRECT", 0)
+    monkeypatch.setattr(face_prices, "_MOST_DIRECT", 0)
     step_by_step = Finisher(problem).run(state.w, state.u, state.y, tol=1e-10)
     assert step_by_step.primal == pytest.approx(direct.primal, rel=1e-12)
     np.testing.assert_allclose(step_by_step.w, direct.w, atol=1e-6)
@@ -288,7 +288,7 @@ def test_a_matrix_in_single_precision_leads_to_the_same_digits(monkeypatch, pena
         faces._View, "curvature", lambda self, bend, dtype=float: kinds.append(dtype) or curvature(self, bend, dtype)
     )
     for enough in (np.inf, -1.0):
-        monkeypatch.setattr(manifold, "_MAKES_UP", enough)
+        monkeypatch.setattr(face_prices, "_MAKES_UP", enough)
         found.append(Finisher(problem).run(state.w, state.u, state.y, tol=1e-12))
     assert kinds[0] is float
     assert kinds[-1] is np.float32
@@ -322,8 +322,8 @@ def test_faint_rows_are_made_up_for(logistic, monkeypatch):
     slope = face.data.gradient(logistic.slopes_at(scores)) / logistic.n + face.back @ bent.slope
     found = []
     for faint in (0.0, 0.3):
-        monkeypatch.setattr(manifold, "_FAINT", faint)
-        monkeypatch.setattr(manifold, "_MAKES_UP", -1.0 if faint else 4.0)
+        monkeypatch.setattr(face_prices, "_FAINT", faint)
+        monkeypatch.setattr(face_prices, "_MAKES_UP", -1.0 if faint else 4.0)
         finisher.factor = None
         strong = finisher._strong(face, bend)
         assert 0.95 * bend.sum() < strong.sum() <= bend.sum()
@@ -339,7 +339,7 @@ def test_faint_rows_are_made_up_for(logistic, monkeypatch):
 def test_where_single_precision_fails_there_is_double(monkeypatch, fails):
     problem = make("squared", "sparse groups")
     state = after(problem, 30)
-    monkeypatch.setattr(manifold, "_MAKES_UP", -1.0)
+    monkeypatch.setattr(face_prices, "_MAKES_UP", -1.0)
     definite, rounds = manifold.definite, Finisher._conjugate_gradients
 
     def no_factor(matrix):
@@ -410,7 +410,7 @@ def test_rounds_between_the_balance_and_the_ball(penalty):
     matrix = problem.map[rest]
     gram, need = Gram(matrix), 0.1 * (matrix.T @ y[rest])
     expected, middle, last = y.copy(), y[rest], np.inf
-    for _ in range(manifold._ROUNDS):
+    for _ in range(manifold.ROUNDS):
         balanced = middle - matrix @ gram.solve(matrix.T @ middle - need)
         expected[rest] = balanced
         inside = finisher._inside(expected)[rest]

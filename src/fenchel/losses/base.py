@@ -51,6 +51,7 @@ class Loss:
     closed_step = True  # whether the dual step has a closed form; where it has none a visit to a row takes longer
     fast_sums = False  # whether `sums` is compiled, or takes no more than a few operations
     gradient_kernel: str | None = None  # the name of a compiled gradient in ``kernels/gradients.py``
+    deviance = False  # whether the loss is half a deviance, up to a constant of the target: D^2 judges predictions
     likelihood = False  # whether the loss is minus the logarithm of a probability, which `probability` gives
     attained = True  # whether some score has the least value
     least: float | None = (

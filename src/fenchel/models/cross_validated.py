@@ -19,7 +19,7 @@ from .._validate import Array, Ints, MatrixLike, warn_user
 from ..penalties import L1, Penalty
 from ..solver.polish import polish
 from . import preparation as helpers
-from .cross_validation import FOLD_TOL, CrossValidation
+from .cross_validation import FOLD_TOL, CrossValidation, cross_validate_path
 from .fitting import Hooks, Structured
 from .folds import split
 from .paths import Path, path, split_limit, until_from
@@ -59,13 +59,18 @@ class Variant:
         return float(finite.max()) if finite.size else -math.inf
 
 
+def _left(until: float) -> float | None:
+    """Seconds until that time of the clock; None where there is no limit."""
+    return None if until == math.inf else max(until - time.perf_counter(), 0.0)
+
+
 class GroupedFolds:
     """A fit with groups of rows that stay together in folds."""
 
     def fit(
         self,
         X: MatrixLike,
-        y: npt.ArrayLike,
+        y: npt.ArrayLike | None = None,
         sample_weight: npt.ArrayLike | None = None,
         task: npt.ArrayLike | None = None,
         offset: npt.ArrayLike | None = None,
@@ -103,10 +108,10 @@ class CrossValidated(Structured):
     cv_results_: CrossValidation
     path_: Path
 
-    def _solve(self, problem: Problem, y: npt.ArrayLike, seed: int, hooks: Hooks) -> Result:
+    def _solve(self, problem: Problem, y: npt.ArrayLike | None, seed: int, hooks: Hooks) -> Result:
         if self.selection not in ("min", "1se"):
             raise ValueError(f"selection is {self.selection!r}; it must be 'min' or '1se'")
-        rows = split(problem, self.cv, np.asarray(y), self._groups_of_rows)
+        rows = [] if problem.pooled else split(problem, self.cv, np.asarray(y), self._groups_of_rows)
         grid = list(ParameterGrid(self.penalty_grid)) if self.penalty_grid is not None else [{}]
         limit, options = split_limit(self.time_limit, self.solver_options)
         until, score = until_from(limit), self._score_function(hooks.given)
@@ -161,12 +166,18 @@ class CrossValidated(Structured):
             bar.step(f"all rows, alpha {alpha:.4g}")
             return hooks.wanted and hooks.subtask("alpha", result.coef, result.intercept)
 
-        now = time.perf_counter()
-        share = None if until == math.inf else max(until - now, 0.0) / (len(rows) + 1)
+        left = _left(until)
+        share = None if left is None else left / (len(rows) + 1 if rows else 2)
         whole = path(
-            problem, alphas=self.alphas, n_alphas=self.n_alphas, eps=self.eps, early_stop=self.alphas is None,
-            time_limit=share, callback=tell, **limits,
+            problem, alphas=self.alphas, n_alphas=self.n_alphas, eps=self.eps,
+            early_stop=self.alphas is None and not problem.pooled, time_limit=share, callback=tell, **limits,
         )  # fmt: skip
+        if problem.pooled:
+            if score is not None or self._groups_of_rows is not None:
+                raise ValueError("scoring and groups are for rows in memory; rows in a pool are judged by their loss")
+            given = {**limits, "tol": max(self.tol, FOLD_TOL), "time_limit": _left(until)}
+            scores = cross_validate_path(problem, cv=self.cv, alphas=whole.alphas, **given)
+            return [Variant(params, 0.0, scores, whole, None)]
         missed = (len(rows) + 1) * ((bar.total // ((len(rows) + 1) * self._grid_size)) - len(whole))
         bar.fewer(missed)
         found = run_folds(

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 import numpy.typing as npt
 
 from .._validate import Array, Frame, Ints, MatrixLike
-from .paths import Path, _as_alphas, _as_problem, alpha_grid, split_limit, until_from
+from ..problem.pooled import PooledProblem
+from .paths import Path, _as_alphas, _as_problem, _follow, alpha_grid, split_limit, until_from
+from .pooled import fold_paths
 from .progress import Bar
 
 if TYPE_CHECKING:
@@ -122,7 +124,8 @@ def cross_validate_path(
     problem, y, data
         A Problem, or what makes one, as in :func:`path`.
     cv : int, splitter, or list of (training rows, held-out rows)
-        A whole number means as many folds, stratified for classification, in the order of the rows.
+        A whole number means as many folds, stratified for classification, in the order of the rows. Rows in a pool
+        take a number; their folds are drawn at random, and all of them are served by the same passes.
     groups : vector of n labels, optional
         For splitters that keep groups together, such as ``GroupKFold()``.
     score : callable, optional
@@ -153,9 +156,20 @@ def cross_validate_path(
 
     problem = _as_problem(problem, y, data)
     alphas = alpha_grid(problem, n_alphas, eps) if alphas is None else _as_alphas(alphas)
+    if problem.pooled and (score is not None or standardize or groups is not None):
+        raise ValueError("score, standardize and groups are for rows in memory; rows in a pool are judged by losses")
+    limit, options = split_limit(time_limit, solver_options)
+    if problem.pooled:
+
+        def walk(part: Problem) -> Path:
+            found = _follow(part, alphas, tol, max_epochs, random_state, options, None, until_from(limit))
+            results = list(found)
+            return Path(alphas[: len(results)], results, tol)
+
+        paths, scores = fold_paths(cast(PooledProblem, problem), cv, alphas, walk, random_state)
+        return CrossValidation(alphas, scores, paths)
     target = problem.target.reshape(problem.n, -1)
     rows = split(problem, cv, target[:, 0] if target.shape[1] == 1 else target, groups)
-    limit, options = split_limit(time_limit, solver_options)
     with Bar(len(rows) * len(alphas), verbose) as bar:
         return run_folds(
             problem, rows, alphas, score=score, standardize=standardize, n_jobs=n_jobs, until=until_from(limit),

@@ -13,9 +13,11 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import validate_data
 
-from .._validate import AnyArray, Array, MatrixLike
+from .._validate import AnyArray, Array, MatrixLike, sound
+from ..data import Pool
 from . import preparation as helpers
 from .fitting import OneAlpha, with_callbacks
+from .judging import deviance_explained
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -36,7 +38,7 @@ class _Classifies(ClassifierMixin):  # type: ignore[misc]  # scikit-learn has no
     def fit(
         self,
         X: MatrixLike,
-        y: npt.ArrayLike,
+        y: npt.ArrayLike | None = None,
         sample_weight: npt.ArrayLike | None = None,
         task: npt.ArrayLike | None = None,
         offset: npt.ArrayLike | None = None,
@@ -48,7 +50,7 @@ class _Classifies(ClassifierMixin):  # type: ignore[misc]  # scikit-learn has no
         X : array, sparse matrix or data frame (n, p)
             float32 is kept as it is. Dense data is copied where neither rows nor columns are contiguous, or where a
             column lies far from zero (more than ten standard deviations) and there is an intercept: the copy is then
-            centred.
+            centred. Or rows that :func:`fenchel.open_data` opened, which have their own y, weights and tasks.
         y : vector of n labels
         sample_weight : vector of n weights, optional
         task : vector of n task names or numbers, optional
@@ -60,7 +62,10 @@ class _Classifies(ClassifierMixin):  # type: ignore[misc]  # scikit-learn has no
         -------
         self
         """
-        X, y = validate_data(self, X, y, **_ACCEPTED)
+        if isinstance(X, Pool):
+            found: Self = self._fit_pool(X, y=y, sample_weight=sample_weight, task=task, offset=offset)
+            return found
+        X, y = validate_data(self, sound("X", X), y, **_ACCEPTED)
         X = helpers.contiguous(X)
         check_classification_targets(y)
         weight = helpers.row_weights(sample_weight, self.class_weight, y, X)
@@ -112,7 +117,7 @@ class _Regresses(RegressorMixin):  # type: ignore[misc]  # scikit-learn has no t
     def fit(
         self,
         X: MatrixLike,
-        y: npt.ArrayLike,
+        y: npt.ArrayLike | None = None,
         sample_weight: npt.ArrayLike | None = None,
         task: npt.ArrayLike | None = None,
         offset: npt.ArrayLike | None = None,
@@ -124,7 +129,7 @@ class _Regresses(RegressorMixin):  # type: ignore[misc]  # scikit-learn has no t
         X : array, sparse matrix or data frame (n, p)
             float32 is kept as it is. Dense data is copied where neither rows nor columns are contiguous, or where a
             column lies far from zero (more than ten standard deviations) and there is an intercept: the copy is then
-            centred.
+            centred. Or rows that :func:`fenchel.open_data` opened, which have their own y, weights and tasks.
         y : vector of n targets, or (n, outputs)
         sample_weight : vector of n weights, optional
         task : vector of n task names or numbers, optional
@@ -137,14 +142,17 @@ class _Regresses(RegressorMixin):  # type: ignore[misc]  # scikit-learn has no t
         -------
         self
         """
-        X, y = validate_data(self, X, y, multi_output=True, y_numeric=True, **_ACCEPTED)
+        if isinstance(X, Pool):
+            found: Self = self._fit_pool(X, y=y, sample_weight=sample_weight, task=task, offset=offset)
+            return found
+        X, y = validate_data(self, sound("X", X), y, multi_output=True, y_numeric=True, **_ACCEPTED)
         X = helpers.contiguous(X)
         weight = helpers.row_weights(sample_weight, None, y, X)
         out: Self = self._fit(X, y, y, weight, task, offset)
         return out
 
     def predict(self, X: MatrixLike, task: npt.ArrayLike | None = None, offset: npt.ArrayLike | None = None) -> Array:
-        """The target of every row: (n,) or (n, outputs); for the Poisson loss the expected count."""
+        """The target of every row: (n,) or (n, outputs); with the log link (Poisson, Gamma, …) its mean."""
         scores = self._scores(X, task, offset)
         return helpers.as_loss(self.loss, False).mean(scores)
 
@@ -156,7 +164,13 @@ class _Regresses(RegressorMixin):  # type: ignore[misc]  # scikit-learn has no t
         task: npt.ArrayLike | None = None,
         offset: npt.ArrayLike | None = None,
     ) -> float:
-        """The coefficient of determination, R^2."""
+        """The coefficient of determination, R^2; for a likelihood such as Poisson's or Gamma's D^2, the share of the
+        deviance that is explained (with an offset: compared with the best constant beside it)."""
+        loss = helpers.as_loss(self.loss, False)
+        if loss.deviance:
+            known = self._held_offset if offset is None else offset
+            scores = self._scores(X, task, known)
+            return deviance_explained(loss, scores, np.asarray(y, dtype=float), sample_weight, known)
         out: float = r2_score(y, self.predict(X, task, offset), sample_weight=sample_weight)
         return out
 
@@ -294,8 +308,9 @@ class StructuredRegressor(_Regresses, OneAlpha):
     Parameters
     ----------
     loss : str or Loss
-        "squared", "huber", "quantile", "epsilon-insensitive", "poisson" (with the log link), or a loss object such as
-        ``fenchel.Quantile(0.9)``. The squared loss has a factor 1/2, as scikit-learn's Lasso.
+        "squared", "huber", "quantile", "epsilon-insensitive"; with the log link "poisson", "gamma", "tweedie",
+        "negative-binomial"; or a loss object such as ``fenchel.Quantile(0.9)`` or ``fenchel.Tweedie(1.5)``. The squared
+        loss has a factor 1/2, as scikit-learn's Lasso.
     penalty, alpha, alpha_ratio, standardize, relax, fit_intercept, tol, max_epochs, time_limit, warm_start
         As in :class:`StructuredClassifier`.
     random_state, verbose, solver_options

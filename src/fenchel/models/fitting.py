@@ -12,7 +12,8 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from .._validate import AnyArray, Array, Frame, Ints, MatrixLike
+from .._validate import AnyArray, Array, Frame, Ints, MatrixLike, sound
+from ..data import Pool
 from ..penalties import Penalty
 from ..problem import Problem
 from ..solver import solve
@@ -23,6 +24,7 @@ from . import preparation as helpers
 from .columns import Scaling, prepared
 from .parameters import check_parameters
 from .paths import split_limit
+from .pooled import pooled_problem
 from .relaxed import refit, shares_of
 
 if TYPE_CHECKING:
@@ -53,7 +55,7 @@ else:
 class Hooks:
     """scikit-learn's callbacks around a fit: one task, with a subtask per certificate or per point of a path."""
 
-    def __init__(self, model: Any, X: MatrixLike, y: npt.ArrayLike, **metadata: npt.ArrayLike | None) -> None:
+    def __init__(self, model: Any, X: MatrixLike, y: npt.ArrayLike | None, **metadata: npt.ArrayLike | None) -> None:
         given = {name: value for name, value in metadata.items() if value is not None}
         self.model, self.given = model, {"X": X, "y": y, "metadata": given or None}
         self.context: Any = None
@@ -125,8 +127,24 @@ class Structured(CallbackSupportMixin, BaseEstimator):  # type: ignore[misc]  # 
             rows, target, loss=loss, penalty=penalty, alpha=1.0, sample_weight=sample_weight,
             fit_intercept=bool(self.fit_intercept), task=codes, offset=offset,
         )  # fmt: skip
-        hooks = Hooks(self, X, y, sample_weight=sample_weight, offset=offset)
         self._with_offset = offset is not None
+        return self._answer(problem, X, y, sample_weight=sample_weight, offset=offset)
+
+    def _fit_pool(self, pool: Pool, **given: Any) -> Self:
+        """The same for rows in a pool."""
+        check_parameters(self)
+        if self.standardize or any(shares_of(self.relax)):
+            raise ValueError(
+                f"standardize and relax are for rows in memory; rows in {pool.home} are taken as they stand"
+            )
+        self._scaling, self._with_offset = None, pool.facts.offset
+        return self._answer(pooled_problem(self, pool, **given), pool, given["y"])
+
+    def _answer(
+        self, problem: Problem, X: MatrixLike, y: npt.ArrayLike | None, **metadata: npt.ArrayLike | None
+    ) -> Self:
+        """Solve a problem, and keep the answer."""
+        hooks = Hooks(self, X, y, **metadata)
         seed = helpers.as_seed(self.random_state)
         try:
             result = self._solve(problem, y, seed, hooks)
@@ -190,6 +208,7 @@ class Structured(CallbackSupportMixin, BaseEstimator):  # type: ignore[misc]  # 
 
     def _products(self, X: MatrixLike, task: npt.ArrayLike | None) -> Array:
         """The scores without offset."""
+        sound("X", X)
         X = validate_data(self, X, accept_sparse=["csr", "csc"], dtype=[np.float64, np.float32], reset=False)
         if hasattr(self, "tasks_"):
             if task is None:
@@ -311,7 +330,7 @@ class Structured(CallbackSupportMixin, BaseEstimator):  # type: ignore[misc]  # 
 class OneAlpha(Structured):
     """A fit for one alpha."""
 
-    def _solve(self, problem: Problem, y: npt.ArrayLike, seed: int, hooks: Hooks) -> Result:
+    def _solve(self, problem: Problem, y: npt.ArrayLike | None, seed: int, hooks: Hooks) -> Result:
         def tell(snapshot: Snapshot) -> bool:
             return hooks.subtask("certificate", snapshot.coef, snapshot.intercept)
 
@@ -321,7 +340,7 @@ class OneAlpha(Structured):
             self.alpha_ = self.alpha_ratio * helpers.largest_alpha(problem)
         problem, warm = problem.with_alpha(self.alpha_), None
         if self.warm_start and hasattr(self, "result_"):
-            warm = warm_from(problem, self.result_.state)
+            warm = self.result_ if problem.pooled else warm_from(problem, self.result_.state)
         limit, options = split_limit(self.time_limit, self.solver_options)
         result = solve(
             problem, warm_start=warm, callback=tell if hooks.wanted else None, progress=bool(self.verbose),

@@ -289,7 +289,7 @@ def _grid(problem: Problem, top: float, n_alphas: int, eps: float | None) -> Arr
             f"no alpha makes {problem.penalty!r} vanish at the answer (alpha_max is infinite); give alphas"
         )
     # data that say nothing (a constant target, say) leave rounding here; any alpha will do
-    floor = 1e-12 * np.sqrt(problem.data.mean_squares.max(initial=0.0)) * np.abs(problem.target).max(initial=0.0)
+    floor = 1e-12 * np.sqrt(problem.data.mean_squares.max(initial=0.0)) * problem.largest_target
     top = top if top > max(floor, 1e-200) else 1.0
     return np.geomspace(top, eps * top, int(n_alphas)) if n_alphas > 1 else np.array([top])
 

@@ -12,7 +12,7 @@ from sklearn.utils import check_random_state
 
 from .._validate import AnyArray, Array, Floats, Ints, MatrixLike, warn_user
 from ..data import as_offset
-from ..losses import LOSSES, Loss
+from ..losses import LOSSES, Loss, why_unknown
 from ..penalties import L1, Penalty
 from ..solver.result import Status
 
@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 def as_loss(loss: Loss | str, classification: bool) -> Loss:
     """The loss by name or itself; a ValueError where it is of the other kind."""
     found = named_loss(loss)
+    if found is None and isinstance(loss, str):
+        raise ValueError(f"loss is {loss!r}; {why_unknown(loss)}")
     if found is None or found.classification != classification:
         loss = loss if found is None else found
         fitting = [name for name, kind in LOSSES.items() if kind.classification == classification]

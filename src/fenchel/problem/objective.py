@@ -19,9 +19,9 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from .._validate import AnyArray, Array, Index, MatrixLike
+from .._validate import AnyArray, Array, Index, MatrixLike, sound
 from ..data import RowData, Rows, as_offset, as_weights
-from ..losses import LOSSES, Loss
+from ..losses import LOSSES, Loss, why_unknown
 from ..penalties import Penalty
 from ..penalties.block_sum import _NONE, BlockSum, _vector
 
@@ -36,7 +36,7 @@ class Objective(BlockSum):
     def __init__(
         self,
         X: MatrixLike,
-        y: npt.ArrayLike,
+        y: npt.ArrayLike | None = None,
         *,
         loss: Loss | str,
         penalty: Penalty | None = None,
@@ -52,6 +52,8 @@ class Objective(BlockSum):
             penalty = penalty.for_columns([str(name) for name in X.columns])
         self.data = Rows(X)
         self.n, p = self.data.n, self.data.p
+        if y is None:
+            raise ValueError("y is missing: the target of every row")
         target = y if type(y) is np.ndarray else _as_target(y)
         if target.ndim not in (1, 2):
             raise ValueError(f"y has shape {target.shape}; it must be (n,) or (n, outputs)")
@@ -82,6 +84,11 @@ class Objective(BlockSum):
     @property
     def visits(self) -> int:
         return self.target.size
+
+    @property
+    def largest_target(self) -> float:
+        """The largest size of a target."""
+        return float(np.abs(self.target).max(initial=0.0))
 
     def scores(self, w: Array) -> Array:
         """z_i'w for every visit."""
@@ -232,7 +239,7 @@ class Objective(BlockSum):
 def _as_loss(loss: Loss | str) -> Loss:
     if isinstance(loss, str):
         if loss not in LOSSES:
-            raise ValueError(f"loss is {loss!r}; known losses: {', '.join(LOSSES)}")
+            raise ValueError(f"loss is {loss!r}; {why_unknown(loss)}")
         out: Loss = LOSSES[loss]()
         return out
     if not isinstance(loss, Loss):
@@ -244,7 +251,9 @@ def _as_target(y: Any) -> AnyArray:
     """Targets of any kind as an array."""
     if isinstance(y, np.ma.MaskedArray):
         raise ValueError("y is a masked array; drop the rows whose target is masked")
-    out: AnyArray = y.to_numpy() if hasattr(y, "to_numpy") else y.toarray() if sp.issparse(y) else np.asarray(y)
+    out: AnyArray = (
+        y.to_numpy() if hasattr(y, "to_numpy") else sound("y", y).toarray() if sp.issparse(y) else np.asarray(y)
+    )
     return out
 
 

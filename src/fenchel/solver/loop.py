@@ -132,7 +132,7 @@ class _Engines:
     """The engine that fits, for a whole sequence of alphas; None where the method or its options do not allow one."""
 
     def __init__(self, problem: Problem, settings: Settings, alphas: Sequence[float]) -> None:
-        allowed = settings.engines and settings.max_epochs >= _HANDFUL
+        allowed = problem.pooled or (settings.engines and settings.max_epochs >= _HANDFUL)
         self.engine: Engine | None = fitting(problem) if allowed else None
         self.alphas, self.tol, self.begun = alphas, settings.tol, False
 
@@ -176,6 +176,8 @@ class _Run:
         self.inherited = len(self.history)
         status: Status | None = None
         with make_progress(self.settings.show, self.tol) as self.show, self.noticing as self.interrupts:
+            if self.settings.show:
+                self.problem.watch(self.show.reading)
             try:
                 if start.is_zero and not self._has_rounds(correction):
                     self._start_method(None, False)
@@ -231,7 +233,7 @@ class _Run:
 
     def _open(self, start: Start) -> Status | None:
         """The first certificate: of another result, of zero, or none where a prediction has none worth making."""
-        if start.saved is not None:
+        if start.saved is not None and not self.problem.pooled:
             self._start_method(start.saved, start.resumed)
             if start.answer is not None:
                 self._offer(self.problem.pack(*start.answer))
@@ -259,7 +261,9 @@ class _Run:
         while status is None:
             if self.interrupts:
                 raise KeyboardInterrupt
-            if source is not None and turns.engine_goes(self.progress):
+            if self.problem.pooled and source is None:
+                return Status.STALLED  # there are no epochs over rows that nobody holds
+            if source is not None and (self.problem.pooled or turns.engine_goes(self.progress)):
                 going, proposal = False, self._next(source)
                 if proposal is None:
                     source, self.progress.engine_ended = None, True
