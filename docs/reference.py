@@ -14,6 +14,8 @@ import fenchel
 TITLES = {
     "models.estimators": "Estimators",
     "models.cv_estimators": "Estimators that cross-validate",
+    "models.adaptive": "Adaptive penalties",
+    "models.saved_estimator": "Saved estimators",
     "problem": "Problem",
     "solver": "Solving",
     "solver.result": "Results",

@@ -30,6 +30,8 @@ _HOME = {
     "io": ["open_data"],
     "proximal": ["prox"],
     "models": ["path", "Path", "cross_validate_path", "CrossValidation"],
+    "models.saved_estimator": ["load_model"],
+    "models.adaptive": ["adaptive"],
     "models.estimators": ["StructuredClassifier", "StructuredRegressor"],
     "models.cv_estimators": ["StructuredClassifierCV", "StructuredRegressorCV"],
     "structure": ["Groups", "Graph", "Grid", "Tree", "active_groups", "segments", "support"],

@@ -37,10 +37,12 @@ from .models import CrossValidation as CrossValidation
 from .models import Path as Path
 from .models import cross_validate_path as cross_validate_path
 from .models import path as path
+from .models.adaptive import adaptive as adaptive
 from .models.cv_estimators import StructuredClassifierCV as StructuredClassifierCV
 from .models.cv_estimators import StructuredRegressorCV as StructuredRegressorCV
 from .models.estimators import StructuredClassifier as StructuredClassifier
 from .models.estimators import StructuredRegressor as StructuredRegressor
+from .models.saved_estimator import load_model as load_model
 from .penalties import L1 as L1
 from .penalties import Box as Box
 from .penalties import GroupL2 as GroupL2
