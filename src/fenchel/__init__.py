@@ -32,6 +32,7 @@ _HOME = {
     "models": ["path", "Path", "cross_validate_path", "CrossValidation"],
     "models.saved_estimator": ["load_model"],
     "models.adaptive": ["adaptive"],
+    "models.stability": ["StabilitySelection"],
     "models.estimators": ["StructuredClassifier", "StructuredRegressor"],
     "models.cv_estimators": ["StructuredClassifierCV", "StructuredRegressorCV"],
     "structure": ["Groups", "Graph", "Grid", "Tree", "active_groups", "segments", "support"],

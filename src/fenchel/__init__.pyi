@@ -43,6 +43,7 @@ from .models.cv_estimators import StructuredRegressorCV as StructuredRegressorCV
 from .models.estimators import StructuredClassifier as StructuredClassifier
 from .models.estimators import StructuredRegressor as StructuredRegressor
 from .models.saved_estimator import load_model as load_model
+from .models.stability import StabilitySelection as StabilitySelection
 from .penalties import L1 as L1
 from .penalties import Box as Box
 from .penalties import GroupL2 as GroupL2
