@@ -16,6 +16,7 @@ _HOME = {
     "losses": [
         "Loss", "SmoothedHinge", "Hinge", "SquaredHinge", "Logistic", "Squared", "Huber", "Quantile",
         "EpsilonInsensitive", "Poisson", "Gamma", "Tweedie", "NegativeBinomial",
+        "Binomial", "proportions",
     ],
     "penalties": ["Penalty", "L1", "Ridge", "GroupL2", "GroupLinf", "TraceNorm", "NonNegative", "Box"],
     "penalties.catalogue": [
@@ -23,7 +24,8 @@ _HOME = {
         "ExclusiveLasso", "FusedLasso", "TrendFilter", "TotalVariation", "GraphFused", "LowRank", "TensorTraceNorm",
         "MultiTaskLasso", "MultiTaskLowRank", "Slope", "Oscar", "Monotone", "PerOutput", "Unpenalised",
     ],
-    "maps": ["Map", "Identity", "Matrix", "Incidence", "Difference", "Gradient", "Copies", "Selection", "Stack"],
+    "maps": ["Map", "Identity", "Matrix", "Incidence", "Difference", "Gradient", "Copies", "Selection", "Stack",
+             "Operator"],
     "problem": ["Problem", "Certificate"],
     "solver.result": ["Result", "Status", "History"],
     "solver": ["solve"],

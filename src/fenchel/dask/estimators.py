@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from ..models import cv_estimators as local_cv
-from ..models import estimators as local
+from .. import models as local
 from .pool import _is_array, current_client, from_collections
 
 if TYPE_CHECKING:
@@ -174,13 +173,13 @@ class StructuredRegressor(_OnCluster, local.StructuredRegressor):
     _local = local.StructuredRegressor
 
 
-class StructuredClassifierCV(_Labels, local_cv.StructuredClassifierCV):  # type: ignore[misc]  # no groups of rows
+class StructuredClassifierCV(_Labels, local.StructuredClassifierCV):  # type: ignore[misc]
     """:class:`fenchel.StructuredClassifierCV` on a Dask cluster; `cv` is a number of folds, which share all passes."""
 
-    _local = local_cv.StructuredClassifierCV
+    _local = local.StructuredClassifierCV
 
 
-class StructuredRegressorCV(_OnCluster, local_cv.StructuredRegressorCV):  # type: ignore[misc]  # no groups of rows
+class StructuredRegressorCV(_OnCluster, local.StructuredRegressorCV):  # type: ignore[misc]
     """:class:`fenchel.StructuredRegressorCV` on a Dask cluster; `cv` is a number of folds, which share all passes."""
 
-    _local = local_cv.StructuredRegressorCV
+    _local = local.StructuredRegressorCV

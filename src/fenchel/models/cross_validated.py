@@ -59,18 +59,13 @@ class Variant:
         return float(finite.max()) if finite.size else -math.inf
 
 
-def _left(until: float) -> float | None:
-    """Seconds until that time of the clock; None where there is no limit."""
-    return None if until == math.inf else max(until - time.perf_counter(), 0.0)
-
-
 class GroupedFolds:
     """A fit with groups of rows that stay together in folds."""
 
     def fit(
         self,
         X: MatrixLike,
-        y: npt.ArrayLike | None = None,
+        y: npt.ArrayLike,
         sample_weight: npt.ArrayLike | None = None,
         task: npt.ArrayLike | None = None,
         offset: npt.ArrayLike | None = None,
@@ -111,7 +106,9 @@ class CrossValidated(Structured):
     def _solve(self, problem: Problem, y: npt.ArrayLike | None, seed: int, hooks: Hooks) -> Result:
         if self.selection not in ("min", "1se"):
             raise ValueError(f"selection is {self.selection!r}; it must be 'min' or '1se'")
-        rows = [] if problem.pooled else split(problem, self.cv, np.asarray(y), self._groups_of_rows)
+        if problem.pooled:
+            return self._solve_pooled(problem, seed)
+        rows = split(problem, self.cv, np.asarray(y), self._groups_of_rows)
         grid = list(ParameterGrid(self.penalty_grid)) if self.penalty_grid is not None else [{}]
         limit, options = split_limit(self.time_limit, self.solver_options)
         until, score = until_from(limit), self._score_function(hooks.given)
@@ -140,6 +137,23 @@ class CrossValidated(Structured):
             self.path_ = Path(self.path_.alphas, results, self.path_.tol, self.path_.interrupted)
         return last
 
+    def _solve_pooled(self, problem: Problem, seed: int) -> Result:
+        """The same for rows in a pool, whose folds share their passes."""
+        if self.penalty_grid is not None or self.scoring is not None:
+            raise ValueError("penalty_grid and scoring are for rows in memory; a pool's folds are judged by their loss")
+        _, options = split_limit(self.time_limit, self.solver_options)
+        shared = {"solver_options": options, **self._limits(seed)}
+        found = cross_validate_path(
+            problem, cv=self.cv, alphas=self.alphas, n_alphas=self.n_alphas, eps=self.eps, **shared
+        )  # fmt: skip
+        self.cv_results_, self.alphas_, self.best_params_, self.relax_ = found, found.alphas, {}, 0.0
+        index = found.select(self.selection)
+        self.alpha_ = float(self.alphas_[index])
+        self.path_ = path(problem, alphas=self.alphas_[: index + 1], **shared)
+        self.grid_results_ = [Variant({}, 0.0, found, self.path_, self.penalty_)]
+        self._warn_of_folds(self.grid_results_[0], index)
+        return self.path_[-1]
+
     def _with_params(self, problem: Problem, params: dict[str, Any]) -> tuple[Penalty | None, Problem]:
         """The penalty with these parameters, and the problem with it; data and what is known of it are shared."""
         if not params:
@@ -166,18 +180,12 @@ class CrossValidated(Structured):
             bar.step(f"all rows, alpha {alpha:.4g}")
             return hooks.wanted and hooks.subtask("alpha", result.coef, result.intercept)
 
-        left = _left(until)
-        share = None if left is None else left / (len(rows) + 1 if rows else 2)
+        now = time.perf_counter()
+        share = None if until == math.inf else max(until - now, 0.0) / (len(rows) + 1)
         whole = path(
-            problem, alphas=self.alphas, n_alphas=self.n_alphas, eps=self.eps,
-            early_stop=self.alphas is None and not problem.pooled, time_limit=share, callback=tell, **limits,
+            problem, alphas=self.alphas, n_alphas=self.n_alphas, eps=self.eps, early_stop=self.alphas is None,
+            time_limit=share, callback=tell, **limits,
         )  # fmt: skip
-        if problem.pooled:
-            if score is not None or self._groups_of_rows is not None:
-                raise ValueError("scoring and groups are for rows in memory; rows in a pool are judged by their loss")
-            given = {**limits, "tol": max(self.tol, FOLD_TOL), "time_limit": _left(until)}
-            scores = cross_validate_path(problem, cv=self.cv, alphas=whole.alphas, **given)
-            return [Variant(params, 0.0, scores, whole, None)]
         missed = (len(rows) + 1) * ((bar.total // ((len(rows) + 1) * self._grid_size)) - len(whole))
         bar.fewer(missed)
         found = run_folds(

@@ -156,20 +156,20 @@ def cross_validate_path(
 
     problem = _as_problem(problem, y, data)
     alphas = alpha_grid(problem, n_alphas, eps) if alphas is None else _as_alphas(alphas)
-    if problem.pooled and (score is not None or standardize or groups is not None):
-        raise ValueError("score, standardize and groups are for rows in memory; rows in a pool are judged by losses")
-    limit, options = split_limit(time_limit, solver_options)
     if problem.pooled:
+        if score is not None or standardize or groups is not None:
+            raise ValueError(
+                "score, standardize and groups are for rows in memory; rows in a pool are judged by their mean loss"
+            )
 
-        def walk(part: Problem) -> Path:
-            found = _follow(part, alphas, tol, max_epochs, random_state, options, None, until_from(limit))
-            results = list(found)
-            return Path(alphas[: len(results)], results, tol)
+        def whole_path(part: Problem) -> Path:
+            return Path(alphas, _follow(part, alphas, tol, max_epochs, random_state, solver_options), tol)
 
-        paths, scores = fold_paths(cast(PooledProblem, problem), cv, alphas, walk, random_state)
+        paths, scores = fold_paths(cast(PooledProblem, problem), cv, alphas, whole_path, random_state)
         return CrossValidation(alphas, scores, paths)
     target = problem.target.reshape(problem.n, -1)
     rows = split(problem, cv, target[:, 0] if target.shape[1] == 1 else target, groups)
+    limit, options = split_limit(time_limit, solver_options)
     with Bar(len(rows) * len(alphas), verbose) as bar:
         return run_folds(
             problem, rows, alphas, score=score, standardize=standardize, n_jobs=n_jobs, until=until_from(limit),

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from ..penalties.base import Penalty
 
 
-class StructuredClassifierCV(GroupedFolds, _Classifies, CrossValidated):
+class StructuredClassifierCV(GroupedFolds, _Classifies, CrossValidated):  # type: ignore[misc]
     """A structured classifier whose alpha is found by cross-validation over warm-started paths.
 
     Parameters
@@ -110,7 +110,7 @@ class StructuredClassifierCV(GroupedFolds, _Classifies, CrossValidated):
         self.solver_options = solver_options
 
 
-class StructuredRegressorCV(GroupedFolds, _Regresses, CrossValidated):
+class StructuredRegressorCV(GroupedFolds, _Regresses, CrossValidated):  # type: ignore[misc]
     """A structured regression whose alpha is found by cross-validation over warm-started paths.
 
     Parameters

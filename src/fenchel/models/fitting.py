@@ -136,8 +136,9 @@ class Structured(CallbackSupportMixin, BaseEstimator):  # type: ignore[misc]  # 
         check_parameters(self)
         if self.standardize or any(shares_of(self.relax)):
             raise ValueError(
-                f"standardize and relax are for rows in memory; rows in {pool.home} are taken as they stand"
+                "standardize and relax are for rows in memory; bring the columns of a pool to one scale beforehand"
             )
+        self.penalty_ = self._named_penalty()
         self._scaling, self._with_offset = None, pool.facts.offset
         return self._answer(pooled_problem(self, pool, **given), pool, given["y"])
 

@@ -51,11 +51,12 @@ def pooled_problem(model: Any, pool: Pool, **given: Any) -> PooledProblem:
         named = getattr(pool, "tasks", None)
         model.tasks_ = np.arange(facts.tasks) if named is None else np.array(named)
         outputs = facts.tasks
+    if not isinstance(model.fit_intercept, (bool, np.bool_)):
+        raise ValueError(f"fit_intercept is {model.fit_intercept!r}; it must be True or False")
     warn_if_small(pool)
-    model.penalty_ = model._named_penalty()
     return PooledProblem(
         pool, loss=helpers.as_loss(model.loss, model._classification),
-        penalty=helpers.for_outputs(model.penalty_, outputs, facts.p), alpha=1.0,
+        penalty=helpers.for_outputs(model._named_penalty(), outputs, facts.p), alpha=model._alpha(),
         fit_intercept=bool(model.fit_intercept), labels=labels,
     )  # fmt: skip
 

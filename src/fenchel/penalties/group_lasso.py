@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from .._validate import Array, finite_vector, warn_user
+from .._validate import Array, warn_user, weight_vector
 from ..structure import as_groups
 from ..structure.by_name import groups_by, groups_for, holds_names
 from ..structure.names import _several
@@ -19,6 +19,7 @@ from .separable import L1
 from .shorthand import Shorthand, _group_weights, _known, _ratio
 
 if TYPE_CHECKING:
+    from .._validate import Array
     from ..penalties.shorthand import GroupWeights
     from ..structure.groups import Groups
     from ..structure.tree import GroupsLike
@@ -99,18 +100,18 @@ class _Grouped(Shorthand):
         """Of groups whose weight nobody gives."""
         return np.sqrt(groups.sizes)
 
-    def _weights(self, groups: Groups) -> Array:
+    def _weights(self, groups: Groups, *, infinite: bool = False) -> Array:
         """One weight per group; those that `rest` adds have 1 where the others are given as a vector."""
         weights = self.weights
         if weights is None:
             return self._usual_weights(groups)
         if isinstance(weights, dict):
             usual = dict(zip(groups.names, self._usual_weights(groups).tolist(), strict=True))
-            return _group_weights(usual | weights, groups)
+            return _group_weights(usual | weights, groups, infinite=infinite)
         if self.rest == "alone":
             added = len(groups) - len(self._given(None))
             weights = np.append(np.asarray(weights), np.ones(added)) if added else weights
-        return _group_weights(weights, groups)
+        return _group_weights(weights, groups, infinite=infinite)
 
 
 def _checked_rest(rest: str | None) -> str | None:
@@ -128,7 +129,8 @@ class GroupLasso(_Grouped):
         They may overlap; the support is then what is left when some groups are taken out. Features are numbers, or
         names of the columns of a data frame.
     weights : vector, or dict by name, optional
-        One per group; the square root of its size by default, and where a dict says nothing.
+        One per group; the square root of its size by default, and where a dict says nothing. 0 leaves a group without
+        penalty, infinity keeps it out.
     by : str, list of str, dict or callable, optional
         In place of `groups`: makes them from the names of the columns at every fit, as
         :meth:`fenchel.Groups.from_columns` does. ``by="_"`` puts "colour_red" and "colour_blue" together.
@@ -144,7 +146,7 @@ class GroupLasso(_Grouped):
 
     def build(self, p: int | None) -> Penalty:
         groups = self._groups(p)
-        return GroupL2.of_flat(groups.flat, groups.bounds, self._weights(groups))
+        return GroupL2.of_flat(groups.flat, groups.bounds, self._weights(groups, infinite=True))
 
 
 class GroupMax(_Grouped):
@@ -160,7 +162,7 @@ class GroupMax(_Grouped):
 
     def build(self, p: int | None) -> Penalty:
         groups = self._groups(p)
-        return GroupLinf(groups.members, self._weights(groups))
+        return GroupLinf(groups.members, self._weights(groups, infinite=True))
 
 
 class SparseGroupLasso(_Grouped):
@@ -204,8 +206,16 @@ class SparseGroupLasso(_Grouped):
         groups = self._groups(p)
         p = _known(p or groups.p, "SparseGroupLasso")
         single = np.ones(p) if self.feature_weights is None else self.feature_weights
-        single = self.l1_ratio * finite_vector("feature_weights", single, p, minimum=0)
-        weights = (1 - self.l1_ratio) * self._weights(groups)
+        single = weight_vector("feature_weights", single, p)
+        weights = self._weights(groups, infinite=True)
+        held = np.isinf(single)
+        held[groups.flat[np.repeat(np.isinf(weights), groups.sizes)]] = True
+        single = self.l1_ratio * np.where(np.isinf(single), 1.0, single)  # what holds a feature is another matter
+        weights = (1 - self.l1_ratio) * np.where(np.isinf(weights), 1.0, weights)
+        out = self._weighted(groups, single, weights, p)
+        return out + L1(np.where(held, np.inf, 0.0)) if held.any() else out
+
+    def _weighted(self, groups: Groups, single: Array, weights: Array, p: int) -> Penalty:
         if groups.overlap:
             return L1(single) + GroupL2(groups.members, weights)
         # single features are nested in anything, so that only groups are ever named

@@ -171,8 +171,12 @@ class Objective(BlockSum):
         these loops do not know."""
         return None if self.offset.size else self.loss.small_form()
 
-    def mean_loss(self, scores: Array) -> float:
+    def mean_loss(self, scores: Array, exact: bool = False) -> float:
+        """The weighted mean of the loss; `exact` sums with more digits, where the machine has them."""
         scores = self.seen(scores)
+        if exact:
+            values = self._weights() * self.loss.value(scores, self.target).astype(np.longdouble)
+            return float(np.sum(values, where=np.broadcast_to(self._weights() > 0, values.shape)) / self.n)
         if scores.size <= _CHUNK and not self.weight.size:
             return float(np.sum(self.loss.value(scores, self.target))) / self.n
         total = 0.0
@@ -193,9 +197,10 @@ class Objective(BlockSum):
         scores = self.scores(w) if scores is None else scores
         return self.mean_loss(scores) + self.penalty_value(self.penalised(w))
 
-    def mean_conjugate(self, x: Array, scale: float = 1.0) -> float:
-        """(1/n) sum of (s_i f)*(scale x_i); infinite outside the domain."""
-        total = -scale * float(self.offset @ x) if self.offset.size else 0.0
+    def mean_conjugate(self, x: Array, scale: float = 1.0, exact: bool = False) -> float:
+        """(1/n) sum of (s_i f)*(scale x_i); infinite outside the domain. `exact` sums with more digits."""
+        shift = -scale * float(self.offset @ x) if self.offset.size else 0.0
+        total = np.longdouble(shift) if exact else shift
         for part in self._chunks():
             weight, dual, target = self._weights(part), scale * x[part], self.target[part]
             if self.weight.size:
@@ -203,10 +208,11 @@ class Objective(BlockSum):
                 if np.any(dual[~some] != 0):
                     return np.inf
                 weight, dual, target = weight[some], dual[some], target[some]
-                total += float((weight * self.loss.conjugate(dual / weight, target)).sum())
+                values = weight * self.loss.conjugate(dual / weight, target)
             else:
-                total += float(np.sum(self.loss.conjugate(dual, target)))
-        return total / self.n
+                values = self.loss.conjugate(dual, target)
+            total += np.sum(values, dtype=type(total))
+        return float(total / self.n)
 
     def dual(self, x: Array, y: Array) -> float:
         """The dual objective; a bound on the optimum only where Z x + B y = 0."""

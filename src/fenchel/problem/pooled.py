@@ -206,6 +206,15 @@ class PooledProblem(Problem):
         looked, self.passes.sample = self.run(self.look_job(w), self._sample_job())
         return self.noted(w, looked.sums)
 
+    def look_and_draw(self, w: Array, at: View) -> tuple[View, Outcome]:
+        """A look at w, and in the same pass a new sample: rows by their share in the curvature at another point."""
+        diagonal = at.diagonal.reshape(self.vectors, self.p + 1)[:, :-1].mean(axis=0)
+        some = diagonal > 0
+        bent = np.where(some, 1.0 / np.where(some, diagonal, 1.0), 0.0) / (2 * max(int(some.sum()), 1) * self.n)
+        job = dataclasses.replace(self._sample_job(), w=at.w, bent=bent, seed=SEED + self.passes.count)
+        looked, drawn = self.run(self.look_job(w), job)
+        return self.noted(w, looked.sums), drawn
+
     def sample(self) -> Outcome:
         """Rows drawn at random; see :class:`fenchel.data.jobs.Sample`."""
         if self.passes.sample is None:
@@ -267,8 +276,8 @@ class PooledProblem(Problem):
     def primal_at(self, w: Array, scores: Array | None = None) -> float:
         return self.look(w).loss + self.penalty_value(self.penalised(w))
 
-    def mean_conjugate(self, x: Any, scale: float = 1.0) -> float:
-        """A bound from above on (1/n) sum of (s_i f)*(scale x_i)."""
+    def mean_conjugate(self, x: Any, scale: float = 1.0, exact: bool = False) -> float:
+        """A bound from above on (1/n) sum of (s_i f)*(scale x_i); sums of a pool are exact at any rate."""
         return float(x.conjugate(scale)) / self.n
 
     def gradient_sum(self, x: Any) -> Array:
@@ -291,7 +300,7 @@ class PooledProblem(Problem):
 
     def certificate(
         self, state: Any, *, fresh: bool = True, primal: float | None = None, enough: float = np.inf,
-        hope: float = -np.inf,
+        hope: float = -np.inf, exact: bool = False,
     ) -> Certificate:  # fmt: skip
         """See :meth:`fenchel.Problem.certificate`. The dual variables of the rows are the slopes at w, whatever x is
         given."""
@@ -305,12 +314,19 @@ class PooledProblem(Problem):
         residual = np.linalg.norm(zx + self.spread(y)) / max(float(np.linalg.norm(zx)), 1e-300)
         try:
             slopes: Any = view.slopes  # they stand for x, which nobody has
-            dual, reason = self.dual_bound(slopes, y, zx, enough=enough), ""
+            dual, reason = self._feasible_dual(slopes, y, zx, view.w, enough, -np.inf, False)[0], ""
         except NoCertificate as why:
             dual, reason = -np.inf, str(why)
         if not np.isfinite(primal):
             reason = reason or "w breaks a constraint of the penalty"
         return Certificate(primal, dual, float(residual), reason)
+
+    def zero_certificate(self) -> Certificate:
+        return Certificate(self.objective_at_zero(), self._dual_at_zero, 0.0)
+
+    def _dual_rounding(self, x: Any, y: Array, zx: Array, w: Array, exact: bool) -> tuple[Array, float, float]:
+        """Sums over the rows of a pool are exact: what is left is that of single numbers, which is not counted."""
+        return y / self.n, 0.0, 0.0
 
     @_once_per_map
     def _split(self) -> bool:
