@@ -14,6 +14,9 @@ import fenchel
 TITLES = {
     "models.estimators": "Estimators",
     "models.cv_estimators": "Estimators that cross-validate",
+    "models.adaptive": "Adaptive penalties",
+    "models.stability": "Stability selection",
+    "models.saved_estimator": "Saved estimators",
     "problem": "Problem",
     "solver": "Solving",
     "solver.result": "Results",

@@ -45,10 +45,13 @@ from .models import CrossValidation as CrossValidation
 from .models import Path as Path
 from .models import cross_validate_path as cross_validate_path
 from .models import path as path
+from .models.adaptive import adaptive as adaptive
 from .models.cv_estimators import StructuredClassifierCV as StructuredClassifierCV
 from .models.cv_estimators import StructuredRegressorCV as StructuredRegressorCV
 from .models.estimators import StructuredClassifier as StructuredClassifier
 from .models.estimators import StructuredRegressor as StructuredRegressor
+from .models.saved_estimator import load_model as load_model
+from .models.stability import StabilitySelection as StabilitySelection
 from .models.survival import CoxRegressor as CoxRegressor
 from .models.survival import CoxRegressorCV as CoxRegressorCV
 from .models.survival import concordance as concordance

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import os
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -139,9 +140,9 @@ class Structured(CallbackSupportMixin, BaseEstimator):  # type: ignore[misc]  # 
     def _fit_pool(self, pool: Pool, **given: Any) -> Self:
         """The same for rows in a pool."""
         check_parameters(self)
-        if self.standardize:
+        if self.standardize or any(shares_of(self.relax)):
             raise ValueError(
-                "standardize=True is for rows in memory; bring the columns of a pool to one scale beforehand"
+                "standardize and relax are for rows in memory; bring the columns of a pool to one scale beforehand"
             )
         self.penalty_ = self._named_penalty()
         self._scaling, self._with_offset = None, pool.facts.offset
@@ -235,6 +236,40 @@ class Structured(CallbackSupportMixin, BaseEstimator):  # type: ignore[misc]  # 
         coef, intercept, self.refit_ = found
         share = self.relax_
         return (1 - share) * result.coef + share * coef, (1 - share) * result.intercept + share * intercept
+
+    # -- files and others ----------------------------------------------------------------------------
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the fitted model as JSON, whole or not at all; :func:`fenchel.load_model` reads it.
+
+        So does the command line. No code is stored or run. The history of the run is left out.
+        """
+        from .saved_estimator import to_model
+
+        to_model(self).save(os.fspath(path))
+
+    def to_sklearn(self) -> Any:
+        """A fitted model of scikit-learn that predicts the same, for all that knows those: ONNX, explainers, servers.
+
+        A ``LogisticRegression`` for the logistic loss (for several classes one of each, in a ``OneVsRestClassifier``),
+        a ``LinearSVC`` for the other losses of labels, a ``LinearRegression`` for numbers, a ``PoissonRegressor`` where
+        the link is the logarithm.
+        """
+        from .saved_estimator import to_sklearn
+
+        return to_sklearn(self)
+
+    def __getstate__(self) -> Any:
+        """The status goes by its name: not all that saves estimators knows enums."""
+        state = dict(super().__getstate__())
+        if isinstance(state.get("status_"), Status):
+            state["status_"] = state["status_"].name
+        return state
+
+    def __setstate__(self, state: Any) -> None:
+        if isinstance(state.get("status_"), str):
+            state = {**state, "status_": Status[state["status_"]]}
+        super().__setstate__(state)
 
     # -- prediction ---------------------------------------------------------------------------------
 

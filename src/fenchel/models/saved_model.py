@@ -20,6 +20,7 @@ from .. import __version__
 from .._files import read_json, regular, write_whole
 from .._validate import AnyArray, Array, Floats, MatrixLike, sound
 from ..losses import Loss, known_losses
+from ..penalties.plain import to_plain
 from ..solver.result import Result
 from .columns import Scaling
 from .judging import deviance_explained
@@ -57,6 +58,7 @@ class Model:
     scaling : Scaling, or None
     offset : name of the column of offsets, or log(column), or None
     version : of fenchel
+    written : the penalty as plain lists and numbers, or None where it holds what no file can
     """
 
     coef: Array
@@ -75,24 +77,21 @@ class Model:
     scaling: Scaling | None = None
     offset: str | None = None
     version: str = __version__
+    written: dict[str, Any] | None = None
 
     @classmethod
     def from_result(
         cls, result: Result, problem: Problem, *, tol: float, scaling: Scaling | None = None, **about: Any
     ) -> Model:
         """The model of a solved problem; `about` holds features, classes, target, first_index, task, tasks, offset."""
-        certificate = {
-            "primal": result.primal, "dual": result.dual, "gap": result.gap, "relative_gap": result.relative_gap,
-            "certified": result.certified, "status": str(result.status), "reason": result.reason,
-            "epochs": int(result.epochs), "seconds": result.seconds, "tol": tol,
-        }  # fmt: skip
+        certificate = certificate_of(result, tol)
         coef, intercept = result.coef + 0.0, result.intercept  # no -0.0
         if scaling is not None:
             coef, intercept = scaling.undo(coef, intercept)
         intercept = np.asarray(intercept, dtype=float) if coef.ndim == 2 else float(intercept)
         return cls(
             coef, intercept, _loss_name(problem.loss), dict(vars(problem.loss)), repr(problem.penalty), problem.alpha,
-            certificate=certificate, scaling=scaling, **about,
+            certificate=certificate, scaling=scaling, written=to_plain(problem.penalty), **about,
         )  # fmt: skip
 
     # -- use ------------------------------------------------------------------------------------------
@@ -249,7 +248,17 @@ class Model:
             coef, float(intercept) if intercept.ndim == 0 else intercept, name, params, content["penalty"],
             float(content["alpha"]), features, classes, content["target"], content["first_index"], certificate,
             content.get("task"), tasks, scaling, content.get("offset"), content["version"],
+            written=content.get("written"),
         )  # fmt: skip
+
+
+def certificate_of(result: Result, tol: float) -> dict[str, Any]:
+    """What is proven of an answer, as a file has it."""
+    return {
+        "primal": result.primal, "dual": result.dual, "gap": result.gap, "relative_gap": result.relative_gap,
+        "certified": result.certified, "status": str(result.status), "reason": result.reason,
+        "epochs": int(result.epochs), "seconds": result.seconds, "tol": tol,
+    }  # fmt: skip
 
 
 def encode_labels(y: npt.ArrayLike) -> tuple[Floats, list[Any]]:

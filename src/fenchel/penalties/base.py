@@ -13,7 +13,7 @@ import dataclasses
 import functools
 import inspect
 import itertools
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -240,6 +240,11 @@ class Penalty(Written):
         """
         return None
 
+    def adapted(self, coef: Array, dearer: Callable[[Array], Array]) -> Penalty:
+        """This penalty with its weights multiplied by ``dearer(sizes)``, the sizes of what they weigh in `coef`
+        (outputs, p)."""
+        raise ValueError(f"{self!r} has no weights to adapt")
+
     # -- parameters, as scikit-learn wants them ------------------------------------------------------
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
@@ -359,6 +364,17 @@ class Sum(Penalty):
         for part in self.parts:
             yield from part.written_parts(places, p)
 
+    def adapted(self, coef: Array, dearer: Callable[[Array], Array]) -> Penalty:
+        """Every part that has weights, for itself; squares, limits and the like stay as they are."""
+        parts, some = [], False
+        for part in self.parts:
+            try:
+                parts.append(part.adapted(coef, dearer))
+                some = True
+            except ValueError:
+                parts.append(part)
+        return Sum(*parts) if some else super().adapted(coef, dearer)
+
     def for_outputs(self, outputs: int, p: int) -> Penalty:
         return Sum(*(part.for_outputs(outputs, p) for part in self.parts))
 
@@ -382,6 +398,10 @@ class Scaled(Penalty):
 
     def written_parts(self, places: Ints | None, p: int) -> Iterator[tuple[Penalty, Ints | None]]:
         return self.part.written_parts(places, p)
+
+    def adapted(self, coef: Array, dearer: Callable[[Array], Array]) -> Penalty:
+        out: Penalty = self.scale * self.part.adapted(coef, dearer)
+        return out
 
     def for_outputs(self, outputs: int, p: int) -> Penalty:
         out: Penalty = self.scale * self.part.for_outputs(outputs, p)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
-from .._validate import Ints, _count, finite_vector
+from .._validate import Array, Ints, _count, finite_vector
 from ..maps import Difference, Incidence
 from ..structure import Graph, Grid
 from ..structure.by_name import graph_for, joins_names
@@ -76,6 +76,16 @@ class FusedLasso(Shorthand):
         self.l1_ratio, self.order = _ratio(l1_ratio), _count("order", order)
         self.weights, self.difference_weights = weights, difference_weights
 
+    def adapted(self, coef: Array, dearer: Callable[[Array], Array]) -> Penalty:
+        p = coef.shape[1]
+        single = np.ones(p) if self.weights is None else np.asarray(self.weights, dtype=float)
+        apart = np.ones(p - self.order) if self.difference_weights is None else np.asarray(self.difference_weights)
+        made: Penalty = copy.copy(self).set_params(
+            weights=single * dearer(np.linalg.norm(coef, axis=0)),
+            difference_weights=apart * dearer(np.linalg.norm(np.diff(coef, self.order, axis=1), axis=0)),
+        )
+        return made
+
     def build(self, p: int | None) -> Penalty:
         p = _known(p, type(self).__name__)
         count = p - self.order
@@ -106,6 +116,12 @@ class TrendFilter(Shorthand):
 
     def __init__(self, order: int = 2, weights: npt.ArrayLike | None = None) -> None:
         self.order, self.weights = _count("order", order), weights
+
+    def adapted(self, coef: Array, dearer: Callable[[Array], Array]) -> Penalty:
+        usual = np.ones(coef.shape[1] - self.order) if self.weights is None else np.asarray(self.weights, dtype=float)
+        sizes = np.linalg.norm(np.diff(coef, self.order, axis=1), axis=0)
+        made: Penalty = copy.copy(self).set_params(weights=usual * dearer(sizes))
+        return made
 
     def build(self, p: int | None) -> Penalty:
         return FusedLasso(0, self.order, difference_weights=self.weights).build(p)
@@ -139,6 +155,19 @@ class GraphFused(Shorthand):
     def with_feature_names(self, names: Any) -> Any:
         out = super().with_feature_names(names)
         return copy.copy(out).set_params(graph=graph_for(self.graph, names)) if joins_names(self.graph) else out
+
+    def adapted(self, coef: Array, dearer: Callable[[Array], Array]) -> Penalty:
+        p = coef.shape[1]
+        graph = self.graph if isinstance(self.graph, Graph) else Graph(self.graph, p)
+        a, b = graph.edges.T
+        signed = np.ones(len(graph)) if graph.weights is None else graph.weights
+        sizes = np.linalg.norm(coef[:, a] - np.where(signed < 0, -1.0, 1.0) * coef[:, b], axis=0)
+        single = np.ones(p) if self.weights is None else np.asarray(self.weights, dtype=float)
+        made: Penalty = copy.copy(self).set_params(
+            graph=Graph(graph.edges, graph.p, signed * dearer(sizes), graph.features),
+            weights=single * dearer(np.linalg.norm(coef, axis=0)),
+        )
+        return made
 
     def build(self, p: int | None) -> Penalty:
         if joins_names(self.graph):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -81,6 +82,17 @@ class _Grouped(Shorthand):
                     UserWarning,
                 )
         return groups
+
+    def adapted(self, coef: Array, dearer: Callable[[Array], Array]) -> Penalty:
+        """Weights by the groups' names, for root mean squares of their coefficients (of latent ones, their parts)."""
+        groups = self.feature_groups(coef.shape[1])
+        if groups is None or len(set(groups.names)) < len(groups):
+            return super().adapted(coef, dearer)
+        parts = self.group_parts(coef, groups)
+        sizes = np.array([np.linalg.norm(part) for part in parts]) / np.sqrt(groups.sizes)
+        weights = dict(zip(groups.names, (self._weights(groups) * dearer(sizes)).tolist(), strict=True))
+        made: Penalty = copy.copy(self).set_params(weights=weights)
+        return made
 
     _leaves_free = True  # whether nothing else penalises a feature that stands in no group
 
@@ -184,6 +196,11 @@ class SparseGroupLasso(_Grouped):
         super().__init__(groups, weights, by, rest)
         self.l1_ratio, self.feature_weights = _ratio(l1_ratio), feature_weights
         self._leaves_free = self.l1_ratio == 0
+
+    def adapted(self, coef: Array, dearer: Callable[[Array], Array]) -> Penalty:
+        single = np.ones(coef.shape[1]) if self.feature_weights is None else np.asarray(self.feature_weights, float)
+        made: Penalty = super().adapted(coef, dearer)
+        return made.set_params(feature_weights=single * dearer(np.linalg.norm(coef, axis=0)))
 
     def build(self, p: int | None) -> Penalty:
         groups = self._groups(p)

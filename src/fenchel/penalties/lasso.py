@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import copy
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from .._validate import weight_vector
+from .._validate import Array, weight_vector
 from ..maps import Matrix
 from .separable import L1, Ridge
 from .shorthand import Shorthand, _feature_weights, _known, _ratio
@@ -33,6 +35,11 @@ class Lasso(Shorthand):
     def __init__(self, weights: npt.ArrayLike | None = None) -> None:
         self.weights = weights
 
+    def adapted(self, coef: Array, dearer: Callable[[Array], Array]) -> Penalty:
+        usual = np.ones(coef.shape[1]) if self.weights is None else np.asarray(self.weights, dtype=float)
+        made: Penalty = copy.copy(self).set_params(weights=usual * dearer(np.linalg.norm(coef, axis=0)))
+        return made
+
     def build(self, p: int | None) -> Penalty:
         return L1(None if self.weights is None else weight_vector("weights", self.weights, _known(p, "weights")))
 
@@ -55,6 +62,11 @@ class ElasticNet(Shorthand):
 
     def __init__(self, l1_ratio: float = 0.5, weights: npt.ArrayLike | None = None) -> None:
         self.l1_ratio, self.weights = _ratio(l1_ratio), weights
+
+    def adapted(self, coef: Array, dearer: Callable[[Array], Array]) -> Penalty:
+        usual = np.ones(coef.shape[1]) if self.weights is None else np.asarray(self.weights, dtype=float)
+        made: Penalty = copy.copy(self).set_params(weights=usual * dearer(np.linalg.norm(coef, axis=0)))
+        return made
 
     def build(self, p: int | None) -> Penalty:
         weights = _feature_weights(self.weights, p)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
-from .._validate import Ints, Names, _count, finite_vector, index_array
+from .._validate import Array, Ints, Names, _count, finite_vector, index_array
 from ..maps import Selection
 from ..structure import Groups, as_groups
 from ..structure.by_name import groups_for, holds_names
@@ -69,6 +69,13 @@ class MultiTaskLasso(Shorthand):
         """The groups, or the features themselves, each of which is in or out for all outputs."""
         each = Groups(np.arange(size)[:, None], [str(j) for j in range(size)], size)
         return each if self.groups is None else super().feature_groups(size)
+
+    def adapted(self, coef: Array, dearer: Callable[[Array], Array]) -> Penalty:
+        if self.groups is not None:
+            return super().adapted(coef, dearer)
+        usual = np.ones(coef.shape[1]) if self.weights is None else np.asarray(self.weights, dtype=float)
+        made: Penalty = copy.copy(self).set_params(weights=usual * dearer(np.linalg.norm(coef, axis=0)))
+        return made
 
     def build(self, p: int | None) -> Penalty:
         features = _features_of(p, self.n_outputs, "MultiTaskLasso")
@@ -154,6 +161,11 @@ class Unpenalised(Shorthand):
         if not rest.size:
             raise ValueError("features holds every feature; nothing is left for the penalty")
         return rest
+
+    def adapted(self, coef: Array, dearer: Callable[[Array], Array]) -> Penalty:
+        own = self.penalty.adapted(coef[:, self.rest(coef.shape[1])], dearer)
+        made: Penalty = copy.copy(self).set_params(penalty=own)
+        return made
 
     def build(self, p: int | None) -> Penalty:
         return self.penalty @ Selection(self.rest(p), _known(p, "Unpenalised"))

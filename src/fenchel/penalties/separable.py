@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -230,6 +231,10 @@ class L1(_SeparableLeaf):
 
     def __init__(self, weights: npt.ArrayLike | None = None) -> None:
         self.weights = None if weights is None else weight_vector("weights", weights, np.size(weights))
+
+    def adapted(self, coef: Array, dearer: Callable[[Array], Array]) -> Penalty:
+        usual = np.ones(coef.shape[1]) if self.weights is None else np.asarray(self.weights, dtype=float)
+        return L1(usual * dearer(np.linalg.norm(coef, axis=0)))
 
     def size(self) -> int | None:
         return None if self.weights is None else len(self.weights)

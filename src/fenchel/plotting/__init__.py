@@ -15,5 +15,6 @@ from .grids import weights_on_grid
 from .groups import group_norms
 from .paths import cv_curve, path
 from .runs import convergence
+from .stability import stability
 
-__all__ = ["convergence", "cv_curve", "group_norms", "path", "weights_on_graph", "weights_on_grid"]
+__all__ = ["convergence", "cv_curve", "group_norms", "path", "stability", "weights_on_graph", "weights_on_grid"]

@@ -36,7 +36,7 @@ def _live(tol: float) -> Iterator[Show]:
         yield _Plain()
         return
     console = Console(stderr=True)
-    if not console.is_terminal:
+    if not (console.is_terminal or console.is_jupyter):
         yield _Plain()
         return
     with Live(console=console, transient=True, refresh_per_second=8) as live:

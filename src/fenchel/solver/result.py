@@ -158,7 +158,12 @@ class Result(Bounds):
     reason: str = ""
 
     def __getstate__(self) -> dict[str, Any]:
-        return self.__dict__ | {"_state": self.state}
+        # the status by its name: not all that saves results knows enums
+        return self.__dict__ | {"_state": self.state, "status": self.status.name}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        known = state["status"]
+        self.__dict__.update(state | {"status": Status[known] if isinstance(known, str) else known})
 
     @property
     def certificate(self) -> Certificate:

@@ -170,6 +170,11 @@ class Graph:
         _fits(self, p)
         return self
 
+    def to_plain(self) -> dict[str, Any]:
+        """What a file needs to make it again."""
+        weights = None if self.weights is None else self.weights.tolist()
+        return {"edges": self.edges.tolist(), "p": self.p, "weights": weights, "features": self.features}
+
     def to_frame(self) -> Frame:
         """A data frame with a row per edge."""
         names = np.array(self.features if self.features else range(self.p), dtype=object)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import numpy.typing as npt
 
@@ -75,6 +77,10 @@ class Grid:
         out = np.full(self.shape, fill)
         out[self.mask] = coef
         return out
+
+    def to_plain(self) -> dict[str, Any]:
+        """What a file needs to make it again."""
+        return {"shape": list(self.shape), "mask": None if self.mask is None else self.mask.tolist()}
 
     def checked(self, p: int | None) -> Grid:
         """Self, for p features."""

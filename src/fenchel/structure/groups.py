@@ -263,6 +263,11 @@ class Groups:
         names = [f"{name} alone" if name in taken else name for name in names]
         return Groups([*self.members, *alone[:, None]], [*self.names, *names], p, self.features)
 
+    def to_plain(self) -> dict[str, Any]:
+        """What a file needs to make them again."""
+        members = [group.tolist() for group in self.members]
+        return {"members": members, "names": list(self.names), "p": self.p, "features": self.features}
+
     def to_frame(self) -> Frame:
         """A data frame with a row per group: its size and features."""
         members = [[self.features[j] for j in g] if self.features else g.tolist() for g in self.members]

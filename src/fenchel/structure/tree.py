@@ -89,6 +89,10 @@ class Tree:
     def _groups(self) -> Groups:
         return Groups(self._below, self.names, self.p, self.features)
 
+    def to_plain(self) -> dict[str, Any]:
+        """What a file needs to make it again."""
+        return {"names": list(self.names), "parents": self.parents.tolist(), "features": list(self.features)}
+
     def checked(self, p: int | None) -> Tree:
         """Self, for p features."""
         _fits(self, p)
