@@ -6,6 +6,7 @@ import warnings
 
 import cvxpy as cp
 import numpy as np
+from scipy.special import entr
 
 import fenchel as fl
 
@@ -34,6 +35,8 @@ def loss_expression(loss, score, target):
         return cp.pos(cp.abs(residual) - loss.epsilon)
     if isinstance(loss, fl.Poisson):
         return cp.exp(score) - cp.multiply(target, score)
+    if isinstance(loss, fl.Binomial):
+        return cp.logistic(score) - cp.multiply(target, score) - entr(target) - entr(1 - target)
     if isinstance(loss, fl.Gamma):
         return score - np.log(target) + cp.exp(np.log(target) - score) - 1
     if isinstance(loss, fl.Tweedie):

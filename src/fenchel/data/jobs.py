@@ -267,13 +267,19 @@ def _labels(target: AnyArray) -> AnyArray | None:
 @dataclasses.dataclass(frozen=True)
 class Sample:
     r"""Rows drawn with probability :math:`\pi_i = \min(1, m (1/2n + q_i / 2 \sum q))`, where q_i is the sum over
-    columns of :math:`z_{ij}^2` divided by its mean: large rows, and rows with rare features, count for more."""
+    columns of :math:`z_{ij}^2` divided by its mean: large rows, and rows with rare features, count for more.
+
+    Where `w` is given, half of that goes by :math:`b_i \\sum_j z_{ij}^2 / d_j` instead, the share that a row has in the
+    curvature there.
+    """
 
     terms: Terms
     scale: Array  # 1 / (2 sum q), times 1 / mean square of every column
     share: float  # m / 2n
     most: float  # m
     seed: int
+    w: Array | None = None
+    bent: Array | None = None  # 1 / (2 p n), times 1 / d_j
     name = "sample"
 
     def __call__(self, part: Partition) -> tuple[None, dict[str, Any]]:
@@ -282,7 +288,10 @@ class Sample:
         self._check(part)
         sizes = np.empty(part.n)
         (partitions.sparse_sizes if part.sparse else partitions.dense_sizes)(*part.arrays, self.scale, sizes)
-        share = np.minimum(self.share + self.most * sizes, 1.0)
+        share = self.share + self.most * sizes
+        if self.w is not None and self.bent is not None:
+            share = 0.5 * share + self.most * self._bends(part)
+        share = np.minimum(share, 1.0)
         drawn = np.flatnonzero(uniform(part.number, part.n, self.seed) < share)
         target, weight = self.terms.target(part), self.terms.weight(part)
         outputs = self.terms.outputs
@@ -293,6 +302,17 @@ class Sample:
             "offset": part.offset[drawn] if part.offset.size else part.offset,
             "task": part.task[drawn] if part.task.size else part.task,
         }  # fmt: skip
+
+    def _bends(self, part: Partition) -> Array:
+        """The share of every row in the curvature at w."""
+        from ..kernels import partitions
+
+        assert self.w is not None
+        terms, sizes = self.terms, np.empty(part.n)
+        (partitions.sparse_sizes if part.sparse else partitions.dense_sizes)(*part.arrays, self.bent, sizes)
+        scores, offset = terms.scores(part, self.w), terms.offset(part)
+        bend = terms.loss.sums(scores + offset if offset.size else scores, terms.target(part), terms.weight(part))[2]
+        return np.asarray(bend.reshape(part.n, terms.outputs).mean(axis=1) * sizes)
 
     def _check(self, part: Partition) -> None:
         """Targets that the loss does not take."""

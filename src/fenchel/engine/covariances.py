@@ -98,7 +98,7 @@ def whole_pays(problem: Problem, units: Units, filled: bool, prices: Any) -> boo
     weight = problem.weight if problem.weight.size else np.ones(n)
     mean = float(weight @ problem.target) / n if problem.fit_intercept else 0.0
     slope = data.transposed_times(weight * (problem.target - mean)) / n
-    return made <= by_sets(min(p, _GROWN * expected_support(units.scores(slope), n, p)))
+    return bool(made <= by_sets(min(p, _GROWN * expected_support(units.scores(slope), n, p))))
 
 
 def covariances(problem: Problem) -> Covariances | None:

@@ -36,6 +36,7 @@ ACCURACY, FINEST = 1e-4, 1e-7  # of a model's answer; a pass costs more than a m
 ROUGH = 1e-3  # relative gap to which the problem of the sample is solved
 BENT, FLAT = 1e-2, 0.25  # of the largest curvature: where the mean is below, every row counts for more at first
 CAREFUL = 0.03  # of it: the same after a refused step, and ten times as much after every further one
+RESAMPLE = (10, 20, 40, 80, 160)  # rounds after which a new sample is drawn; they double, so that few are lost
 BALANCE = 8  # rounds after which a certificate may take passes of its own
 
 
@@ -151,7 +152,7 @@ class _Fit:
                     return
                 accuracy *= 0.1
                 continue
-            new = problem.look(answer.v)
+            new = self._look(answer.v, view, number)
             value, promised = self._primal(new), self._promised(view, answer, H, d)
             self.curvature.learn(d, new.gradient - view.gradient)
             taken = value <= primal - PROMISE * max(promised, 0.0) + ROUNDING * abs(primal)
@@ -170,6 +171,15 @@ class _Fit:
             else:
                 answer = Answer(view.w, problem.penalised(view.w), answer.y)
 
+    def _look(self, w: Vector, view: View, number: int) -> View:
+        """A look at the next point. Where rounds are many the sample is the likely reason: another one, drawn by the
+        curvature where the run is now, comes with the same pass."""
+        if number not in RESAMPLE or self.curvature.rows >= self.problem.n:
+            return self.problem.look(w)
+        new, drawn = self.problem.look_and_draw(w, view)
+        self.curvature.use(drawn)
+        return new
+
     def _solve(self, model: Model, start: Answer, accuracy: float) -> Answer:
         if self.engine.inner is not None:
             found: Answer = self.engine.inner.solve(model, start, accuracy)
@@ -185,8 +195,10 @@ class _Fit:
             self.accepted, self.refused = 0, self.refused + 1
             self.least = max(self.mu, 0.01)
             self.mu, self.growth = max(self.growth * self.mu, 0.02), min(2 * self.growth, 16.0)
-            # no curvature is larger than the sum of its diagonal; what is flat here and bent there is another matter
-            self.mu, self.least = min(self.mu, float(self.problem.size)), min(self.least, 0.5 * self.problem.size)
+            if self.problem.loss.smoothness is not None:
+                # no curvature is larger than the sum of its diagonal; what is flat here and bent there is another matter
+                most = float(self.problem.size)
+                self.mu, self.least = min(self.mu, most), min(self.least, 0.5 * most)
             self.flat = min(max(10 * self.flat, CAREFUL), 1.0)
             if self.refused % 3 == 0:
                 self.curvature.forget()

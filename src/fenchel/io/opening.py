@@ -12,16 +12,25 @@ from typing import Any
 
 import numpy as np
 
+from .._files import regular
 from ..data.streamed import Chunk, FileState, NpyReader, Reader, Streamed, Vectors, rows_together
 from .arrays import _npy_array, _targets_file
 from .chunks import Columns, csv_chunks, libsvm_chunks, npy_chunks, npz_chunks, parquet_chunks, plain_chunks
 from .files import _kind
 from .shards import cache_folder, key_of, sharded
-from .text import _existing
 
 _UNITS = {"": 1, "K": 1e3, "M": 1e6, "G": 1e9, "T": 1e12}
 _LEAST = 60e6  # bytes: what the partitions that are worked on, read and kept waiting take
 _READERS = {"parquet": parquet_chunks, "csv": csv_chunks, "libsvm": libsvm_chunks, "npz": npz_chunks}
+
+
+def _existing(path: str | os.PathLike[str]) -> str:
+    path = os.fspath(path)
+    if os.path.isdir(path):
+        raise ValueError(f"{path} is a folder; give a file, or a pattern such as {os.path.join(path, '*.parquet')}")
+    if not os.path.exists(path):
+        raise FileNotFoundError(f"{path} does not exist")
+    return path
 
 
 def open_data(
@@ -123,7 +132,7 @@ def as_bytes(memory: int | float | str) -> float:
 
 def _paths(path: Any) -> list[str]:
     if not isinstance(path, (str, os.PathLike)):
-        return [str(_existing(one)) for one in path]
+        return [str(regular(one)) for one in path]
     text = os.fspath(path)
     if os.path.isdir(text):
         found = sorted(
@@ -133,7 +142,7 @@ def _paths(path: Any) -> list[str]:
             raise ValueError(f"the folder {text} holds no files")
         return found
     if os.path.isfile(text) or not glob.has_magic(text):
-        return [str(_existing(text))]
+        return [str(regular(text))]
     found = sorted(glob.glob(text))
     if not found:
         raise ValueError(f"no file matches {text!r}")

@@ -8,12 +8,14 @@ from .coupled import CoupledCurvature, CoupledLoss
 from .cox import Cox
 from .deviances import Gamma, NegativeBinomial, Tweedie
 from .margins import Hinge, Logistic, SmoothedHinge, SquaredHinge
+from .proportions import Binomial, proportions
 from .registry import COUPLED_LOSSES, LOSSES, known_losses, register, why_unknown
 from .tubes import EpsilonInsensitive, Huber, Quantile, Squared
 
 __all__ = [
     "COUPLED_LOSSES",
     "LOSSES",
+    "Binomial",
     "CoupledCurvature",
     "CoupledLoss",
     "Cox",
@@ -31,6 +33,7 @@ __all__ = [
     "SquaredHinge",
     "Tweedie",
     "known_losses",
+    "proportions",
     "register",
     "why_unknown",
 ]

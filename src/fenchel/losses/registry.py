@@ -10,6 +10,7 @@ from .counts import Poisson
 from .cox import Cox
 from .deviances import Gamma, NegativeBinomial, Tweedie
 from .margins import Hinge, Logistic, SmoothedHinge, SquaredHinge
+from .proportions import Binomial
 from .tubes import EpsilonInsensitive, Huber, Quantile, Squared
 
 LOSSES: dict[str, type[Loss]] = {
@@ -25,6 +26,7 @@ LOSSES: dict[str, type[Loss]] = {
     "gamma": Gamma,
     "tweedie": Tweedie,
     "negative-binomial": NegativeBinomial,
+    "binomial": Binomial,
 }
 
 # losses of all scores at once, see `coupled.py`

@@ -48,6 +48,8 @@ class Objective(BlockSum):
     ) -> None:
         self.loss = _as_loss(loss)
         penalty, alpha = _as_penalty(penalty), _as_alpha(alpha)
+        if penalty is not None and hasattr(X, "columns"):
+            penalty = penalty.for_columns([str(name) for name in X.columns])
         self.data = Rows(X)
         self.n, p = self.data.n, self.data.p
         if y is None:
@@ -279,10 +281,9 @@ def _as_penalty(penalty: Any) -> Penalty | None:
 
 
 def _as_alpha(alpha: float) -> float:
-    try:
-        alpha = float(alpha)
-    except (TypeError, ValueError):
-        raise ValueError(f"alpha is {alpha!r}; it must be a number") from None
+    if isinstance(alpha, (str, bytes, bool, np.bool_)) or np.ndim(alpha) > 0 or alpha is None:
+        raise ValueError(f"alpha is {alpha!r}; it must be a number")
+    alpha = float(alpha)
     if not 0 <= alpha < np.inf:
         raise ValueError(f"alpha is {alpha:g}; it must be finite and not negative")
     return alpha

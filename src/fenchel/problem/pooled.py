@@ -211,6 +211,15 @@ class PooledProblem(Problem):
         looked, self.passes.sample = self.run(self.look_job(w), self._sample_job())
         return self.noted(w, looked.sums)
 
+    def look_and_draw(self, w: Array, at: View) -> tuple[View, Outcome]:
+        """A look at w, and in the same pass a new sample: rows by their share in the curvature at another point."""
+        diagonal = at.diagonal.reshape(self.vectors, self.p + 1)[:, :-1].mean(axis=0)
+        some = diagonal > 0
+        bent = np.where(some, 1.0 / np.where(some, diagonal, 1.0), 0.0) / (2 * max(int(some.sum()), 1) * self.n)
+        job = dataclasses.replace(self._sample_job(), w=at.w, bent=bent, seed=SEED + self.passes.count)
+        looked, drawn = self.run(self.look_job(w), job)
+        return self.noted(w, looked.sums), drawn
+
     def sample(self) -> Outcome:
         """Rows drawn at random; see :class:`fenchel.data.jobs.Sample`."""
         if self.passes.sample is None:

@@ -101,6 +101,15 @@ class Problem(Certifying, Snapping):
         weight = as_weights(sample_weight, self.n)
         return self._sibling("_conjugate_at_zero", "_loss_at_zero", weight=weight)
 
+    def with_data(self, X: MatrixLike) -> Problem:
+        """The same targets, loss, weights and penalty on other columns of the same shape, such as scaled ones."""
+        data = Rows(X)
+        if (data.n, data.p) != (self.n, self.p):
+            raise ValueError(f"X has shape {(data.n, data.p)}; the problem's data has {(self.n, self.p)}")
+        other = self._sibling(data=data)
+        other._set_blocks(self.blocks)
+        return other
+
     def with_penalty(self, penalty: Penalty | None, alpha: float | None = None) -> Problem:
         """The same data, loss and weights with another penalty, and another alpha if one is given."""
         penalty, alpha = _as_penalty(penalty), self.alpha if alpha is None else _as_alpha(alpha)

@@ -56,6 +56,14 @@ class Settings:
     seed: int | None = 0
     check_every: int | None = None
     show: bool = False
+    until: float = math.inf  # seconds of the clock by which all alphas must be done
+
+    def sharing(self, left: int) -> Settings:
+        """The settings of the first of so many alphas: what one does not use of its share goes to those after it."""
+        if self.until == math.inf:
+            return self
+        share = max(self.until - time.perf_counter(), 0.0) / left
+        return dataclasses.replace(self, time_limit=share if self.time_limit is None else min(share, self.time_limit))
 
 
 def fit(problem: Problem, settings: Settings, warm_start: Result | None = None) -> Result:
@@ -89,9 +97,9 @@ def follow(
         correction = Correction(problem)
     problem.zero_certificate()  # what it knows of zero is shared by all alphas
     with interrupts_noticed() as caught:
-        for alpha in alphas:
+        for k, alpha in enumerate(alphas):
             at = problem.with_alpha(alpha)
-            run = _Run(at, settings, engines, caught)
+            run = _Run(at, settings.sharing(len(alphas) - k), engines, caught)
             if correction is not None:
                 correction.move_to(at)
             # an engine predicts for itself

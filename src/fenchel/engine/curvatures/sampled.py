@@ -16,6 +16,7 @@ import scipy.sparse as sp
 
 from ...data.jobs import Terms
 from ...data.partitions import Partition
+from ...data.pools import Outcome
 from ...problem.pooled import PooledProblem, View
 from ..lower_gram import lower_gram
 from ..parts import Matrix, Vector
@@ -29,10 +30,15 @@ class SampledCurvature:
     """H for all coefficients; see above."""
 
     def __init__(self, problem: PooledProblem) -> None:
-        self.problem, facts = problem, problem.pool.facts
-        drawn = problem.sample().kept
+        self.problem = problem
+        self.pairs: list[tuple[Vector, Vector]] = []
+        self.terms = Terms(problem.loss, problem.layout[0])
+        self.use(problem.sample())
+
+    def use(self, outcome: Outcome) -> None:
+        """Go on with these rows."""
+        facts, drawn = self.problem.pool.facts, outcome.kept
         kept = [one for one in drawn if one["target"].shape[0]] or drawn[:1]
-        outputs = problem.layout[0]
         stack = sp.vstack if facts.sparse else np.concatenate
         X = stack([one["X"] for one in kept]) if len(kept) > 1 else kept[0]["X"]
         target, weight, share, offset, task = (
@@ -41,8 +47,6 @@ class SampledCurvature:
         self.rows = target.shape[0]
         self.weight = weight  # of the rows, without what they were drawn with
         self.part = Partition.of(0, X, target, weight / share, offset, task)
-        self.terms = Terms(problem.loss, outputs)
-        self.pairs: list[tuple[Vector, Vector]] = []
 
     def make(self, view: View, floor: float, mu: float, more: float) -> Matrix:
         """H at a point that was looked at. `more` is what every row counts for beside its own curvature."""
@@ -98,7 +102,8 @@ class SampledCurvature:
 
     def learn(self, d: Vector, change: Vector) -> bool:
         """A secant: the gradient changed so along d."""
-        if not float(d @ change) > CURVED * float(np.linalg.norm(d) * np.linalg.norm(change)):
+        size = float(np.linalg.norm(d) * np.linalg.norm(change))
+        if not (math.isfinite(size) and float(d @ change) > CURVED * size):
             return False
         self.pairs = [*self.pairs[1 - PAIRS :], (d, change)]
         return True
