@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 from sklearn.base import BaseEstimator
+from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from .._validate import AnyArray, Array, Ints, MatrixLike
@@ -104,7 +105,7 @@ class _Survives(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no typ
             raise ValueError("all rows with an event have weight 0; nothing can be learnt from censored times alone")
         self.strata_ = None if strata is None else np.unique(np.asarray(strata))
         self._fit(X, records, records, weight, None, offset)
-        scores = self._scores(X, None, offset)
+        scores = helpers.shifted(safe_sparse_dot(X, self.coef_), offset)
         times, hazards = self.loss.baseline(scores, records, np.zeros(0) if weight is None else weight)
         self.event_times_ = np.unique(np.concatenate(times))
         self._log_hazards = np.array([_steps(self.event_times_, *one) for one in zip(times, hazards, strict=True)])
