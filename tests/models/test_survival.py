@@ -197,6 +197,6 @@ def test_a_data_frame_has_names_and_raises_no_warning(recwarn):
     times = pandas.DataFrame({"died": y[:, 1] == 1, "days": y[:, 0]})
     penalty = fl.Unpenalised(fl.L1(), ["a"])
     model = fl.CoxRegressorCV(penalty, n_alphas=3, eps=0.5, cv=3).fit(frame, times)
-    assert model.coef_[0] != 0 and list(model.support().index)[0] == "a"
+    assert model.coef_[0] != 0 and "a" in model.support().to_string()
     fl.CoxRegressor(alpha_ratio=0.3, standardize=True, relax=1.0).fit(frame, times).predict_survival_function(frame)
     assert not [one for one in recwarn if "feature names" in str(one.message)]
