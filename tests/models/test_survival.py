@@ -188,3 +188,15 @@ def test_what_newcomers_get_wrong():
         fl.CoxRegressor(ties="exact").fit(X, y)
     with pytest.raises(ValueError, match="Sample weights must contain"):
         fl.CoxRegressor().fit(X, y, sample_weight=np.zeros(60))
+
+
+def test_a_data_frame_has_names_and_raises_no_warning(recwarn):
+    pandas = pytest.importorskip("pandas")
+    X, y, _, _ = plain()
+    frame = pandas.DataFrame(X, columns=list("abcd"))
+    times = pandas.DataFrame({"died": y[:, 1] == 1, "days": y[:, 0]})
+    penalty = fl.Unpenalised(fl.L1(), ["a"])
+    model = fl.CoxRegressorCV(penalty, n_alphas=3, eps=0.5, cv=3).fit(frame, times)
+    assert model.coef_[0] != 0 and "a" in model.support().to_string()
+    fl.CoxRegressor(alpha_ratio=0.3, standardize=True, relax=1.0).fit(frame, times).predict_survival_function(frame)
+    assert not [one for one in recwarn if "feature names" in str(one.message)]

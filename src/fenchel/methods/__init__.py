@@ -24,14 +24,16 @@ from .roles import EpochReport, PrimalIterate
 from .sdca_admm.method import SDCAADMM
 
 __all__ = [
-    "ASDCA", "AUTO", "FOBOS", "METHODS", "OLADMM", "OPGADMM", "RDA", "RDAADMM", "SAG", "SDCA", "SDCAADMM", "BatchADMM",
+    "ASDCA", "AUTO", "COUPLED_METHODS", "FOBOS", "METHODS", "OLADMM", "OPGADMM", "RDA", "RDAADMM", "SAG", "SDCA",
+    "SDCAADMM", "BatchADMM",
     "DualState", "EpochReport", "Method", "PrimalIterate", "ReweightedSquares", "State", "make_method", "register",
 ]  # fmt: skip
 
 METHODS = {
-    method.name: method
-    for method in (SDCAADMM, BatchADMM, OLADMM, OPGADMM, RDAADMM, RDA, FOBOS, SDCA, SAG, ASDCA, ReweightedSquares)
+    method.name: method for method in (SDCAADMM, BatchADMM, OLADMM, OPGADMM, RDAADMM, RDA, FOBOS, SDCA, SAG, ASDCA)
 }
+# for losses that are one function of all scores, see `reweighted.py`
+COUPLED_METHODS: dict[str, Any] = {ReweightedSquares.name: ReweightedSquares}
 
 
 register = registering(METHODS, "method")  # a decorator: @register("name") enters a method of your own
@@ -46,9 +48,10 @@ def make_method(name: str, options: dict[str, Any], across_rows: bool = False) -
         name, options = ReweightedSquares.name, {"engine": True} | options
     if name == AUTO:
         name, options = SDCAADMM.name, {"newton": options.get("preset", "default") == "default"} | options
-    if name not in METHODS:
-        raise ValueError(f"method is {name!r}; known methods: {', '.join([AUTO, *METHODS])}")
-    method = METHODS[name]
+    known: dict[str, Any] = METHODS | COUPLED_METHODS
+    if name not in known:
+        raise ValueError(f"method is {name!r}; known methods: {', '.join([AUTO, *known])}")
+    method = known[name]
     unknown = set(options) - set(method.OPTIONS)
     if unknown:
         raise ValueError(f"{name} has no option {sorted(unknown)[0]!r}; it has {', '.join(method.OPTIONS)}")

@@ -74,5 +74,5 @@ def make_fold(
     part = _training(problem, number, train)
     if X is None:
         return Fold(part, test, scaling)
-    columns, own = prepared(X, part.weight, problem.fit_intercept, True)
+    columns, own = prepared(X, part.weight, problem.fit_intercept or problem.loss.across_rows, True)
     return Fold(part.with_data(columns), test, own)

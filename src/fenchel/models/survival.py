@@ -107,7 +107,7 @@ class _Survives(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no typ
             raise ValueError("all rows with an event have weight 0; nothing can be learnt from censored times alone")
         self.strata_ = None if strata is None else np.unique(np.asarray(strata))
         self._fit(X, records, records, weight, None, offset)
-        scores = self._scores(X, None, offset)
+        scores = helpers.shifted(safe_sparse_dot(X, self.coef_), offset)
         times, hazards = self.loss.baseline(scores, records, np.zeros(0) if weight is None else weight)
         self.event_times_ = np.unique(np.concatenate(times))
         self._log_hazards = np.array([_steps(self.event_times_, *one) for one in zip(times, hazards, strict=True)])
@@ -116,8 +116,8 @@ class _Survives(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no typ
         self.cumulative_baseline_hazard_ = found[0] if strata is None else found
         return self
 
-    def _shaped(self, coef: Array, intercept: Array | float) -> dict[str, Any]:
-        return {"coef_": coef + 0.0, "intercept_": 0.0}
+    def _shaped_plainly(self, coef: Array, intercept: Array | float) -> dict[str, Any]:
+        return {"coef_": coef, "intercept_": 0.0}
 
     def predict(self, X: MatrixLike, offset: npt.ArrayLike | None = None) -> Array:
         """The logarithm of the risk of every row, relative to one whose features (and offset) are zero."""
@@ -225,7 +225,7 @@ class CoxRegressor(_Survives, OneAlpha):
         Multiplies the penalty.
     ties : {"breslow", "efron"}
         What events at one time count for; see :class:`fenchel.Cox`.
-    tol, max_epochs, warm_start, random_state, verbose, solver_options
+    alpha_ratio, standardize, relax, tol, max_epochs, time_limit, warm_start, random_state, verbose, solver_options
         As in :class:`StructuredClassifier`.
 
     Attributes
@@ -259,8 +259,12 @@ class CoxRegressor(_Survives, OneAlpha):
         alpha: float = 0.01,
         *,
         ties: str = "breslow",
+        alpha_ratio: float | None = None,
+        standardize: bool = False,
+        relax: float = 0.0,
         tol: float = 1e-6,
         max_epochs: int = 10_000,
+        time_limit: float | None = None,
         warm_start: bool = False,
         random_state: Any = 0,
         verbose: bool = False,
@@ -269,8 +273,12 @@ class CoxRegressor(_Survives, OneAlpha):
         self.penalty = penalty
         self.alpha = alpha
         self.ties = ties
+        self.alpha_ratio = alpha_ratio
+        self.standardize = standardize
+        self.relax = relax
         self.tol = tol
         self.max_epochs = max_epochs
+        self.time_limit = time_limit
         self.warm_start = warm_start
         self.random_state = random_state
         self.verbose = verbose
@@ -288,7 +296,7 @@ class CoxRegressorCV(_Survives, CrossValidated):
     ----------
     penalty, ties, tol, max_epochs, random_state, verbose, solver_options
         As in :class:`CoxRegressor`.
-    alphas, n_alphas, eps, selection, n_jobs
+    alphas, n_alphas, eps, penalty_grid, selection, n_jobs, standardize, relax, time_limit
         As in :class:`StructuredClassifierCV`.
     cv : int, splitter, or list of (training rows, held-out rows)
         For a number, every fold has about the same share of events.
@@ -310,13 +318,17 @@ class CoxRegressorCV(_Survives, CrossValidated):
         ties: str = "breslow",
         alphas: npt.ArrayLike | None = None,
         n_alphas: int = 50,
-        eps: float = 1e-2,
+        eps: float | None = None,
+        penalty_grid: Mapping[str, Any] | None = None,
         cv: Any = 5,
         scoring: Any = None,
         selection: str = "min",
         n_jobs: int | None = None,
+        standardize: bool = False,
+        relax: Any = 0.0,
         tol: float = 1e-6,
         max_epochs: int = 10_000,
+        time_limit: float | None = None,
         random_state: Any = 0,
         verbose: bool = False,
         solver_options: Mapping[str, Any] | None = None,
@@ -326,12 +338,16 @@ class CoxRegressorCV(_Survives, CrossValidated):
         self.alphas = alphas
         self.n_alphas = n_alphas
         self.eps = eps
+        self.penalty_grid = penalty_grid
         self.cv = cv
         self.scoring = scoring
         self.selection = selection
         self.n_jobs = n_jobs
+        self.standardize = standardize
+        self.relax = relax
         self.tol = tol
         self.max_epochs = max_epochs
+        self.time_limit = time_limit
         self.random_state = random_state
         self.verbose = verbose
         self.solver_options = solver_options
