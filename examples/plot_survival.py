@@ -55,8 +55,8 @@ print(modules)
 # %%
 # Cox's model
 # -----------
-# The clinical covariates carry no penalty. Cross-validation says whether genes add anything to them: a fold is judged by
-# what its patients add to the partial likelihood, here compared with the covariates alone. (Events are few, and the
+# The clinical covariates carry no penalty. Cross-validation says whether genes add anything to them: a fold is judged
+# by what its patients add to the partial likelihood, here compared with the covariates alone. (Events are few, and the
 # answer may well be that genes add little.)
 penalty = fl.Unpenalised(fl.LatentGroupLasso(modules), clinical)
 groups = fl.CoxRegressorCV(penalty, n_alphas=12, eps=0.1, cv=4, tol=1e-5).fit(X, y)

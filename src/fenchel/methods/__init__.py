@@ -55,4 +55,4 @@ def make_method(name: str, options: dict[str, Any], across_rows: bool = False) -
     unknown = set(options) - set(method.OPTIONS)
     if unknown:
         raise ValueError(f"{name} has no option {sorted(unknown)[0]!r}; it has {', '.join(method.OPTIONS)}")
-    return method(**options)
+    return method(**options)  # type: ignore[no-any-return]

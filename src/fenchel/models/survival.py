@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 from sklearn.base import BaseEstimator
+from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from .._validate import AnyArray, Array, Ints, MatrixLike
@@ -60,9 +61,6 @@ class _Survives(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no typ
     _classification = False
     _coupled = True
     fit_intercept = False  # the baseline hazard takes it up
-    # what these estimators do not offer
-    alpha_ratio = time_limit = penalty_grid = None
-    standardize = relax = False
     ties: str
 
     @property
