@@ -201,9 +201,10 @@ class PooledProblem(Problem):
         known = self.known(w)
         if known is not None:
             return known
-        if self.passes.sample is not None:
+        if self.passes.drawn:
             return self.noted(w, self.run(self.look_job(w))[0].sums)
         looked, self.passes.sample = self.run(self.look_job(w), self._sample_job())
+        self.passes.drawn = True
         return self.noted(w, looked.sums)
 
     def look_and_draw(self, w: Array, at: View) -> tuple[View, Outcome]:
@@ -216,11 +217,12 @@ class PooledProblem(Problem):
         return self.noted(w, looked.sums), drawn
 
     def sample(self) -> Outcome:
-        """Rows drawn at random; see :class:`fenchel.data.jobs.Sample`."""
+        """Rows drawn at random; see :class:`fenchel.data.jobs.Sample`. Whoever asks owns them: they are not kept."""
         if self.passes.sample is None:
-            self.look(np.zeros(self.size))
-        assert self.passes.sample is not None
-        return self.passes.sample
+            looked, self.passes.sample = self.run(self.look_job(np.zeros(self.size)), self._sample_job())
+            self.noted(np.zeros(self.size), looked.sums)
+        drawn, self.passes.sample, self.passes.drawn = self.passes.sample, None, True
+        return drawn
 
     def _sample_job(self) -> Sample:
         """Which rows to draw: as many as help, and as memory allows."""
@@ -497,7 +499,8 @@ class Passes:
     def __init__(self, count: int = 0) -> None:
         self.count, self.bend = count, 0.0
         self.told = 0  # of them
-        self.sample: Outcome | None = None
+        self.sample: Outcome | None = None  # until somebody asks for it
+        self.drawn = False
         self.may_balance = True  # whether a certificate may take passes of its own
 
 
