@@ -11,6 +11,7 @@ from . import structure as structure
 from . import testing as testing
 from . import theory as theory
 from .io import open_data as open_data
+from .losses import Binomial as Binomial
 from .losses import EpsilonInsensitive as EpsilonInsensitive
 from .losses import Gamma as Gamma
 from .losses import Hinge as Hinge
@@ -24,6 +25,7 @@ from .losses import SmoothedHinge as SmoothedHinge
 from .losses import Squared as Squared
 from .losses import SquaredHinge as SquaredHinge
 from .losses import Tweedie as Tweedie
+from .losses import proportions as proportions
 from .maps import Copies as Copies
 from .maps import Difference as Difference
 from .maps import Gradient as Gradient
@@ -31,16 +33,17 @@ from .maps import Identity as Identity
 from .maps import Incidence as Incidence
 from .maps import Map as Map
 from .maps import Matrix as Matrix
+from .maps import Operator as Operator
 from .maps import Selection as Selection
 from .maps import Stack as Stack
 from .models import CrossValidation as CrossValidation
 from .models import Path as Path
 from .models import cross_validate_path as cross_validate_path
 from .models import path as path
+from .models.cv_estimators import StructuredClassifierCV as StructuredClassifierCV
+from .models.cv_estimators import StructuredRegressorCV as StructuredRegressorCV
 from .models.estimators import StructuredClassifier as StructuredClassifier
-from .models.estimators import StructuredClassifierCV as StructuredClassifierCV
 from .models.estimators import StructuredRegressor as StructuredRegressor
-from .models.estimators import StructuredRegressorCV as StructuredRegressorCV
 from .penalties import L1 as L1
 from .penalties import Box as Box
 from .penalties import GroupL2 as GroupL2

@@ -8,11 +8,14 @@ that is being written, and removes it.
 from __future__ import annotations
 
 import contextlib
+import gzip
+import io
 import json
 import os
 import secrets
 import stat
 import sys
+import zlib
 from collections.abc import Iterator
 from typing import Any
 
@@ -203,26 +206,53 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def text_lines(path: str | os.PathLike[str]) -> Iterator[tuple[int, str]]:
-    """Number and content of every line; a ValueError names the first that is not text."""
-    number = 0
+    """Number and content of every line, of a file packed by gzip (.gz) too; a ValueError names the first that is not
+    text."""
+    number, path = 0, regular(path)
     try:
-        with open_text(path) as file:
+        with _unpacked(path) if path.lower().endswith(".gz") else open_text(path) as file:
             for number, line in enumerate(file, 1):
                 yield number, line
     except UnicodeDecodeError as error:
-        raise ValueError(f"{os.fspath(path)}, after line {number}: it is not text in UTF-8") from error
+        raise ValueError(f"{path}, after line {number}: it is not text in UTF-8") from error
+    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+        raise ValueError(f"{path}, after line {number}: it is not whole, or not packed by gzip ({error})") from error
+
+
+@contextlib.contextmanager
+def _unpacked(path: str) -> Iterator[Any]:
+    with gzip.open(path, "rb") as raw:
+        yield io.TextIOWrapper(io.BufferedReader(_Bounded(raw, path)), encoding="utf-8-sig")
+
+
+class _Bounded(io.RawIOBase):
+    """What a packed file holds, until that is very much more than the file."""
+
+    def __init__(self, raw: Any, path: str) -> None:
+        self._raw, self._path, self._size = raw, path, 0
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        content = self._raw.read(len(buffer))
+        self._size += len(content)
+        check_unpacked(self._path, self._size, "unpack it first", _TEXT)
+        buffer[: len(content)] = content
+        return len(content)
 
 
 # -- packed files -------------------------------------------------------------------------------------
 
 _BEYOND = 200_000_000  # bytes that a file may unpack to whatever its size; more: a small file can take all memory
-_PACKED = 100  # times its own size; plain text shrinks tenfold, mostly zeros a hundredfold, and a bomb a thousandfold
+_PACKED = 100  # times its own size; mostly zeros shrink a hundredfold, and a bomb a thousandfold
+_TEXT = 20  # times the size of packed text, which shrinks tenfold
 
 
-def check_unpacked(path: str | os.PathLike[str], size: int, way_out: str) -> None:
+def check_unpacked(path: str | os.PathLike[str], size: int, way_out: str, times: int = _PACKED) -> None:
     """Refuse a file that says of itself that it is very much larger than it is, before memory is taken for it."""
     own = os.path.getsize(path)
-    if size > _BEYOND + _PACKED * own:
+    if size > _BEYOND + times * own:
         raise ValueError(
             f"{os.fspath(path)} has {own:,} bytes, but would take {size:,} in memory; if that is right, {way_out}"
         )

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import numbers
+import sys
+import warnings
 from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias, TypeVar
 
@@ -143,6 +145,17 @@ def _sound_coordinates(name: str, X: Any, coordinates: list[Any], shape: Sequenc
             raise ValueError(
                 f"{name} has an entry at {places[bad[0]]} of axis {axis}, which is numbered 0 to {size - 1}"
             )
+
+
+def warn_user(message: str, category: type[Warning]) -> None:
+    """A warning that points at the code outside of this package and of those that call it for somebody."""
+    level, frame = 1, sys._getframe()
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").split(".")[0] in _BETWEEN:
+        level, frame = level + 1, frame.f_back
+    warnings.warn(message, category, stacklevel=level)
+
+
+_BETWEEN = ("fenchel", "sklearn", "joblib")
 
 
 def registering(table: dict[str, Any], what: str) -> Callable[[str], Callable[[Kind], Kind]]:

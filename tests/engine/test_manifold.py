@@ -295,7 +295,7 @@ def test_a_matrix_in_single_precision_leads_to_the_same_digits(monkeypatch, pena
     double, single = found
     assert single.primal == pytest.approx(double.primal, rel=1e-13)
     np.testing.assert_allclose(single.w, double.w, atol=1e-7)
-    assert problem.certificate(single, fresh=True).relative_gap <= 1e-12
+    assert problem.certificate(single, exact=True).relative_gap <= 1e-12
 
 
 @pytest.fixture

@@ -29,6 +29,7 @@ CASES = {
     "poisson": [fl.Poisson()],
     "gamma": [fl.Gamma()],
     "tweedie": [fl.Tweedie(), fl.Tweedie(1.01), fl.Tweedie(1.2), fl.Tweedie(1.95)],
+    "binomial": [fl.Binomial()],
     "negative-binomial": [fl.NegativeBinomial(), fl.NegativeBinomial(0.01), fl.NegativeBinomial(1e6)],
 }
 ALL = [loss for losses in CASES.values() for loss in losses]
@@ -40,6 +41,8 @@ def valid_targets(loss, n, rng):
         return np.where(np.arange(n) % 2, 1.0, -1.0)
     if isinstance(loss, fl.Gamma):
         return rng.gamma(2.0, 1.0, n)
+    if isinstance(loss, fl.Binomial):
+        return rng.integers(0, 5, n) / 4
     return rng.poisson(2.0, n).astype(float) if loss.deviance else rng.standard_normal(n)
 
 
@@ -59,6 +62,7 @@ def test_laws(loss, seed):
     ("loss", "targets"),
     [
         (fl.Gamma(), [1e-6, 1e-3, 1e4]),
+        (fl.Binomial(), [0, 1e-9, 0.5, 1 - 1e-9, 1]),
         (fl.Tweedie(1.3), [0, 1e-3, 1e4]),
         (fl.NegativeBinomial(3.0), [0, 1e-3, 1e4]),
         (fl.Poisson(), [0, 1e-3, 1e4]),
@@ -101,6 +105,8 @@ def test_laws_at_large_targets(loss, targets):
         (fl.Tweedie(1.5), np.log(4.0), 0, 4.0, 2.0),
         (fl.Tweedie(1.5), np.log(4.0), 4, 0.0, 0.0),
         (fl.Tweedie(1.5), np.log(4.0), 1, 1.0, 1.5),
+        (fl.Binomial(), 0.0, 0.25, np.log(2.0) - 0.25 * np.log(4.0) - 0.75 * np.log(4.0 / 3.0), 0.25),
+        (fl.Binomial(), 800.0, 0, 800.0, 1.0),
         (fl.NegativeBinomial(2.0), np.log(2.0), 0, 2 * np.log(2.0), 1.0),
         (fl.NegativeBinomial(2.0), np.log(3.0), 3, 0.0, 0.0),
     ],
@@ -146,6 +152,7 @@ FORMULAS = {
     "poisson": lambda f, v, C, t: wrightomega(np.log(C) + C * (t + v)).real / C - t,
     "gamma": lambda f, v, C, t: 1 - wrightomega(np.log(C) + C * (1 - v) + np.log(t)).real / C,
     "tweedie": lambda f, v, C, t: np.vectorize(slope_step)(f, v, C, t),
+    "binomial": lambda f, v, C, t: np.vectorize(slope_step)(f, v, C, t),
     "negative-binomial": lambda f, v, C, t: np.vectorize(slope_step)(f, v, C, t),
 }
 
@@ -193,6 +200,10 @@ def test_dual_step_is_optimal_anywhere(loss, log_curvature, point, target, weigh
     """s f*(z/s) - s f*(x/s) + C (z - x)(x - v) >= 0 for every z, beyond the sizes that check_loss tries."""
     if loss.classification:
         target = 1.0 if target > 1 else -1.0
+    elif isinstance(loss, fl.Gamma):
+        target = max(target, 1e-6)
+    elif isinstance(loss, fl.Binomial):
+        target = min(target, 1.0)
     C = 10.0**log_curvature
     t = np.array([target])
     x = _call_step(loss, np.array([point]), np.array([C]), t, np.array([weight]))
@@ -282,6 +293,7 @@ def test_bad_parameters(make, message):
         (fl.Poisson(), [3, 0, -2], r"y\[2\] is -2; Poisson takes counts, not below 0"),
         (fl.Gamma(), [3, 0, -2], r"y\[1\] is 0; Gamma takes numbers above 0 \(Tweedie takes zeros"),
         (fl.Tweedie(), [3, 0, -2], r"y\[2\] is -2; Tweedie takes numbers not below 0"),
+        (fl.Binomial(), [0.5, 3], r"y\[1\] is 3; Binomial takes proportions from 0 to 1 .*fenchel.proportions"),
         (fl.NegativeBinomial(), [3, -1], r"y\[1\] is -1; NegativeBinomial takes counts"),
     ],
 )
@@ -513,7 +525,7 @@ def test_entropy_formula_of_the_conjugate():
         (fl.Tweedie(1.3), lambda y, mean: metrics.mean_tweedie_deviance(y, mean, power=1.3)),
         (fl.NegativeBinomial(1e12), lambda y, mean: metrics.mean_poisson_deviance(y, mean)),
     ],
-    ids=repr,
+    ids=["gamma", "tweedie", "negative binomial"],
 )
 def test_half_the_deviance_of_scikit_learn(loss, theirs):
     rng = np.random.default_rng(2)

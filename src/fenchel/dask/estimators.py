@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from ..models import estimators as local
+from .. import models as local
 from .pool import _is_array, current_client, from_collections
 
 if TYPE_CHECKING:
@@ -173,13 +173,13 @@ class StructuredRegressor(_OnCluster, local.StructuredRegressor):
     _local = local.StructuredRegressor
 
 
-class StructuredClassifierCV(_Labels, local.StructuredClassifierCV):
+class StructuredClassifierCV(_Labels, local.StructuredClassifierCV):  # type: ignore[misc]
     """:class:`fenchel.StructuredClassifierCV` on a Dask cluster; `cv` is a number of folds, which share all passes."""
 
     _local = local.StructuredClassifierCV
 
 
-class StructuredRegressorCV(_OnCluster, local.StructuredRegressorCV):
+class StructuredRegressorCV(_OnCluster, local.StructuredRegressorCV):  # type: ignore[misc]
     """:class:`fenchel.StructuredRegressorCV` on a Dask cluster; `cv` is a number of folds, which share all passes."""
 
     _local = local.StructuredRegressorCV

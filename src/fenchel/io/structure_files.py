@@ -92,7 +92,7 @@ def _groups_from_gmt(path: str | Path, features: Names | None) -> tuple[list[Ind
     try:
         groups = Groups.from_gmt(path, features)
     except (ValueError, OSError) as error:
-        raise ValueError(f"{path}: {error}") from error
+        raise ValueError(str(error) if str(error).startswith(str(path)) else f"{path}: {error}") from error
     return groups.members, groups.names
 
 

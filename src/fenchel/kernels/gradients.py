@@ -69,3 +69,13 @@ def negative_binomial(n, x, score, curvature, target, weight, params):
         small = math.exp(-abs(z))
         share = 1.0 / (1.0 + small) if z > 0.0 else small / (1.0 + small)
         x[i] = weight[i] * ((target[i] + params[0]) * share - target[i])
+
+
+def binomial(n, x, score, curvature, target, weight, params):
+    """f(u) = log(1 + exp(u)) - t u, up to a constant, for a proportion t."""
+    for i in range(n):
+        small = math.exp(-abs(score[i]))
+        share, rest = 1.0 / (1.0 + small), small / (1.0 + small)
+        if score[i] < 0.0:
+            share, rest = rest, share
+        x[i] = weight[i] * ((1.0 - target[i]) * share - target[i] * rest)

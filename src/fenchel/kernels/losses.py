@@ -187,12 +187,7 @@ def tweedie(n, x, point, curvature, target, weight, params):
 
 def negative_binomial(n, x, point, curvature, target, weight, params):
     """f'(u) = (t + theta) sigmoid(u - log theta) - t with theta = params[0]; the minimiser is f'(u) where
-    u + C (f'(u) - point) = 0.
-
-    In z = u - log theta this reads z + K sigmoid(z) = goal, and the same for -z with K - goal: so z may be taken as
-    negative, where the left side is convex. exp(z) in place of sigmoid(z), which is at most that and at least a half
-    of it, gives a start left of the root; the first step goes beyond the root, the others come back one by one.
-    """
+    u + C (f'(u) - point) = 0."""
     theta = params[0]
     for i in range(n):
         s = weight[i]
@@ -201,22 +196,50 @@ def negative_binomial(n, x, point, curvature, target, weight, params):
             continue
         t = target[i]
         size, C = t + theta, curvature[i] * s
-        K, goal = C * size, C * (t + point[i] / s) - math.log(theta)
-        flipped = goal > 0.5 * K
-        if flipped:
-            goal = K - goal
-        z = _log_root(K, goal / K)
-        for _ in range(100):
-            e = math.exp(z)
-            a = e / (1.0 + e)
-            change = (z + K * a - goal) / (1.0 + K * a / (1.0 + e))
-            z -= change
-            if abs(change) <= 1e-15 * (1.0 + abs(z)):
-                break
+        z, flipped = _sigmoid_root(C * size, C * (t + point[i] / s) - math.log(theta))
         e = math.exp(z)
         a = e / (1.0 + e)
-        if K * a < 1.0 + e:
+        if C * size * a < 1.0 + e:
             x[i] = s * (theta - size * a) if flipped else s * (size * a - t)
         else:  # u says it better than its slope
             u = math.log(theta) + (-z if flipped else z)
             x[i] = s * min(max(point[i] / s - u / C, -t), theta)
+
+
+def binomial(n, x, point, curvature, target, weight, params):
+    """f'(u) = sigmoid(u) - t for a proportion t; the minimiser is f'(u) where u + C (f'(u) - point) = 0."""
+    for i in range(n):
+        s = weight[i]
+        if s == 0.0:
+            x[i] = 0.0
+            continue
+        t, C = target[i], curvature[i] * s
+        z, flipped = _sigmoid_root(C, C * (t + point[i] / s))
+        e = math.exp(z)
+        a = e / (1.0 + e)
+        if C * a < 1.0 + e:
+            x[i] = s * ((1.0 - t) - a) if flipped else s * (a - t)
+        else:  # u says it better than its slope
+            x[i] = s * min(max(point[i] / s - (-z if flipped else z) / C, -t), 1.0 - t)
+
+
+@njit(cache=True, **INLINE)
+def _sigmoid_root(K, goal):
+    """The root of z + K sigmoid(z) = goal, and whether its sign was changed so that it is not positive.
+
+    The same equation holds for -z with K - goal: so z may be taken as negative, where the left side is convex. exp(z)
+    in place of sigmoid(z), which is at most that and at least a half of it, gives a start left of the root; the first
+    step goes beyond the root, the others come back one by one.
+    """
+    flipped = goal > 0.5 * K
+    if flipped:
+        goal = K - goal
+    z = _log_root(K, goal / K)
+    for _ in range(100):
+        e = math.exp(z)
+        a = e / (1.0 + e)
+        change = (z + K * a - goal) / (1.0 + K * a / (1.0 + e))
+        z -= change
+        if abs(change) <= 1e-15 * (1.0 + abs(z)):
+            break
+    return z, flipped

@@ -6,11 +6,13 @@ from .base import Loss
 from .counts import Poisson
 from .deviances import Gamma, NegativeBinomial, Tweedie
 from .margins import Hinge, Logistic, SmoothedHinge, SquaredHinge
+from .proportions import Binomial, proportions
 from .registry import LOSSES, register, why_unknown
 from .tubes import EpsilonInsensitive, Huber, Quantile, Squared
 
 __all__ = [
     "LOSSES",
+    "Binomial",
     "EpsilonInsensitive",
     "Gamma",
     "Hinge",
@@ -24,6 +26,7 @@ __all__ = [
     "Squared",
     "SquaredHinge",
     "Tweedie",
+    "proportions",
     "register",
     "why_unknown",
 ]

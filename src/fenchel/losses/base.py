@@ -24,7 +24,7 @@ from .._validate import Array
 if TYPE_CHECKING:
     pass
 
-_TINY = 1e-12  # rounding slack, relative to the size of a domain
+_TINY = 2.0**-51  # rounding of a weight times the end of a domain, relative to it; an end at zero has none
 _DIFFERENCE = 1e-5  # in the scores, for a second derivative that nobody told
 
 

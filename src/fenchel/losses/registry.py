@@ -9,6 +9,7 @@ from .base import Loss
 from .counts import Poisson
 from .deviances import Gamma, NegativeBinomial, Tweedie
 from .margins import Hinge, Logistic, SmoothedHinge, SquaredHinge
+from .proportions import Binomial
 from .tubes import EpsilonInsensitive, Huber, Quantile, Squared
 
 LOSSES: dict[str, type[Loss]] = {
@@ -24,6 +25,7 @@ LOSSES: dict[str, type[Loss]] = {
     "gamma": Gamma,
     "tweedie": Tweedie,
     "negative-binomial": NegativeBinomial,
+    "binomial": Binomial,
 }
 
 register = registering(LOSSES, "loss")  # a decorator: @register("name") enters a loss of your own

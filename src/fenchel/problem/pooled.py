@@ -278,8 +278,8 @@ class PooledProblem(Problem):
     def primal_at(self, w: Array, scores: Array | None = None) -> float:
         return self.look(w).loss + self.penalty_value(self.penalised(w))
 
-    def mean_conjugate(self, x: Any, scale: float = 1.0) -> float:
-        """A bound from above on (1/n) sum of (s_i f)*(scale x_i)."""
+    def mean_conjugate(self, x: Any, scale: float = 1.0, exact: bool = False) -> float:
+        """A bound from above on (1/n) sum of (s_i f)*(scale x_i); sums of a pool are exact at any rate."""
         return float(x.conjugate(scale)) / self.n
 
     def gradient_sum(self, x: Any) -> Array:
@@ -302,7 +302,7 @@ class PooledProblem(Problem):
 
     def certificate(
         self, state: Any, *, fresh: bool = True, primal: float | None = None, enough: float = np.inf,
-        hope: float = -np.inf,
+        hope: float = -np.inf, exact: bool = False,
     ) -> Certificate:  # fmt: skip
         """See :meth:`fenchel.Problem.certificate`. The dual variables of the rows are the slopes at w, whatever x is
         given."""
@@ -316,12 +316,19 @@ class PooledProblem(Problem):
         residual = np.linalg.norm(zx + self.spread(y)) / max(float(np.linalg.norm(zx)), 1e-300)
         try:
             slopes: Any = view.slopes  # they stand for x, which nobody has
-            dual, reason = self.dual_bound(slopes, y, zx, enough=enough), ""
+            dual, reason = self._feasible_dual(slopes, y, zx, view.w, enough, -np.inf, False)[0], ""
         except NoCertificate as why:
             dual, reason = -np.inf, str(why)
         if not np.isfinite(primal):
             reason = reason or "w breaks a constraint of the penalty"
         return Certificate(primal, dual, float(residual), reason)
+
+    def zero_certificate(self) -> Certificate:
+        return Certificate(self.objective_at_zero(), self._dual_at_zero, 0.0)
+
+    def _dual_rounding(self, x: Any, y: Array, zx: Array, w: Array, exact: bool) -> tuple[Array, float, float]:
+        """Sums over the rows of a pool are exact: what is left is that of single numbers, which is not counted."""
+        return y / self.n, 0.0, 0.0
 
     @_once_per_map
     def _split(self) -> bool:

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy.typing as npt
 
 from .._lazy import lazy
-from ..data import Pool, as_weights
+from .._validate import MatrixLike
+from ..data import Pool, Rows, as_weights
 from ..penalties import Block, Penalty, scale_blocks, unit_blocks
 from ..penalties.block_sum import _once_per_map
 from ..penalties.snapping import Snapping
@@ -96,6 +97,15 @@ class Problem(Certifying, Snapping):
         """The same data and penalty with other weights of the rows; what does not depend on these is shared."""
         weight = as_weights(sample_weight, self.n)
         return self._sibling("_conjugate_at_zero", "_loss_at_zero", weight=weight)
+
+    def with_data(self, X: MatrixLike) -> Problem:
+        """The same targets, loss, weights and penalty on other columns of the same shape, such as scaled ones."""
+        data = Rows(X)
+        if (data.n, data.p) != (self.n, self.p):
+            raise ValueError(f"X has shape {(data.n, data.p)}; the problem's data has {(self.n, self.p)}")
+        other = self._sibling(data=data)
+        other._set_blocks(self.blocks)
+        return other
 
     def with_penalty(self, penalty: Penalty | None, alpha: float | None = None) -> Problem:
         """The same data, loss and weights with another penalty, and another alpha if one is given."""

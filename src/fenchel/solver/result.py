@@ -28,6 +28,7 @@ class Status(enum.Enum):
     INTERRUPTED = "interrupted"
     STALLED = "stalled"
     NO_ANSWER = "no answer"
+    CONTRADICTION = "contradictory bounds"
 
     def __str__(self) -> str:
         return str(self.value)
@@ -49,6 +50,7 @@ class Record(Bounds):
     nanoseconds: float = math.nan  # so far, by the price model that decides whose turn it is
 
 
+_LARGEST = 1e150  # of a number in a saved run; the square of a larger one overflows
 _WORK = ("certificates", "passes", "seconds", "nanoseconds")
 
 
@@ -200,8 +202,8 @@ class Result(Bounds):
         coef, intercept = arrays["coef"], arrays["intercept"]
         found = {key[6:]: value for key, value in arrays.items() if key.startswith("state.")}
         for name, part in {"coef": coef, "intercept": intercept, **found}.items():
-            if part.dtype.kind not in "biuf" or not (name in found or np.isfinite(part).all()):
-                raise ValueError(f"its {name} must be finite numbers")
+            if part.dtype.kind not in "biuf" or not (np.abs(part) <= _LARGEST).all():
+                raise ValueError(f"its {name} must be finite numbers, below {_LARGEST:g} in size")
         if coef.ndim not in (1, 2) or intercept.shape != coef.shape[:-1]:
             raise ValueError(f"it has coefficients of shape {coef.shape} and intercepts of shape {intercept.shape}")
         numbers = [head[key] for key in ("primal", "dual", "seconds", "epochs")]
