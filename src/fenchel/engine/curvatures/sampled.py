@@ -18,7 +18,8 @@ import scipy.sparse as sp
 from ...data.jobs import Terms
 from ...data.partitions import Partition
 from ...data.pools import Outcome
-from ...problem.pooled import PooledProblem, View
+from ...problem.looks import View
+from ...problem.pooled import PooledProblem
 from ..lower_gram import lower_gram
 from ..parts import Matrix, Vector
 
