@@ -7,7 +7,7 @@ from cases import P, data, losses, penalties, targets
 import fenchel as fl
 from fenchel.data.partitions import partitioned
 from fenchel.data.pools import Inline
-from fenchel.problem.pooled import GRID
+from fenchel.problem.looks import GRID
 
 SMOOTH = {name: loss for name, loss in losses().items() if not loss.kinked}
 

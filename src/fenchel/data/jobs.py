@@ -295,7 +295,7 @@ class Sample:
         drawn = np.flatnonzero(uniform(part.number, part.n, self.seed) < share)
         target, weight = self.terms.target(part), self.terms.weight(part)
         outputs = self.terms.outputs
-        own: MatrixLike = part.matrix()[drawn]
+        own: MatrixLike = part.matrix() if drawn.size == part.n else part.matrix()[drawn]
         return None, {
             "X": own, "target": target.reshape(part.n, outputs)[drawn], "share": share[drawn],
             "weight": weight[::outputs][drawn] if weight.size else np.ones(drawn.size),

@@ -20,7 +20,8 @@ import numpy as np
 from ..data.pools import Inline
 from ..prices import PRICES, Prices
 from ..problem import Certificate, Problem
-from ..problem.pooled import PooledProblem, View
+from ..problem.looks import View
+from ..problem.pooled import PooledProblem
 from .curvatures.sampled import SampledCurvature
 from .inner.admm import Admm
 from .parts import Answer, Model, Vector

@@ -30,11 +30,11 @@ from ..penalties.block_sum import _NONE, _once_per_map, _vector
 from .bounds import Certificate, NoCertificate
 from .certificate import _BALANCED, _MOST_FREE
 from .fingerprint import Fingerprint
+from .looks import GRID, PoolData, Slopes, View
 from .objective import _as_alpha, _as_loss, _as_penalty
 from .points import Point
 from .problem import Problem
 
-GRID = (0.0, 0.5, 0.9, 0.99, 0.999, 1 - 1e-4, 1 - 1e-5, 1 - 1e-6, 1 - 1e-8, 1.0)  # scales; more: time for every row
 ROWS = 50  # for each feature in a sample; fewer: more rounds
 MEMORY = 1e9  # bytes that may be taken, where nobody says
 FEWEST = 2000  # rows of a sample, if there are so many
@@ -44,75 +44,6 @@ _KNOWN = 4  # looks that are remembered
 _MOVES = 10  # passes that balance slopes, at the most
 _NEWTON, _FLAT = 30, 1e-10  # steps to the best unpenalised point, and the slope (of its terms) where they end
 _LEAST, _LITTLE = 1e-3, 1e-6  # of the mean curvature, and of the largest: what every row counts for in a model
-
-
-@dataclasses.dataclass(frozen=True)
-class Slopes:
-    """The slopes of all rows at w, as far as sums tell of them.
-
-    Attributes
-    ----------
-    sums : array (groups, size)
-        Z x over rows whose slope is positive, and over the others; or over all.
-    conjugates : array (groups, outputs, grid)
-    factors : array (groups, outputs)
-        What the slopes are multiplied by.
-    squares : float
-        The sum of x^2.
-    directions, moves
-        Along which they were moved, and how; see :class:`fenchel.data.jobs.Look`.
-    gram, sizes
-        Of the directions, with rows weighted by their room; and of the terms of their sums.
-    """
-
-    w: Array
-    sums: Array
-    conjugates: Array
-    factors: Array
-    squares: float
-    directions: Array
-    moves: tuple[Array, ...]
-    gram: Array
-    sizes: Array
-
-    @property
-    def total(self) -> Array:
-        """Z x."""
-        groups, outputs = self.factors.shape
-        each = self.sums.reshape(groups, outputs, -1) * self.factors[:, :, None]
-        return np.asarray(each.sum(axis=0)).ravel()
-
-    def conjugate(self, scale: float) -> float:
-        """A bound from above on the sum of (s f)*(scale x): the chords of a convex function."""
-        groups, outputs = self.factors.shape
-        return float(sum(
-            np.interp(scale * self.factors[k, j], GRID, self.conjugates[k, j])
-            for k in range(groups) for j in range(outputs)
-        ))  # fmt: skip
-
-
-@dataclasses.dataclass(frozen=True)
-class View:
-    """What a look at w found: the mean loss, its gradient, the diagonal of its curvature, and the slopes."""
-
-    w: Array
-    loss: float
-    gradient: Array
-    diagonal: Array
-    bend: float  # the mean curvature of a row
-    slopes: Slopes
-
-
-class PoolData:
-    """What is known of all rows; see :class:`fenchel.data.RowData`. No row can be had."""
-
-    by_column = False
-    single = None
-    halves = copied = False
-
-    def __init__(self, facts: Facts) -> None:
-        self.n, self.p, self.sparse, self.dtype = facts.n, facts.p, facts.sparse, facts.dtype
-        self.mean_squares, self.stored, self.nbytes = facts.mean_squares, facts.stored, facts.nbytes
 
 
 class PooledProblem(Problem):
@@ -211,9 +142,10 @@ class PooledProblem(Problem):
         known = self.known(w)
         if known is not None:
             return known
-        if self.passes.sample is not None:
+        if self.passes.drawn:
             return self.noted(w, self.run(self.look_job(w))[0].sums)
         looked, self.passes.sample = self.run(self.look_job(w), self._sample_job())
+        self.passes.drawn = True
         return self.noted(w, looked.sums)
 
     def look_and_draw(self, w: Array, at: View) -> tuple[View, Outcome]:
@@ -226,11 +158,12 @@ class PooledProblem(Problem):
         return self.noted(w, looked.sums), drawn
 
     def sample(self) -> Outcome:
-        """Rows drawn at random; see :class:`fenchel.data.jobs.Sample`."""
+        """Rows drawn at random; see :class:`fenchel.data.jobs.Sample`. Whoever asks owns them: they are not kept."""
         if self.passes.sample is None:
-            self.look(np.zeros(self.size))
-        assert self.passes.sample is not None
-        return self.passes.sample
+            looked, self.passes.sample = self.run(self.look_job(np.zeros(self.size)), self._sample_job())
+            self.noted(np.zeros(self.size), looked.sums)
+        drawn, self.passes.sample, self.passes.drawn = self.passes.sample, None, True
+        return drawn
 
     def _sample_job(self) -> Sample:
         """Which rows to draw: as many as help, and as memory allows."""
@@ -514,7 +447,8 @@ class Passes:
     def __init__(self, count: int = 0) -> None:
         self.count, self.bend = count, 0.0
         self.told = 0  # of them
-        self.sample: Outcome | None = None
+        self.sample: Outcome | None = None  # until somebody asks for it
+        self.drawn = False
         self.may_balance = True  # whether a certificate may take passes of its own
 
 

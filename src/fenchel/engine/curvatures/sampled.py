@@ -10,6 +10,7 @@ A bad sample costs rounds and nothing else: with enough of :math:`\mu d` every s
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -17,7 +18,8 @@ import scipy.sparse as sp
 from ...data.jobs import Terms
 from ...data.partitions import Partition
 from ...data.pools import Outcome
-from ...problem.pooled import PooledProblem, View
+from ...problem.looks import View
+from ...problem.pooled import PooledProblem
 from ..lower_gram import lower_gram
 from ..parts import Matrix, Vector
 
@@ -39,8 +41,7 @@ class SampledCurvature:
         """Go on with these rows."""
         facts, drawn = self.problem.pool.facts, outcome.kept
         kept = [one for one in drawn if one["target"].shape[0]] or drawn[:1]
-        stack = sp.vstack if facts.sparse else np.concatenate
-        X = stack([one["X"] for one in kept]) if len(kept) > 1 else kept[0]["X"]
+        X = sp.vstack([one["X"] for one in kept]) if facts.sparse and len(kept) > 1 else _stacked(kept)
         target, weight, share, offset, task = (
             np.concatenate([one[key] for one in kept]) for key in ("target", "weight", "share", "offset", "task")
         )
@@ -111,6 +112,19 @@ class SampledCurvature:
     def forget(self) -> None:
         """All secants."""
         self.pairs = []
+
+
+def _stacked(kept: list[dict[str, Any]]) -> Any:
+    """Dense rows in one array; what was copied is let go, so that memory holds little more than one copy."""
+    if len(kept) == 1:
+        return kept[0]["X"]
+    first = kept[0]["X"]
+    out, at = np.empty((sum(one["X"].shape[0] for one in kept), first.shape[1]), first.dtype), 0
+    for one in kept:
+        rows = one.pop("X")
+        out[at : at + len(rows)] = rows
+        at += len(rows)
+    return out
 
 
 def add_pair(H: Matrix, d: Vector, change: Vector) -> None:

@@ -1,0 +1,81 @@
+"""What one pass over rows in a pool tells of a point: sums, and nothing that belongs to a single row."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+
+from .._validate import Array
+from ..data.pools import Facts
+
+GRID = (0.0, 0.5, 0.9, 0.99, 0.999, 1 - 1e-4, 1 - 1e-5, 1 - 1e-6, 1 - 1e-8, 1.0)  # scales; more: time for every row
+
+
+@dataclasses.dataclass(frozen=True)
+class Slopes:
+    """The slopes of all rows at w, as far as sums tell of them.
+
+    Attributes
+    ----------
+    sums : array (groups, size)
+        Z x over rows whose slope is positive, and over the others; or over all.
+    conjugates : array (groups, outputs, grid)
+    factors : array (groups, outputs)
+        What the slopes are multiplied by.
+    squares : float
+        The sum of x^2.
+    directions, moves
+        Along which they were moved, and how; see :class:`fenchel.data.jobs.Look`.
+    gram, sizes
+        Of the directions, with rows weighted by their room; and of the terms of their sums.
+    """
+
+    w: Array
+    sums: Array
+    conjugates: Array
+    factors: Array
+    squares: float
+    directions: Array
+    moves: tuple[Array, ...]
+    gram: Array
+    sizes: Array
+
+    @property
+    def total(self) -> Array:
+        """Z x."""
+        groups, outputs = self.factors.shape
+        each = self.sums.reshape(groups, outputs, -1) * self.factors[:, :, None]
+        return np.asarray(each.sum(axis=0)).ravel()
+
+    def conjugate(self, scale: float) -> float:
+        """A bound from above on the sum of (s f)*(scale x): the chords of a convex function."""
+        groups, outputs = self.factors.shape
+        return float(sum(
+            np.interp(scale * self.factors[k, j], GRID, self.conjugates[k, j])
+            for k in range(groups) for j in range(outputs)
+        ))  # fmt: skip
+
+
+@dataclasses.dataclass(frozen=True)
+class View:
+    """What a look at w found: the mean loss, its gradient, the diagonal of its curvature, and the slopes."""
+
+    w: Array
+    loss: float
+    gradient: Array
+    diagonal: Array
+    bend: float  # the mean curvature of a row
+    slopes: Slopes
+
+
+class PoolData:
+    """What is known of all rows; see :class:`fenchel.data.RowData`. No row can be had."""
+
+    by_column = False
+    single = None
+    halves = copied = False
+
+    def __init__(self, facts: Facts) -> None:
+        self.n, self.p, self.sparse, self.dtype = facts.n, facts.p, facts.sparse, facts.dtype
+        self.mean_squares, self.stored, self.nbytes = facts.mean_squares, facts.stored, facts.nbytes
