@@ -726,7 +726,7 @@ def test_labels_the_model_does_not_know_are_said(fitted):
     ("args", "match"),
     [
         (["nope.json", "train.csv"], "nope.json does not exist"),
-        (["train.csv", "train.csv"], "train.csv is not a fenchel model: line 1"),
+        (["train.csv", "train.csv"], "train.csv, line 1: not a fenchel model"),
         (["foreign.json", "train.csv"], "foreign.json is not a fenchel model: it has no 'format'"),
         (["newer.json", "train.csv"], "format is 'fenchel model 9'"),
         (["broken.json", "train.csv"], "broken.json is a broken fenchel model: it has no 'coef'"),
@@ -939,7 +939,9 @@ def test_ctrl_c_keeps_the_points_of_a_path(folder, monkeypatch):
     monkeypatch.setattr("fenchel.cli.path.counting_bar", interrupted_at_three)
     result = run("path", "train.csv", "--n-alphas", "9", "--coefficients", "c.csv")
     assert result.exit_code == 130 and "interrupted after 3 of 9 alphas" in result.stderr
-    assert len(pd.read_csv("path.csv")) == len(pd.read_csv("c.csv")) == 3
+    table = pd.read_csv("path.csv")
+    assert table.status.tolist() == 3 * ["converged"] + 6 * ["interrupted"]  # what was not done is marked
+    assert table.objective.notna().sum() == len(pd.read_csv("c.csv")) == 3 and table.alpha.notna().all()
     result = run("cv", "train.csv", "--n-alphas", "9")
     assert result.exit_code == 130 and "nothing was written" in result.stderr and not os.path.exists("model.json")
 

@@ -1,8 +1,8 @@
 """The command `fenchel`: demo, fit, path, cv, predict, reproduce.
 
 Exit codes: 0 when an answer was written (a warning tells if its gap is larger than asked), 2 for an
-error (one line on stderr, and nothing is written), 130 after Ctrl-C. Ctrl-C during a fit or a path keeps the best
-answer: it is written with its status and its gap, and the exit code still says 130.
+error (one line on stderr, which names what was written before it, if anything was), 130 after Ctrl-C. Ctrl-C during a
+fit or a path keeps the best answer: it is written with its status and its gap, and the exit code still says 130.
 """
 
 from __future__ import annotations
@@ -22,6 +22,8 @@ except ImportError:  # main() says what to install
     typer, TyperGroup = None, object  # type: ignore[assignment, misc]
 
 from .. import __version__
+from .._files import written
+from .._interrupts import interrupts_noticed
 
 
 def main() -> None:
@@ -77,23 +79,34 @@ class OneLineErrors(TyperGroup):
 
 
 def _guarded(command: Callable[..., Any]) -> Callable[..., Any]:
-    """The command, with expected errors as one line on stderr and exit code 2."""
+    """The command, with expected errors as one line on stderr and exit code 2, and Ctrl-C as 130 wherever it hits."""
 
     @functools.wraps(command)
     def run(*args: Any, **kwargs: Any) -> Any | None:
-        try:
-            return command(*args, **kwargs)
-        except BrokenPipeError:
-            raise
-        except (ValueError, OSError, ImportError, MemoryError) as error:
-            message = " ".join(str(error).split()) or type(error).__name__
-            print(f"fenchel: error: {message}", file=sys.stderr)
-            raise typer.Exit(2) from None
-        except KeyboardInterrupt:
-            print("fenchel: interrupted; nothing was written", file=sys.stderr)
-            raise typer.Exit(130) from None
+        written.clear()
+        with interrupts_noticed() as caught:
+            try:
+                return command(*args, **kwargs)
+            except (BrokenPipeError, typer.Exit):
+                raise
+            except KeyboardInterrupt:
+                pass
+            except (ValueError, OSError, ImportError, MemoryError) as error:
+                if not caught:  # else it is what Ctrl-C has left behind
+                    message = " ".join(str(error).split()) or type(error).__name__
+                    print(f"fenchel: error: {message}{_written_so_far()}", file=sys.stderr)
+                    raise typer.Exit(2) from None
+            except Exception:
+                if not caught:
+                    raise
+        print(f"fenchel: interrupted{_written_so_far() or '; nothing was written'}", file=sys.stderr)
+        raise typer.Exit(130) from None
 
     return run
+
+
+def _written_so_far() -> str:
+    return f" (written before: {', '.join(written)})" if written else ""
 
 
 def _show_version(wanted: bool) -> None:

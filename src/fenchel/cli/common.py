@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import difflib
+import itertools
 import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any
+
+from .._files import same_file, writable, write_whole
 
 if TYPE_CHECKING:
     from ..solver.result import Result
@@ -18,25 +21,23 @@ except ImportError:  # cli.main() says what to install
     typer = None  # type: ignore[assignment]  # main() says what to install
 
 
-def check_output(path: str | None, option: str = "--output") -> None:
-    """Fail before the work, not after it, if the file cannot be written."""
+def check_output(path: str | None, option: str = "--output", inputs: Iterable[str | None] = ()) -> None:
+    """Fail before the work, not after it, if the file cannot be written, or is one that is read."""
     if path is None:
         return
-    folder = os.path.dirname(os.path.abspath(path))
-    if not os.path.isdir(folder):
-        raise ValueError(f"{option} is {path!r}, but the folder {folder} does not exist")
-    if os.path.exists(path) and not os.path.isfile(path):
-        # the new file takes the old one's place, which must never happen to a folder or a device
-        raise ValueError(f"{option} is {path!r}, which exists and is not a regular file")
-    if not os.access(folder, os.W_OK):
-        raise ValueError(f"{option} is {path!r}, but the folder {folder} cannot be written to")
+    writable(path, option)
+    for file in inputs:
+        if file is not None and same_file(path, file):
+            raise ValueError(
+                f"{option} is {path!r}, which is the input {file}; it would be lost, give another name to write to"
+            )
 
 
-def check_picture(path: str | None, option: str = "output") -> None:
+def check_picture(path: str | None, option: str = "output", inputs: Iterable[str | None] = ()) -> None:
     """Fail before the work if the picture cannot be drawn."""
     if path is None:
         return
-    check_output(path, option)
+    check_output(path, option, inputs)
     try:
         from matplotlib.backends.backend_agg import FigureCanvasAgg
     except ImportError:
@@ -46,13 +47,12 @@ def check_picture(path: str | None, option: str = "output") -> None:
         raise ValueError(f"{option} is {path!r}; its extension must be one of {', '.join(sorted(kinds))}")
 
 
-def check_different(**paths: Any) -> None:
+def check_different(**paths: str | None) -> None:
     """Two outputs must not be one file."""
-    seen: dict[str, str] = {}
-    for option, path in paths.items():
-        if path is not None and seen.setdefault(os.path.abspath(path), option) != option:
-            other = seen[os.path.abspath(path)]
-            raise ValueError(f"--{other} and --{option} are both {path!r}")
+    given = [(option, path) for option, path in paths.items() if path is not None]
+    for (one, first), (other, second) in itertools.combinations(given, 2):
+        if same_file(first, second):
+            raise ValueError(f"--{one} and --{other} are both {second!r}")
 
 
 def hint(name: str, known: Any) -> Any:
@@ -101,8 +101,14 @@ def live_bar(tol: float, max_epochs: int, wanted: bool) -> Iterator[Any]:
             decades = -math.log10(gap) if 0 < gap < 1 else 0.0
             done = decades / -math.log10(tol) if 0 < tol < 1 else record.epoch / max(max_epochs, 1)
             text = f"epoch {record.epoch:4d}  objective {record.primal:<11.6g} relative gap {gap:.1e}"
-            move(min(max(done, 0.0), 1.0), text)
+            state[:] = [min(max(done, 0.0), 1.0), text]
+            move(*state)
 
+        def reading(how_far: Any) -> None:
+            move(state[0], f"{state[1]}  {how_far}")
+
+        state: list[Any] = [0.0, "starting"]
+        show.reading = reading  # type: ignore[attr-defined]  # for rows that are read from a disk
         yield None if move is None else show
 
 
@@ -183,6 +189,5 @@ def finish(result: Result, tol: float) -> None:
 def draw_file(path: str, draw: Callable[..., Any], size: tuple[float, float] = (7.2, 4.6)) -> None:
     """A picture by `draw(ax)`, whole or not at all."""
     from ..report import picture
-    from ..solver.result import write_whole
 
     write_whole(path, picture(draw, size, os.path.splitext(path)[1].lower().lstrip("."), dpi=150))

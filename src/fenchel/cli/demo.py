@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Annotated, Any
 
+from .._files import write_whole
 from .common import certificate_rows, check_output, check_picture, finish, live_bar, make_console, print_table
 
 if TYPE_CHECKING:
@@ -84,8 +85,6 @@ def _draw_demo(output: str, result: Result, tol: float, matrix: Array, truth: Ar
 
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
-
-    from ..solver.result import write_whole
 
     figure = Figure(figsize=(13.6, 5.6), dpi=150, facecolor="white", layout="constrained")
     FigureCanvasAgg(figure)

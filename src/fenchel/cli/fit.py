@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING, Annotated, Any, cast
 
+from .._files import write_whole
 from .common import (
     certificate_rows,
     check_different,
@@ -54,11 +55,12 @@ def fit(
     from ..solver import solve
     from .problem import choose_alpha, prepare
 
-    check_outputs(options, output=output)
+    check_outputs(file, options, output=output)
     setup = prepare(file, options)
     strength, largest = choose_alpha(setup.problem, alpha, alpha_ratio, options.penalty)
     problem = setup.problem.with_alpha(strength)
     with live_bar(options.tol, options.max_epochs, not options.quiet) as show:
+        problem.watch(None if show is None else show.reading)
         result = solve(
             problem, tol=options.tol, max_epochs=options.max_epochs, time_limit=time_limit, random_state=options.seed,
             callback=show,
@@ -70,7 +72,7 @@ def fit(
     if options.picture is not None:
         draw_file(options.picture, lambda ax: plotting.convergence(result, tol=options.tol, ax=ax))
     if options.report is not None:
-        write_report(setup, "fit", rows, result)
+        write_report(setup, "fit", rows, result, alpha=problem.alpha)
     if not options.quiet:
         console = make_console()
         print_table(console, "Model", rows + setup.answer_rows(result))
@@ -79,12 +81,13 @@ def fit(
     finish(result, options.tol)
 
 
-def check_outputs(options: ModelOptions, **paths: Any) -> None:
+def check_outputs(file: str, options: ModelOptions, **paths: str | None) -> None:
     """Everything that can be known to fail before the work does so before it."""
+    inputs = [file, *options.files]
     for option, path in paths.items():
-        check_output(path, f"--{option}")
-    check_output(options.report, "--report")
-    check_picture(options.picture, "--picture")
+        check_output(path, f"--{option}", inputs)
+    check_output(options.report, "--report", inputs)
+    check_picture(options.picture, "--picture", inputs)
     check_different(**paths, report=options.report, picture=options.picture)
     if options.report is not None:
         from ..report import check_matplotlib
@@ -95,14 +98,13 @@ def check_outputs(options: ModelOptions, **paths: Any) -> None:
 def write_report(setup: Setup, command: str, rows: list[tuple[str, str]], result: Result, **more: Any) -> None:
     """The page of --report, whole or not at all."""
     from ..report import make
-    from ..solver.result import write_whole
 
     structure = setup.structure
     page = make(
         f"fenchel {command}: {setup.file}", result, tol=setup.options.tol, names=setup.names, labels=setup.labels,
         settings=[*rows, ("command", command_line())], features=structure.kept, groups=structure.used("groups"),
         tree=structure.used("tree"), graph=structure.used("graph"), grid=structure.used("grid"),
-        standardised=setup.scaling is not None, **more,
+        standardised=setup.scaling is not None, problem=setup.problem, classes=setup.classes, **more,
     )  # fmt: skip
     write_whole(cast(str, setup.options.report), page.encode())
 

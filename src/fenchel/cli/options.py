@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import inspect
+import os
 from collections.abc import Callable
 from typing import Annotated, Any, get_type_hints
 
@@ -13,6 +14,8 @@ try:
     from typer import Option
 except ImportError:  # cli.main() says what to install
     typer = Option = None  # type: ignore[assignment]  # main() says what to install
+
+_OUTPUTS = ("report", "picture")
 
 
 @dataclasses.dataclass
@@ -38,6 +41,14 @@ class ModelOptions:
         str | None,
         Option(help="Sample weights: a column of FILE, or a file with one number per line.", rich_help_panel="Data"),
     ] = None
+    offset: Annotated[
+        str | None,
+        Option(
+            help="What is added to the scores: a column of FILE or log(COLUMN), as in log(exposure); or a file with "
+            "one number per line.",
+            rich_help_panel="Data",
+        ),
+    ] = None
     class_weight: Annotated[
         list[str] | None,
         Option(help="balanced, or label=weight; may be repeated.", rich_help_panel="Data"),
@@ -45,11 +56,27 @@ class ModelOptions:
     drop: Annotated[list[str] | None, Option(help="Leave a column out; may be repeated.", rich_help_panel="Data")] = (
         None
     )
+    memory: Annotated[
+        str | None,
+        Option(
+            help="Leave the rows on the disk and take at most this much memory for them, such as 2GB; FILE may then be "
+            "a folder or a quoted pattern. Cross-validation draws its folds at random.",
+            rich_help_panel="Data",
+        ),
+    ] = None
     header: Annotated[
         bool | None,
         Option(
             "--header/--no-header",
             help="Whether a CSV begins with names; its first lines tell by default.",
+            rich_help_panel="Data",
+        ),
+    ] = None
+    max_features: Annotated[
+        int | None,
+        Option(
+            help="The most columns that sparse data may have; a million, or 100 for every entry, by default.",
+            min=1,
             rich_help_panel="Data",
         ),
     ] = None
@@ -64,8 +91,9 @@ class ModelOptions:
     loss: Annotated[
         str | None,
         Option(
-            help="smoothed-hinge, hinge, squared-hinge, logistic; squared, huber, quantile, epsilon-insensitive, "
-            "poisson. By default logistic for words and for two labels, else squared.",
+            help="smoothed-hinge, hinge, squared-hinge, logistic; squared, huber, quantile, epsilon-insensitive; with "
+            "the log link poisson, gamma, tweedie, negative-binomial. By default logistic for words and for two "
+            "labels, else squared.",
             rich_help_panel="Loss",
         ),
     ] = None
@@ -76,6 +104,13 @@ class ModelOptions:
     quantile: Annotated[float | None, Option(help="Quantile of the quantile loss.", rich_help_panel="Loss")] = None
     epsilon: Annotated[
         float | None, Option(help="Half width of the epsilon-insensitive tube.", rich_help_panel="Loss")
+    ] = None
+    power: Annotated[float | None, Option(help="Of the Tweedie variance, between 1 and 2.", rich_help_panel="Loss")] = (
+        None
+    )
+    theta: Annotated[
+        float | None,
+        Option(help="Of the negative binomial: a mean m varies by m + m^2/theta.", rich_help_panel="Loss"),
     ] = None
     intercept: Annotated[
         bool, Option("--intercept/--no-intercept", help="Fit an unpenalised intercept.", rich_help_panel="Loss")
@@ -206,6 +241,13 @@ class ModelOptions:
     quiet: Annotated[
         bool, Option("--quiet", "-q", help="Print warnings and errors only.", rich_help_panel="Output")
     ] = False
+
+    @property
+    def files(self) -> list[str]:
+        """The files that the options name, to be read: whatever exists under a name that is given, but for outputs."""
+        given = [getattr(self, field.name) for field in dataclasses.fields(self) if field.name not in _OUTPUTS]
+        words = [word for value in given for word in (value if isinstance(value, list) else [value])]
+        return [word for word in words if isinstance(word, str) and os.path.exists(word)]
 
     def __post_init__(self) -> None:
         for name in ("target", "class_weight", "drop", "unpenalised"):  # an option that is not given may be [] or None

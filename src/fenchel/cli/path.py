@@ -7,6 +7,7 @@ import io
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Annotated, Any, cast
 
+from .._files import write_whole
 from .common import certificate_rows, counting_bar, draw_file, finish, make_console, print_files, print_table, warn
 from .fit import check_outputs, write_report
 from .options import ModelOptions
@@ -51,10 +52,9 @@ def path(
     """
     from .. import plotting
     from ..models import path as solve_path
-    from ..solver.result import write_whole
     from .problem import prepare
 
-    check_outputs(options, output=output, coefficients=coefficients)
+    check_outputs(file, options, output=output, coefficients=coefficients)
     if coefficients is not None and not coefficients.lower().endswith((".csv", ".npz")):
         raise ValueError(f"--coefficients is {coefficients!r}; its extension must be .csv or .npz")
     setup = prepare(file, options)
@@ -64,7 +64,7 @@ def path(
             setup.problem, alphas=values, tol=options.tol, max_epochs=options.max_epochs, random_state=options.seed,
             callback=show,
         )  # fmt: skip
-    write_whole(output, _path_table(setup, found).encode())
+    write_whole(output, _path_table(setup, found, values).encode())
     if coefficients is not None:
         write_whole(coefficients, _coefficients(setup, found, coefficients))
     groups = setup.structure.used("groups") if not setup.structure.free.size else None
@@ -75,6 +75,8 @@ def path(
             (8.0, 4.8),
         )
     rows = setup.rows(setup.problem)
+    if found.interrupted:
+        rows.append(("interrupted", f"after {len(found)} of {len(values)} alphas"))
     if options.report is not None:
         write_report(setup, "path", rows, found[-1], path=found, alpha=float(found.alphas[-1]))
     if not options.quiet:
@@ -129,25 +131,28 @@ def cv(
     held out. Folds keep the shares of the labels.
     """
     from .. import plotting
+    from ..models import cross_validate_path
     from ..models import path as solve_path
-    from ..solver.result import write_whole
     from .problem import prepare
 
-    check_outputs(options, output=output, table=table)
+    check_outputs(file, options, output=output, table=table)
     if rule not in ("min", "1se"):
         raise ValueError(f"--rule is {rule!r}; it must be min or 1se")
     setup = prepare(file, options)
     values = make_alphas(setup, alphas, n_alphas, eps)
-    splits = _splits(setup, folds, shuffle)
     limits: dict[str, Any] = {"tol": options.tol, "max_epochs": options.max_epochs, "random_state": options.seed}
     with counting_bar(folds * len(values), not options.quiet) as show:
-        found = _cross_validate(setup.problem, values, splits, jobs, limits, show)
+        if setup.problem.pooled:
+            found = cross_validate_path(setup.problem, cv=folds, alphas=values, **limits)
+        else:
+            found = _cross_validate(setup.problem, values, _splits(setup, folds, shuffle), jobs, limits, show)
     index = found.select(rule)
-    with counting_bar(index + 1, not options.quiet) as show:
-        whole = solve_path(setup.problem, alphas=values[: index + 1], callback=show, **limits)
-    if len(whole) <= index:
+    last = len(values) if options.report is not None else index + 1  # a page shows the whole path
+    with counting_bar(last, not options.quiet) as show:
+        whole = solve_path(setup.problem, alphas=values[:last], callback=show, **limits)
+    if whole.interrupted:
         raise KeyboardInterrupt
-    result = whole[-1]
+    result = whole[index]
     problem = setup.problem.with_alpha(values[index])
     setup.model(result, problem).save(output)
     if table is not None:
@@ -233,7 +238,7 @@ def _cross_validate(
 
     def whole_path(part: Problem) -> Path:
         found = solve_path(part, alphas=alphas, callback=show, **limits)
-        if len(found) < len(alphas):
+        if found.interrupted:
             raise KeyboardInterrupt
         return found
 
@@ -246,7 +251,10 @@ def _cross_validate(
 # -- tables -----------------------------------------------------------------------------------------
 
 
-def _path_table(setup: Setup, found: Path) -> str:
+def _path_table(setup: Setup, found: Path, wanted: Array) -> str:
+    """A row for every alpha; of one that Ctrl-C kept from being solved there is nothing but its status."""
+    from ..solver.result import Status
+
     head = ["alpha", "objective", "lower_bound", "relative_gap", "nonzeros"]
     columns: list[Any] = [found.alphas, found.primals, found.duals, found.relative_gaps, found.nonzeros]
     groups = setup.structure.used("groups")
@@ -256,7 +264,9 @@ def _path_table(setup: Setup, found: Path) -> str:
         columns.append([sum(bool(coef[:, group].any()) for group in groups) for coef in kept])
     head += ["epochs", "seconds", "status"]
     columns += [found.epochs, found.seconds, [str(result.status) for result in found.results]]
-    return _csv(head, zip(*(getattr(column, "tolist", lambda c=column: c)() for column in columns), strict=True))
+    rows = zip(*(getattr(column, "tolist", lambda c=column: c)() for column in columns), strict=True)
+    left: Any = wanted[len(found) :] if found.interrupted else []
+    return _csv(head, [*rows, *([float(alpha), *[None] * (len(head) - 2), str(Status.INTERRUPTED)] for alpha in left)])
 
 
 def _coefficients(setup: Setup, found: Path, name: str) -> bytes:
@@ -273,6 +283,7 @@ def _coefficients(setup: Setup, found: Path, name: str) -> bytes:
             "coef": coefs,
             "intercept": intercepts,
             "features": np.array(setup.names),
+            "interrupted": np.array(found.interrupted),
         }
         if setup.labels is not None:
             arrays["outputs"] = np.array(setup.labels)
@@ -325,6 +336,6 @@ def _finish_path(found: Path, wanted: int, tol: float) -> None:
     if late:
         warn(f"{late} of {len(found)} points not converged: largest relative gap {found.relative_gaps.max():.2e}, "
              f"goal {tol:g}; try more --max-epochs or a larger --tol or --eps")  # fmt: skip
-    if len(found) < wanted:
+    if found.interrupted:
         warn(f"interrupted after {len(found)} of {wanted} alphas")
         raise typer.Exit(130)

@@ -7,6 +7,7 @@ import io
 import sys
 from typing import TYPE_CHECKING, Annotated, Any
 
+from .._files import write_whole
 from .common import check_output
 
 if TYPE_CHECKING:
@@ -33,26 +34,30 @@ def predict(
         list[str] | None,
         typer.Option(help="The column to compare with; the model's target, if FILE has it, by default."),
     ] = None,
+    offset: Annotated[
+        str | None,
+        typer.Option(help="What is added to the scores, as in `fenchel fit`; the model's offset by default."),
+    ] = None,
     header: Annotated[
         bool | None, typer.Option("--header/--no-header", help="Whether a CSV begins with names; seen by default.")
     ] = None,
 ) -> None:
-    """Predict with a model; with a target in the file, report accuracy or R^2 (on stderr).
+    """Predict with a model; with a target in the file, report accuracy, R^2 or D^2 (on stderr).
 
     Columns are matched by name where there are names, else by position.
     """
     from ..io import read_like
     from ..models import Model
-    from ..solver.result import write_whole
 
+    check_output(output, inputs=(model, file))
     fitted = Model.load(model)
-    check_output(output)
     target = list(target or []) or None
     data = read_like(
         file, n_features=fitted.n_features, features=fitted.features, target=target or fitted.target,
         first_index=fitted.first_index, must_have_target=target is not None, header=header, task=fitted.task,
+        offset=offset or fitted.offset,
     )  # fmt: skip
-    scores = fitted.decision(data.X, data.task)
+    scores = fitted.decision(data.X, data.task, data.offset)
     predicted = fitted.from_decision(scores)
     shares = fitted.probabilities(scores) if probability else None
     text = _predictions(fitted, predicted, scores if decision else None, shares)
@@ -64,7 +69,7 @@ def predict(
         print(f"{len(predicted):,} predictions: {output}", file=sys.stderr)
     if data.y is not None:
         try:
-            name, value = fitted.score(predicted, data.y)
+            name, value = fitted.score(predicted, data.y, scores, data.offset)
         except ValueError as error:
             print(f"fenchel: no score for {file}: {error}", file=sys.stderr)
         else:

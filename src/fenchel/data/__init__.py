@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from .roles import RowData
+from .offsets import as_offset
+from .pools import Pool
+from .roles import RowData, RowPool
 from .rows import ROUGH, WIDE, Rows, as_weights
 
-__all__ = ["ROUGH", "WIDE", "RowData", "Rows", "as_weights"]
+__all__ = ["ROUGH", "WIDE", "Pool", "RowData", "RowPool", "Rows", "as_offset", "as_weights"]

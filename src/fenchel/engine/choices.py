@@ -11,10 +11,13 @@ import math
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from .point import Point
 from .restrictions.columns import SINGLE_FROM
 from .restrictions.working_set import BUDGET
 from .set_parts import Restriction
+from .units import Vector
 
 if TYPE_CHECKING:
     from ..problem import Problem
@@ -31,7 +34,16 @@ SPARE = 0.25  # of the price of a round: what a model may cost beyond its aim, i
 # real problems with 256 columns were faster in growing sets, random ones with 375 and 781 slower. Larger: tall fits
 # take longer.
 WIDE = 320
+HARD = 3.0  # score at the start from which a unit likely stays (counts up to seven times the support if columns agree)
 SPREAD = 0.15  # of all columns: the support that is expected before anything is known
+
+
+def expected_support(scores: Vector, n: int, count: int) -> float:
+    """The support, of `count` coefficients, that the scores of units at the start foretell: where there are more rows
+    than coefficients, about as many as are pulled much harder than zero holds them; otherwise nobody knows."""
+    if n < count:
+        return SPREAD * count
+    return max(SPREAD, np.count_nonzero(scores > HARD) / max(scores.size, 1)) * count
 
 
 def look_first(problem: Problem, prices: Any) -> bool:

@@ -18,7 +18,7 @@ import numpy as np
 
 from ..problem import Certificate
 from .choices import CALLS
-from .covariances import Covariances, covariances, covariances_price
+from .covariances import Covariances, covariances, covariances_price, whole_pays
 from .roles import Goal, Iterate, Proposal
 from .unit_rounding import UnitRounding
 from .units import Units, Vector, dual_variables, shared_units, units_of
@@ -72,8 +72,7 @@ class CompiledPath:
         if _is_tiny(problem, alphas, units):
             self._all_at_once(problem, units, tol)
             return
-        some = units.alone and on_covariances(problem, alphas, prices)
-        known = covariances(problem) if some else None
+        known = covariances(problem) if on_covariances(problem, alphas, prices) else None
         if known is not None:
             self._on_covariances(problem, known, units, tol)
         elif on_columns(problem, units, alphas, prices):
@@ -122,7 +121,7 @@ class CompiledPath:
         from ..kernels.small_losses import KINDS
         from ..kernels.tiny_fit import fit
 
-        form = problem.loss.small_form()
+        form = problem.small_form
         assert form is not None
         weight = problem.weight if problem.weight.size else np.ones(problem.n)
         found = fit(
@@ -138,7 +137,8 @@ class CompiledPath:
     def _on_covariances(self, problem: Problem, known: Covariances, units: Units, tol: float) -> None:
         self.rounding = None  # they know of theirs
         out = _Answers.room(len(self.alphas), problem.p, 0)
-        self._advance = _follower(
+        longest = units.gauge_bound(known.sizes)
+        self._advance = (_follower if units.alone else _group_follower)(
             known.gram, known.with_target, np.zeros(0), "covariances", known.variance, self.multiples, units,
             ROOM * tol, False, out, np.zeros(0),
         )  # fmt: skip
@@ -146,7 +146,7 @@ class CompiledPath:
         def collect(k: int) -> _Found:
             w, value, passes = out.W[k], float(out.primal[k]), 1.0 if k == 0 else 0.0  # the Gram matrix is a pass
             coef = w[:-1]
-            lower = float(out.dual[k]) - known.rounding(coef, self.multiples[k] * units.l1, value)
+            lower = float(out.dual[k]) - known.rounding(coef, longest / self.multiples[k], value)
             blurred, w[-1] = known.blurred(coef, value), known.mean - known.centre @ coef
             if blurred:  # targets that are nearly explained
                 value, passes = problem.with_alpha(self.alphas[k]).primal_at(w), passes + 0.5
@@ -159,7 +159,7 @@ class CompiledPath:
     def _on_rows(self, problem: Problem, units: Units, tol: float, some: bool) -> None:
         """On all rows, or on `some`: those of a fold alone."""
         self.rounding = UnitRounding(problem, units)
-        form = problem.loss.small_form()
+        form = problem.small_form
         assert form is not None
         X, target, weight = problem.data.filled(), problem.target, problem.weight
         rows = np.flatnonzero(weight > 0) if some else np.arange(0)
@@ -195,7 +195,7 @@ class CompiledPath:
         from ..kernels.small_losses import KINDS
         from ..kernels.sparse_path import follower
 
-        form = problem.loss.small_form()
+        form = problem.small_form
         assert form is not None
         count = len(self.alphas)
         out = _Answers.room(count, problem.p, problem.n if count == 1 else 0)
@@ -306,7 +306,7 @@ def _group_follower(
 def is_compiled(problem: Problem, alphas: Sequence[float], prices: Any) -> bool:
     """Whether the compiled loops suit a problem: one output, and either covariances that are worth making, dense data,
     sparse columns, or sparse data of so few numbers that its zeros do no harm."""
-    units, form = units_of(problem), problem.loss.small_form()
+    units, form = units_of(problem), problem.small_form
     if problem.vectors > 1 or form is None or isinstance(units, str):
         return False
     if not units.alone and not units.plain_groups:
@@ -317,7 +317,7 @@ def is_compiled(problem: Problem, alphas: Sequence[float], prices: Any) -> bool:
         return True
     if problem.p > problem.n and form[0] in FLAT:
         return False
-    return _may_be_filled(problem, alphas) or (units.alone and on_covariances(problem, alphas, prices))
+    return _may_be_filled(problem, alphas) or on_covariances(problem, alphas, prices)
 
 
 def on_columns(problem: Problem, units: Units, alphas: Sequence[float], prices: Any) -> bool:
@@ -330,7 +330,7 @@ def on_columns(problem: Problem, units: Units, alphas: Sequence[float], prices: 
         return False
     if not data.by_column and TURNED * data.stored > ROUNDS * CALLS * prices.call * len(alphas):
         return False
-    form = problem.loss.small_form()
+    form = problem.small_form
     if p > n and form is not None and form[0] in FLAT:
         return bool(n <= FEW_ROWS)
     return not (p > n and data.stored > FULL * n * p and _may_be_filled(problem, alphas))
@@ -361,11 +361,24 @@ def _is_tiny(problem: Problem, alphas: Sequence[float], units: Units) -> bool:
 
 def on_covariances(problem: Problem, alphas: Sequence[float], prices: Any) -> bool:
     """Whether the Gram matrix of all features costs less than looking at all of the data for every alpha."""
-    units, form = units_of(problem), problem.loss.small_form()
-    if len(alphas) == 1:  # a single answer needs the products of few features alone
+    units, form = units_of(problem), problem.small_form
+    if form is None or form[0] != "squared" or isinstance(units, str):
         return False
-    if form is None or form[0] != "squared" or isinstance(units, str) or not units.held:
+    if not (units.held if units.alone else units.plain_groups):
         return False
-    entry = prices.csr_pass if problem.data.sparse else prices.gemv
-    looks = 2 * (len(alphas) + LOOKS) * problem.data.stored * entry
-    return bool(covariances_price(problem, prices) <= looks)
+    data, n, p = problem.data, problem.n, problem.p
+    if len(alphas) == 1:
+        # a single answer needs the products of few features alone, unless most of them count
+        return (
+            not units.alone
+            and n >= p
+            and problem.remembered(
+                "whether covariances pay", lambda: whole_pays(problem, units, _may_be_filled(problem, alphas), prices)
+            )
+        )
+    entry = prices.csr_pass if data.sparse else prices.gemv
+    # slopes by covariances take one product of a row for every feature that counts, half of the most along a path
+    made = covariances_price(problem, prices)
+    widest = 1 if units.alone else int(np.diff(units.start).max())
+    made += (len(alphas) + LOOKS) * p * min(n * widest, p) / 2 * prices.gemv
+    return bool(made <= 2 * (len(alphas) + LOOKS) * data.stored * entry)

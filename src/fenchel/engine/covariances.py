@@ -14,11 +14,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .choices import LARGEST
+from ..kernels.rooms import Room
+from .choices import CALLS, LARGEST, PRODUCTS_QUADRATIC, expected_support
 from .lower_gram import lower_gram
 from .restrictions.columns import SparseColumns
 from .restrictions.working_set import BUDGET
-from .units import Vector
+from .units import Units, Vector
 
 if TYPE_CHECKING:
     from ..problem import Problem
@@ -27,6 +28,11 @@ FAR = 0.99  # of a column's mean square: the square of its mean, beyond which a 
 DIGITS = 1e-13  # relative error up to which an objective is as good as one by rows
 _ENTRIES = 1 << 17  # numbers whose means are taken off at a time: they stay in the cache
 _EPS = 2.0**-52
+_ROUNDS = 6  # of working sets that a single fit takes; larger: Gram matrices of features that nobody needs
+_CALLS = 150  # of numpy on tiny arrays, that covariances take besides; larger: small fits go by rows
+_CACHE = 1 << 22  # bytes of data that stay in the cache; larger: data that do not count as if they did
+_CACHED = 0.3  # of the prices of reading and copying, which are those of larger data: the same in the cache (measured)
+_GROWN = 1.3  # times the support: what a working set has grown to in the end
 
 
 @dataclasses.dataclass(frozen=True)
@@ -45,17 +51,19 @@ class Covariances:
         """What the covariances with the targets are at the most."""
         return np.asarray(np.sqrt(self.gram.diagonal() * self.variance))
 
-    def rounding(self, w: Vector, weights: Vector, primal: float) -> float:
+    def _reach(self, w: Vector) -> float:
+        """How much larger than the targets the terms may be that the targets' misses are sums of."""
+        return 1 + float(np.abs(w) @ self.sizes) / self.variance if self.variance > 0 else 1.0
+
+    def rounding(self, w: Vector, beyond: float, primal: float) -> float:
         """What rounding may add to a lower bound: sums of so many rows, and slopes that pass their weights by it.
 
-        Slopes that are too long by a share of their weights cost at most that share of the penalty of the answer, which
-        is at most the objective.
+        Slopes of these `sizes` are up to `beyond` times too long for the penalty. Slopes that are too long by a share
+        of their weights cost at most that share of the penalty of the answer, which is at most the objective.
         """
-        error = self._error
-        with np.errstate(divide="ignore", invalid="ignore"):
-            beyond = float(np.max(self.sizes / weights, initial=0.0, where=weights > 0))
-        beyond = beyond if math.isfinite(primal) else 0.0
-        return float(self.of_loss(w) + error * beyond * primal)
+        error, reach = self._error, self._reach(w)
+        over = beyond * primal if math.isfinite(primal) else 0.0
+        return error * reach * (self.variance * reach + over)
 
     @property
     def _error(self) -> float:
@@ -68,7 +76,7 @@ class Covariances:
 
     def blurred(self, w: Vector, primal: float) -> bool:
         """Whether the objective is so much smaller than what it is the difference of that it lacks digits."""
-        return bool(_EPS * (self.variance + 2 * float(np.abs(w) @ self.sizes)) > DIGITS * primal)
+        return bool(_EPS * self.variance * self._reach(w) ** 2 > DIGITS * primal)
 
 
 def covariances_price(problem: Problem, prices: Any) -> float:
@@ -79,6 +87,27 @@ def covariances_price(problem: Problem, prices: Any) -> float:
     if data.sparse:
         return float(data.pairs * prices.csr_gram + 2.0 * p * p)
     return float(n * p * prices.cast + n * p * p / 2 * prices.syrk64)
+
+
+def whole_pays(problem: Problem, units: Units, filled: bool, prices: Any) -> bool:
+    """Whether a single fit of groups costs less with the covariances of all features than with those of the working set
+    that slopes at the start foretell; `filled` tells whether the zeros of sparse data would be filled in for it."""
+    data, n, p = problem.data, problem.n, problem.p
+
+    def by_sets(size: float) -> float:
+        if data.sparse and not filled:
+            look, share = 2 * data.stored * prices.csr_pass + CALLS * prices.call, size / p
+            return float(_ROUNDS * look + share * share * data.pairs * prices.csr_gram)
+        read = n * size * prices.copy + (_ROUNDS * p + 2 * PRODUCTS_QUADRATIC * size) * n * prices.gemv
+        return float(n * size * size / 2 * prices.syrk64 + read * (_CACHED if 8 * n * p <= _CACHE else 1.0))
+
+    made = covariances_price(problem, prices) + _CALLS * prices.call
+    if made > by_sets(p):
+        return False
+    weight = problem.weight if problem.weight.size else np.ones(n)
+    mean = float(weight @ problem.target) / n if problem.fit_intercept else 0.0
+    slope = data.transposed_times(weight * (problem.target - mean)) / n
+    return bool(made <= by_sets(min(p, _GROWN * expected_support(units.scores(slope), n, p))))
 
 
 def covariances(problem: Problem) -> Covariances | None:
@@ -103,7 +132,9 @@ def covariances(problem: Problem) -> Covariances | None:
             return None
     else:
         with_target = _less_their_means(data.dense, centre, weight * target / n)
-        gram = lower_gram(data.dense, weight / n, less=centre if problem.fit_intercept else None)
+        gram = lower_gram(data.dense, problem.weight if problem.weight.size else None,
+                          less=centre if problem.fit_intercept else None)  # fmt: skip
+        gram /= n
         mirror(gram, p)
         gram = gram.T  # it is symmetric, and in Fortran's order
     return Covariances(gram, with_target, float(weight @ np.square(target)) / n, centre, mean, n)
@@ -112,6 +143,10 @@ def covariances(problem: Problem) -> Covariances | None:
 def _less_their_means(X: Any, centre: Vector, target: Vector) -> Vector:
     """(X - centre)'target. Products with columns far from zero would lose the digits that their deviations have."""
     total, chunk = np.zeros(centre.size), max(32, _ENTRIES // centre.size)
+    rows = min(chunk, len(X))
+    room = Room(rows * centre.size)
+    space = room.take(rows, centre.size)
     for first in range(0, len(X), chunk):
-        total += target[first : first + chunk] @ (X[first : first + chunk] - centre)
+        part = X[first : first + chunk]
+        total += target[first : first + chunk] @ np.subtract(part, centre, out=space[: len(part)])
     return total

@@ -65,6 +65,7 @@ class LatentGroups:
             X[:, self.columns], problem.target, loss=problem.loss, alpha=problem.alpha,
             penalty=norm(groups, scale * weights), fit_intercept=problem.fit_intercept,
             sample_weight=problem.weight if problem.weight.size else None,
+            offset=problem.offset if problem.offset.size else None,
         )  # fmt: skip
         assert self._copied is not None
         self.inner.begin(self._copied, alphas, tol)

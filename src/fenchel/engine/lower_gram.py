@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 from scipy.linalg.blas import dsyrk, ssyrk
+
+from ..kernels.rooms import Room
 
 _ENTRIES = 1 << 17  # numbers weighted at a time: they stay in the cache for the product
 
@@ -29,23 +33,30 @@ def lower_gram(
         return out
     chunk = max(32, _ENTRIES // k)
     syrk = ssyrk if out.dtype == np.float32 else dsyrk
-    if weights is None:
+    if weights is None and less is None:
         for first in range(0, n, chunk):
-            part = rows[first : first + chunk]
-            part = np.asarray(part if less is None else part - less, out.dtype)
+            part = np.asarray(rows[first : first + chunk], out.dtype)
             syrk(sign, part.T, beta=1.0, c=out, lower=1, overwrite_c=1)
         return out
-    some = np.flatnonzero(weights)
+    some = np.arange(n) if weights is None else np.flatnonzero(weights)
     every = some.size == n
-    roots = np.sqrt(weights if every else weights[some])
-    if rows.dtype == out.dtype:
+    roots = None if weights is None else np.sqrt(weights if every else weights[some])
+    if roots is not None and rows.dtype == out.dtype:
         roots = roots.astype(out.dtype, copy=False)  # otherwise products are made in double precision, and cast
-    weighted = np.empty((min(chunk, some.size), k), out.dtype)
+    # memory that is used again: to get it afresh takes longer than to fill it
+    precise = np.result_type(rows.dtype, out.dtype if less is None else less.dtype)
+    shape = min(chunk, some.size), k
+    room = Room(math.prod(shape)) if precise == np.float64 else None
+    buffer = np.empty(shape, precise) if room is None else room.take(*shape)
+    weighted = buffer if precise == out.dtype else np.empty(buffer.shape, out.dtype)
     for first in range(0, some.size, chunk):
         last = min(first + chunk, some.size)
-        part = rows[first:last] if every else rows[some[first:last]]
+        part, mine = rows[first:last] if every else rows[some[first:last]], weighted[: last - first]
         if less is not None:
-            part = part - less
-        np.multiply(part, roots[first:last, None], out=weighted[: last - first], casting="same_kind")
-        syrk(sign, weighted[: last - first].T, beta=1.0, c=out, lower=1, overwrite_c=1)
+            part = np.subtract(part, less, out=buffer[: last - first])
+        if roots is not None:
+            np.multiply(part, roots[first:last, None], out=mine, casting="same_kind")
+        elif part is not mine:
+            mine[:] = part
+        syrk(sign, mine.T, beta=1.0, c=out, lower=1, overwrite_c=1)
     return out

@@ -28,6 +28,7 @@ class Point:
         self.loss: Any = problem.loss
         self.outputs, self.intercept = problem.vectors, problem.fit_intercept
         self.target = np.ascontiguousarray(problem.target.reshape(self.n, self.outputs).T).ravel()
+        self.offset = problem.offset.reshape(-1, self.outputs).T.ravel()
         self.weight = np.tile(problem.weight, self.outputs) if problem.weight.size else np.zeros(0)
         self.smooth = float(self.loss.smoothness or 1.0)
         self.w, self.b = np.zeros(self.outputs * self.p), np.zeros(self.outputs)
@@ -45,8 +46,12 @@ class Point:
 
     def look(self, u: Vector) -> tuple[float, Vector, Vector]:
         """The mean loss, slopes and curvatures at these scores."""
-        total, x, h = self.loss.sums(u.ravel(), self.target, self.weight)
+        total, x, h = self.loss.sums(self._seen(u), self.target, self.weight)
         return total / self.n, x.reshape(u.shape), h.reshape(u.shape)
+
+    def _seen(self, u: Vector) -> Vector:
+        """What the loss sees of these scores: with their offsets."""
+        return u.ravel() + self.offset if self.offset.size else u.ravel()
 
     def move(self, u: Vector) -> None:
         """Go to these scores."""
@@ -114,7 +119,7 @@ class Point:
             curved = self.h > 0
             bent = self.h if curved.all() else np.where(curved, self.h, self.smooth)
             return 0.5 * (1 - share) ** 2 * float((np.square(self.x) / bent).sum()) / self.n
-        x, u, target, weight = self.x.ravel(), self.u.ravel(), self.target, self.weight
+        x, u, target, weight = self.x.ravel(), self._seen(self.u), self.target, self.weight
         if weight.size:
             some = weight > 0
             x, u, target, weight = x[some], u[some], target[some], weight[some]

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..prices import epoch_nanoseconds
-from .choices import FEWEST, SPREAD, WIDE, Choices, look_first
+from .choices import FEWEST, WIDE, Choices, expected_support, look_first
 from .compiled import CompiledPath, is_compiled
 from .curvatures.gram import LaggedGram
 from .inner.columns import ColumnDescent
@@ -48,7 +48,6 @@ STAGE = 3.0  # ratio of the alphas on the way to a single one, if features are m
 STAGE_GROUPS = 5.0  # the same for groups, whose rounds cost more; larger: sets that are chosen from farther away
 NEAR, NEAR_GROUPS = 0.05, 0.1  # of the present gap: how well a model of a curved loss is solved; smaller: in vain
 FINER = 1e-3  # of the wanted accuracy: where cheap descent on an exact model ends (groups); smaller: rounding
-HARD = 3.0  # score at the start from which a unit likely stays (counts up to seven times the support if columns agree)
 SHRUNK = 0.3  # of the last gap: a round that brings less keeps its groups, so that none come and go for ever
 STAGE_GAP = 1e-2  # relative gap that is enough on the way
 SINGLE = 64  # columns from which the Gram matrix of all is made in single precision
@@ -194,7 +193,7 @@ class _Fit:
         self._look(point.x)
         assert self.slope is not None
         scores = units.scores(self.slope)
-        expected = self._expected(scores, units.l1.size)
+        expected = expected_support(scores, point.n, units.l1.size)
         if self.choices.may_be_whole() and self.choices.whole_is_cheaper(expected, 6):
             self._take_all(units)
         if self.choices.epochs_are_cheaper(expected, self.epoch):
@@ -207,13 +206,6 @@ class _Fit:
             return []
         count = math.ceil(math.log(top) / math.log(stage))
         return [float(top ** (k / count)) for k in range(count - 1, 0, -1)]
-
-    def _expected(self, scores: Vector, count: int) -> float:
-        """The support that slopes at the start foretell: where there are more rows than coefficients, about as many as
-        are pulled much harder than zero holds them; otherwise nobody knows."""
-        if self.point.n < count:
-            return SPREAD * count
-        return max(SPREAD, np.count_nonzero(scores > HARD) / max(scores.size, 1)) * count
 
     def _look(self, x: Vector) -> None:
         """The slopes of all features at these slopes of the rows."""

@@ -103,7 +103,7 @@ class CurvedTasks:
         weight, best = visit_weights(problem), math.inf
         b = trial = np.zeros(V)
         for _ in range(NEWTON):
-            total, x, h = problem.loss.sums(trial[vector], problem.target, weight)
+            total, x, h = problem.loss.sums(problem.seen(trial[vector]), problem.target, weight)
             if not total < best:
                 break
             best, b = total, trial

@@ -196,6 +196,16 @@ class Units:
         far = np.flatnonzero(sizes > self.norm)
         return self._largest_share(hold, far, sizes[far]) if far.size else 1.0
 
+    def gauge_bound(self, sizes: Vector) -> float:
+        """An upper bound of the share of slopes up to these sizes that weights and norms cannot hold: they would have
+        to be so many times as large. Neither a weight nor a norm alone holds less than both together."""
+        with np.errstate(divide="ignore", invalid="ignore"):
+            each = np.where(sizes > 0, sizes / self.l1, 0.0)
+            if self.alone:
+                return float(np.max(each, initial=0.0, where=self.l1 > 0))
+            by_weights = np.maximum.reduceat(each[self.members], self.start[:-1])
+            return float(np.max(np.fmin(by_weights, self.sizes(sizes) / self.norm), initial=0.0))
+
     def _largest_share(self, hold: Vector, far: Index, sizes: Vector) -> float:
         """The largest s with |(s hold - l1)_+| <= norm on these groups, whose `sizes` are those at s = 1."""
         members, start = self.of_coefficients(far)

@@ -135,7 +135,7 @@ class WholePoint:
             else:
                 scores = np.zeros(problem.visits)
         self.scores = scores
-        total, self.x, self.h = problem.loss.sums(scores, problem.target, visit_weights(problem))
+        total, self.x, self.h = problem.loss.sums(problem.seen(scores), problem.target, visit_weights(problem))
         self.loss = total / problem.n
         self.at = Maps.of(problem).down(w) if u is None else u  # B'w
         self.penalty = problem.penalty_value(self.at)

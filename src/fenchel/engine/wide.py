@@ -210,7 +210,7 @@ class _Wide:
 
     def _at(self, w: Vector, scores: Vector, x: Vector | None, slope: Vector) -> _At:
         problem = self.problem
-        total, own, h = problem.loss.sums(scores, problem.target, problem.weight)
+        total, own, h = problem.loss.sums(problem.seen(scores), problem.target, problem.weight)
         x = own if x is None else x
         g = self.products.sums(x)
         self._count(0.5)

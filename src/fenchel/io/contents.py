@@ -21,6 +21,7 @@ class Data:
     weights : array of n sample weights, or None
     first_index : 1 or 0, where a LIBSVM file begins to count; None for other formats
     task : array of n task names, or None
+    offset : array of n numbers, or None
     """
 
     X: MatrixLike
@@ -31,6 +32,7 @@ class Data:
     weights: Array | None = None
     first_index: int | None = None
     task: AnyArray | None = None
+    offset: Array | None = None
 
 
 def _some_weight(weights: Array, where: str) -> Array:

@@ -19,9 +19,9 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numba import njit
 from numba.extending import overload
 
+from .caching import njit
 from .chain import chain_prox
 from .lattice import lattice_prox
 from .products import mean_of, scores_of

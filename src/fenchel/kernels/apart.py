@@ -22,7 +22,7 @@ from collections.abc import Callable
 from typing import Any
 
 import llvmlite.binding as llvm
-from numba import float64, int64, njit, types
+from numba import float64, int64, types
 from numba.core import cgutils, imputils, typing
 from numba.core.datamodel import models
 from numba.core.dispatcher import Dispatcher
@@ -30,6 +30,8 @@ from numba.core.imputils import lower_cast, lower_getattr_generic
 from numba.core.typing.templates import AttributeTemplate
 from numba.extending import infer_getattr, intrinsic, register_model
 
+from .._interrupts import interrupts_held
+from .caching import njit
 from .rows import LEAN
 
 VECTOR, MATRIX, LIST, TABLE = float64[::1], float64[:, ::1], int64[::1], int64[:, ::1]
@@ -61,7 +63,8 @@ class Apart:
             kernel = _cached(self.function, {**INSIDE, **self.options})
             kernel.compile(self.signature)
             made = kernel.overloads[tuple(self.signature.args)]
-            self.address = made.library.get_pointer_to_function(made.fndesc.llvm_func_name)
+            with interrupts_held():  # LLVM calls back into Python
+                self.address = made.library.get_pointer_to_function(made.fndesc.llvm_func_name)
             self._kernel = kernel  # whose code must not be freed
             llvm.add_symbol(self.symbol, self.address)
         return self.address
@@ -148,14 +151,8 @@ def load_called(function: Callable[..., Any], seen: set[int] | None = None) -> N
 
 
 def _cached(function: Callable[..., Any], options: dict[str, Any]) -> Any:
-    """A kernel whose cache looks at the newest of all files here, not at its own alone. A numba that does not let us
-    say so gets no cache: what it kept could call names that are no longer there."""
-    kernel = njit(**options, cache=True)(function)
-    file = getattr(getattr(kernel, "_cache", None), "_cache_file", None)
-    if not hasattr(file, "_source_stamp"):
-        return njit(**options)(function)
-    file._source_stamp = _stamp()
-    return kernel
+    """A kernel whose cache looks at the newest of all files here, not at its own alone."""
+    return njit(**options, cache=True, stamp=_stamp())(function)
 
 
 @functools.cache

@@ -16,8 +16,8 @@ No sum is reordered here: a goal of 1e-13 is within reach of rounding.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from .caching import njit
 from .prox import block_prox
 
 

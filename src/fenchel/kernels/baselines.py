@@ -3,8 +3,8 @@
 Symbols (those of the methods' papers; ``kernels/prox.py`` has B, psi, s, mu)
 
 ===========  ==========================================================================
-data         rows, layout, target, weight, bounds of the K blocks of visits, and 1.0 with
-             an intercept (0.0: the intercept's slot stays zero)
+data         rows, layout, target, weight, bounds of the K blocks of visits, 1.0 with
+             an intercept (0.0: the intercept's slot stays zero), offset (may be empty)
 loss         addresses: dual step, gradient, params
 x            dual variable, one entry per visit; zx = Z x
 w            primal variable: p features and one intercept slot per output
@@ -22,8 +22,8 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numba import njit
 
+from .caching import njit
 from .calls import call_step
 from .prox import apply_adjoint, apply_map, block_prox, separated_prox, structured_prox
 from .rows import KERNEL, LEAN, locate, row_add, row_dot
@@ -58,11 +58,13 @@ def buffers(bounds):
 @njit(cache=True, **LEAN)
 def block_scores(data, first, last, w, space):
     """Scores, targets and weights of the visits first .. last."""
-    rows, layout, target, weight, _bounds, _bias = data
+    rows, layout, target, weight, _bounds, _bias, offset = data
     score, _result, _curvature, goal, mass = space
     for i in range(first, last):
         row, start = locate(i, layout)
         score[i - first] = row_dot(rows, row, w, start) + w[start + layout[3]]
+        if offset.size > 0:
+            score[i - first] += offset[i]
         goal[i - first] = target[i]
         if weight.size > 0:
             mass[i - first] = weight[row]
@@ -80,7 +82,7 @@ def block_slopes(data, loss, first, last, w, space):
 @njit(cache=True, **LEAN)
 def add_rows(data, first, last, x, scale, out):
     """out += scale Z_I x for the visits I = first .. last; x is indexed from `first`."""
-    rows, layout, _target, _weight, _bounds, bias = data
+    rows, layout, _target, _weight, _bounds, bias, _offset = data
     for i in range(first, last):
         a = scale * x[i - first]
         if a != 0.0:
@@ -113,7 +115,7 @@ def solve_rows(data, loss, first, last, x, v, tau, squares, tol, most, space):
     after `most` sweeps; returns their number. After its own step a row has f(a) + f*(x) = x a at its score a, so
     that at the score b when the sweep is over its gap is at most (f'(b) - x)(b - a).
     """
-    rows, layout, target, weight, _bounds, bias = data
+    rows, layout, target, weight, _bounds, bias, offset = data
     slot = layout[3]
     point, new, bend, goal, mass = np.empty(1), np.empty(1), np.empty(1), np.empty(1), np.ones(1)
     own = np.empty(last - first)
@@ -121,7 +123,10 @@ def solve_rows(data, loss, first, last, x, v, tau, squares, tol, most, space):
         for i in range(first, last):
             row, start = locate(i, layout)
             bend[0] = tau * squares[i]
-            point[0] = x[i] + (row_dot(rows, row, v, start) + v[start + slot]) / bend[0]
+            product = row_dot(rows, row, v, start) + v[start + slot]
+            if offset.size > 0:
+                product += offset[i]
+            point[0] = x[i] + product / bend[0]
             goal[0] = target[i]
             if weight.size > 0:
                 mass[0] = weight[row]

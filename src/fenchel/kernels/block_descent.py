@@ -15,9 +15,10 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numba import float64, int64, njit, void
+from numba import float64, int64, void
 
 from .apart import HOT, INSIDE, MATRIX, READ, READ2, READ_LIST, VECTOR, apart, load_called
+from .caching import njit
 from .rows import LEAN
 from .unit_groups import gap_of_groups
 

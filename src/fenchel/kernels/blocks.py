@@ -18,8 +18,8 @@ Where B joins coefficients, D - B diag(r) B' is a proximal term: each step stays
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from .caching import njit
 from .prox import apply_adjoint, apply_map, block_prox
 from .rows import KERNEL, LEAN
 

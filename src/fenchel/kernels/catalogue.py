@@ -9,7 +9,9 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numba import carray, njit
+from numba import carray
+
+from .caching import njit
 
 # a division by zero inside a C function must not raise: the error would be lost, and the result with it
 _jit = njit(cache=True, error_model="numpy")

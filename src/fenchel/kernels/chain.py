@@ -9,8 +9,8 @@ is its successor, clipped to where the cuts were. An l1 norm beside the differen
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from .caching import njit
 from .rows import KERNEL, LEAN
 
 

@@ -5,37 +5,15 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import functools
-import logging
-import signal
-import threading
 
 import numpy as np
-from numba import carray, cfunc
-from numba.core import event
+from numba import carray
 from numba.core.dispatcher import Dispatcher
 
+from .. import _interrupts
+from .caching import cfunc
 from .calls import PROX_CTYPE, PROX_SIGNATURE, STEP_CTYPE, STEP_SIGNATURE
 from .rows import KERNEL
-
-logger = logging.getLogger("fenchel")
-
-
-class _Announce(event.Listener):
-    """Say once that kernels are being compiled: a cold cache costs seconds that nobody should wonder at."""
-
-    said = False
-
-    def on_start(self, record):
-        function = record.data.get("dispatcher")
-        if not _Announce.said and (getattr(function, "__module__", None) or "").startswith("fenchel."):
-            _Announce.said = True
-            logger.warning("fenchel is compiling its kernels; this takes some seconds, once per machine")
-
-    def on_end(self, record):
-        pass
-
-
-event.register("numba:compile", _Announce())
 
 
 @functools.cache
@@ -50,20 +28,9 @@ def compile_prox(function):
     return cfunc(PROX_SIGNATURE, cache=True, **KERNEL)(function)
 
 
-@contextlib.contextmanager
 def interrupts_held(functions):
     """Keep Ctrl-C back while a kernel calls back into Python, where ctypes would swallow it; raise it afterwards."""
-    if not any(map(calls_python, functions)) or threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    caught = []
-    before = signal.signal(signal.SIGINT, lambda *args: caught.append(args))
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, before)
-    if caught:
-        raise KeyboardInterrupt
+    return _interrupts.interrupts_held() if any(map(calls_python, functions)) else contextlib.nullcontext()
 
 
 class Callback:

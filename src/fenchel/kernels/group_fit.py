@@ -77,6 +77,19 @@ _try_step = apart(
 )(unit_groups.try_step.py_func)  # fmt: skip
 
 
+@apart(void(WORK))
+def bound_blocks(work):
+    """The last rows of the set's Gram matrix have been made: bounds of their blocks, of which nothing else is known."""
+    known, units = 0, work.count[UNITS]
+    while known < units and work.first[known] < work.count[IN_GRAM]:
+        known += 1
+    if known < units:
+        _block_bounds(work.gram, work.first[known : units + 1], work.bend[known:])
+    for u in range(known, units):
+        work.ready[u] = 0
+    work.count[IN_GRAM] = work.count[SIZE]
+
+
 @apart(void(DATA, WORK, boolean))
 def _update_gram(data, work, fresh):
     """The Gram matrix of the set: its last rows are new, or all are; and bounds of its blocks."""
@@ -95,11 +108,7 @@ def _update_gram(data, work, fresh):
         work.columns, row[MODELLED], work.tile, work.gram, work.member[MEAN_COLUMN], work.count[IN_GRAM],
         work.count[SIZE], work.number[MEAN_CURVATURE] if data.intercept else 0.0, data.blas,
     )  # fmt: skip
-    work.count[IN_GRAM] = work.count[SIZE]
-    units = work.count[UNITS]
-    _block_bounds(work.gram, work.first[: units + 1], work.bend)
-    for u in range(units):
-        work.ready[u] = 0
+    bound_blocks(work)
 
 
 @apart(float64(DATA, WORK, int64, int64))
@@ -134,7 +143,7 @@ def _newton(data, work, m, units):
 
 
 @apart(void(DATA, WORK, float64))
-def _solve_model(data, work, target):
+def solve_model(data, work, target):
     """Bring the values of the set so far that the gap of the model is at most `target`. Descent comes first, and
     Newton's method whenever it has cost as much as a factor would."""
     member, m, units = work.member, work.count[SIZE], work.count[UNITS]
@@ -250,7 +259,7 @@ def fit_set(data, work, alpha, wanted, limit):
         last = error
         # the model of the squared loss is exact, so that it is solved once and well
         target = 0.3 * wanted if data.kind == SQUARED else max(0.3 * limit, 0.05 * error)
-        _solve_model(data, work, max(number[TIGHT] * target, 1e-15 * abs(number[LOSS])))
+        solve_model(data, work, max(number[TIGHT] * target, 1e-15 * abs(number[LOSS])))
         shift, promise = -pull, set_penalty(work, 0.0)
         for k in range(m):
             member[STEP, k] = member[VALUE, k] - member[BEFORE, k]

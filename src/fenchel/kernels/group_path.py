@@ -26,6 +26,7 @@ from numba import boolean, float64, int64, njit, types, void
 from . import small_losses as losses
 from . import small_model as model
 from .apart import INSIDE, MATRIX, READ, VECTOR, apart, door, refer
+from .group_covariances import bound_covariances, fit_covariances, gain_of_step, sweep_covariances
 from .group_fit import DEPTH, fit_set, held_share, loss_at, step
 from .group_set import (
     AT_ZERO,
@@ -80,7 +81,7 @@ from .small_certificate import (
     SLOPE,
     balance_intercept,
 )  # fmt: skip
-from .small_losses import LOGISTIC, addresses
+from .small_losses import COVARIANCES, LOGISTIC, addresses
 from .small_model import TILE
 from .small_set import FIRST_SET, FLAT, FLOOR, INNER, LOOSE, NEAR, STAGE, STAGE_TOL, largest_set, lines_of
 
@@ -100,6 +101,9 @@ _PATIENCE = 8  # rounds in which the gap did not halve; then rounding stands in 
 @apart(void(DATA, WORK))
 def _sweep(data, work):
     """x and X'x / n: the one pass over the data of a round."""
+    if data.kind == COVARIANCES:
+        sweep_covariances(data, work)
+        return
     dual, slope = work.row[DUAL], work.row[AHEAD if work.count[FORESEEN] else SLOPE]
     for i in range(dual.size):
         dual[i] = slope[i]
@@ -119,6 +123,8 @@ def _sweep(data, work):
 @apart(types.UniTuple(float64, 2)(DATA, WORK, float64))
 def _bound(data, work, alpha):
     """The dual bound of the x of the last sweep, and the share of it that proves it."""
+    if data.kind == COVARIANCES:
+        return bound_covariances(data, work, alpha)
     slope, total = work.feature[GRADIENT], 0.0
     for a in range(slope.size):
         total += slope[a]
@@ -133,7 +139,8 @@ def _bound(data, work, alpha):
 @apart(boolean(DATA, WORK, float64, float64, float64, int64))
 def _solve(data, work, alpha, last_alpha, tol, rounds):
     """Rounds of extending, fitting and certifying; whether the gap became small enough."""
-    n, p, count, number = data.target.size, data.members.size, work.count, work.number
+    n, p, count, number = work.row.shape[1], data.members.size, work.count, work.number
+    known = data.kind == COVARIANCES
     best, gap, halved, since = NO_BOUND, np.inf, np.inf, 0
     number[TIGHT] = 1.0
     for turn in range(rounds):
@@ -164,7 +171,7 @@ def _solve(data, work, alpha, last_alpha, tol, rounds):
         for u in range(count[UNITS]):
             if live(data, work, work.chosen[u]):
                 support += work.first[u + 1] - work.first[u]
-        if support > LARGEST_SUPPORT:
+        if support > LARGEST_SUPPORT and not known:
             return False
         near = turn == 0 and last_alpha < NEAR * alpha
         level = 1.0 - 0.5 * (last_alpha / alpha - 1.0) if near else 1.0
@@ -179,9 +186,12 @@ def _solve(data, work, alpha, last_alpha, tol, rounds):
         limit = max(INNER * wanted, LOOSE * gap if best > NO_BOUND else 0.0)
         # a set that has grown will grow again: the model of the squared loss, which is exact, is solved well later,
         # where that saves more than the look at all features that it may cost
-        later = count[SIZE] > _GROWN * before and _PASSES * count[SIZE] * count[SIZE] > n * p
+        later = count[SIZE] > _GROWN * before and _PASSES * count[SIZE] * count[SIZE] > (support if known else n) * p
         coarse = _COARSE * limit if later else 0.0
-        fit_set(data, work, alpha, max(wanted, coarse), limit)
+        if known:
+            fit_covariances(data, work, alpha, max(wanted, coarse))
+        else:
+            fit_set(data, work, alpha, max(wanted, coarse), limit)
         _sweep(data, work)
     return False
 
@@ -203,14 +213,16 @@ def _predict(data, work, alpha, reach):
             k += 1
     shift = reach * (number[INTERCEPT] - number[LAST_INTERCEPT]) if data.intercept else 0.0
     number[LAST_INTERCEPT] = number[INTERCEPT]
-    if reach > 0.0 and step(data, work, shift, 0.0) > 0.0:
+    if reach <= 0.0:
+        return
+    if gain_of_step(data, work) > 0.0 if data.kind == COVARIANCES else step(data, work, shift, 0.0) > 0.0:
         store(data, work)
 
 
 @apart(void(DATA, WORK))
 def _begin(data, work):
     """Zero, its intercept and the slopes there."""
-    number, row, n = work.number, work.row, data.target.size
+    number, row, n = work.number, work.row, work.row.shape[1]
     for i in range(n):
         row[SCORE, i] = row[MODELLED, i] = 0.0
     for a in range(data.members.size):
@@ -223,6 +235,10 @@ def _begin(data, work):
         number[k] = 0.0
     work.first[0] = 0
     number[CARE] = FLAT * losses.smoothness(data.kind, data.parameter)
+    if data.kind == COVARIANCES:
+        _sweep(data, work)
+        number[AT_ZERO] = number[LOSS]
+        return
     at_zero = loss_at(data, row, row[SCORE])
     number[AT_ZERO] = 0.0 if data.kind == LOGISTIC else abs(at_zero)
     begin = losses.first_intercept(data.blas, data.parameter, data.target, data.weight, row[LOW], row[HIGH])
@@ -279,17 +295,17 @@ def _work_in(memory, n, p, units, most, blocks, block):
     int64(*DATA_FIELDS, VECTOR, int64, int64, int64, READ, int64, int64, float64, MATRIX, VECTOR, VECTOR, VECTOR,
           MATRIX, VECTOR, MATRIX)
 )  # fmt: skip
-def _run(X, target, weight, kind, parameter, members, start, l1, norm, intercept, blas, by_column, memory, most, blocks,
-         block, alphas, first, end, tol, W, b, primal, dual, x, passes, sums):  # fmt: skip
+def _run(X, target, weight, kind, parameter, members, start, base, l1, norm, intercept, blas, by_column, memory, most,
+         blocks, block, alphas, first, end, tol, W, b, primal, dual, x, passes, sums):  # fmt: skip
     """The alphas from `first` to `end`, in rooms where those before it were solved; returns how many are now."""
-    data = refer(Data(X, target, weight, kind, parameter, members, start, l1, norm, intercept, blas, by_column))
-    n, p = data.target.size, data.members.size
+    data = refer(Data(X, target, weight, kind, parameter, members, start, base, l1, norm, intercept, blas, by_column))
+    n, p = 0 if kind == COVARIANCES else target.size, members.size
     work = refer(_work_in(memory, n, p, norm.size, most, blocks, block))
     if first == 0:
         _begin(data, work)
     k, stage = first, 0.0
     last, last_but_one = alphas[k - 1] if k > 0 else np.inf, alphas[k - 2] if k > 1 else np.inf
-    if p > n and k == 0:
+    if p > n and k == 0 and kind != COVARIANCES:
         scores(data, work, alphas[0])
         for g in range(data.norm.size):
             stage = max(stage, work.score[g] * alphas[0] / STAGE)
@@ -331,19 +347,22 @@ def follower(
 ) -> Callable[[int, int], int]:  # fmt: skip
     """As :func:`fenchel.kernels.small_path.follower`, with groups; l1 has an entry for every feature in the order of
     `members`, norm one for every unit. A unit without a norm is a single feature with a weight."""
-    n, p, units = target.size, members.size, norm.size
+    n, p, units = 0 if kind == COVARIANCES else target.size, members.size, norm.size
     sizes = start[1:] - start[:-1]
     widest = int(sizes.max())
     # a set has as many coordinates outside of its support as inside, or not many more than there are rows
-    most = min(max(largest_set(n, p, max(3 * n + 200, 2 * LARGEST_SUPPORT)), widest), p)
-    blocks, block = int(sizes @ (sizes + 2)), max(widest * (widest + 3), most)
+    usual = max(3 * n + 200, 2 * LARGEST_SUPPORT) if n else 0
+    most = min(max(largest_set(n, p, usual), widest), p)
+    base = np.concatenate([[0], np.cumsum(sizes * (sizes + 2))])
+    blocks, block = int(base[-1]), max(widest * (widest + 3), most)
     numbers = _work_numbers(n, p, units, most, blocks, block)
     room = Room(numbers)
     memory = room.take(numbers)
     X, by_column = lines_of(X)
     data = Data(
-        X, target, weight, kind, parameter, members, start, l1[members], norm, fit_intercept, addresses(kind), by_column
-    )
+        X, target, weight, kind, parameter, members, start, base, l1[members], norm, fit_intercept, addresses(kind),
+        by_column,
+    )  # fmt: skip
 
     def follow_on(first: int, end: int, room: Room = room) -> int:
         """The room is held for as long as somebody may ask."""

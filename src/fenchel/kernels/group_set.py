@@ -16,15 +16,21 @@ from numba import boolean, float64, int64, njit, types, void
 
 from . import small_model as model
 from .apart import INSIDE, LIST, MATRIX, READ, READ2, READ_LIST, VECTOR, Reference, apart
+from .small_losses import COVARIANCES
 
 COEF, LAST_COEF, GRADIENT, PLAIN_ORDER, FEATURE_ROWS = range(5)
 VALUE, BEFORE, STEP, SLOPES, START_SLOPES, L1, LOWER, UPPER, MEAN_COLUMN, SPACE, MOVE, MEMBER_ROWS = range(12)
 UNITS, SIZE, IN_GRAM, CURRENT, PASSES, FORESEEN, COUNTS = range(7)
-INTERCEPT, LAST_INTERCEPT, LOSS, MEAN_CURVATURE, CARE, AT_ZERO, PRIMAL, DUAL_BOUND, TIGHT, SHARE, NUMBERS = range(11)
+INTERCEPT, LAST_INTERCEPT, LOSS, MEAN_CURVATURE, CARE, AT_ZERO = range(6)
+PRIMAL, DUAL_BOUND, TIGHT, SHARE, CROSS, NUMBERS = range(6, 12)
 
 
 class Data(NamedTuple):
-    """What the caller gives and nobody changes. Where the data are stored `by_column`, X is their transpose."""
+    """What the caller gives and nobody changes. Where the data are stored `by_column`, X is their transpose. What is
+    known of the block of unit g stands at basis[base[g]:].
+
+    Where the kind is COVARIANCES there are no rows (see ``group_covariances.py``).
+    """
 
     X: np.ndarray
     target: np.ndarray
@@ -33,6 +39,7 @@ class Data(NamedTuple):
     parameter: float
     members: np.ndarray
     start: np.ndarray
+    base: np.ndarray
     l1: np.ndarray
     norm: np.ndarray
     intercept: bool
@@ -71,7 +78,7 @@ class Work(NamedTuple):
 
 
 DATA_FIELDS = (
-    READ2, READ, READ, int64, float64, READ_LIST, READ_LIST, READ, READ, boolean, READ_LIST, boolean,
+    READ2, READ, READ, int64, float64, READ_LIST, READ_LIST, READ_LIST, READ, READ, boolean, READ_LIST, boolean,
 )  # fmt: skip
 WORK_VALUE = types.NamedTuple(
     (MATRIX, MATRIX, VECTOR, LIST, LIST, LIST, MATRIX, VECTOR, VECTOR, boolean[::1], LIST, LIST, VECTOR, VECTOR, MATRIX,
@@ -140,6 +147,7 @@ def drop(data, work, level):
                     gram[l, at] = gram[l, k]
             at += 1
         work.chosen[kept], work.at[g], work.first[kept + 1] = g, kept, at
+        work.bend[kept], work.ready[kept] = work.bend[u], work.ready[u]
         kept += 1
     work.count[UNITS], work.count[SIZE] = kept, at
 
@@ -181,6 +189,8 @@ def extend(data, work, level, most):
         room = size + data.start[g + 1] - data.start[g] <= work.gram.shape[0]
         if room:
             _enter(data, work, g)
+    if data.kind == COVARIANCES:
+        return room
     model.take_columns(data.X, data.by_column, work.place, size, work.count[SIZE], work.columns)
     return room
 
@@ -188,17 +198,16 @@ def extend(data, work, level, most):
 @apart(void(DATA, WORK, float64))
 def load(data, work, alpha):
     """The coefficients and penalties of the set, for this alpha."""
-    member, base = work.member, 0
+    member = work.member
     for u in range(work.count[UNITS]):
         g, k = work.chosen[u], work.first[u]
-        size, plain = data.start[g + 1] - data.start[g], data.norm[g] > 0.0
+        plain = data.norm[g] > 0.0
         for a in range(data.start[g], data.start[g + 1]):
             member[VALUE, k] = member[BEFORE, k] = work.feature[COEF, a]
             member[STEP, k], member[L1, k] = 0.0, alpha * data.l1[a]
             plain = plain and data.l1[a] == 0.0
             k += 1
-        work.norm[u], work.plain[u], work.places[u] = alpha * data.norm[g], plain, base
-        base += size * (size + 2)
+        work.norm[u], work.plain[u], work.places[u] = alpha * data.norm[g], plain, data.base[g]
 
 
 @apart(void(DATA, WORK))

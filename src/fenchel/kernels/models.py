@@ -17,8 +17,8 @@ is one of d, which tends to zero from model to model.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from .caching import njit
 from .prox import apply_adjoint, apply_map, block_prox
 from .rows import KERNEL, LEAN
 

@@ -14,8 +14,8 @@ B, psi     as in prox.py
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from .caching import njit
 from .prox import apply_adjoint, apply_map, block_prox
 from .rows import KERNEL, LEAN, four_add, four_products, four_width, locate, row_add, row_dot
 

@@ -11,10 +11,11 @@ import functools
 from typing import Any
 
 from llvmlite import ir
-from numba import njit, types
+from numba import types
 from numba.core import cgutils
 from numba.extending import get_cython_function_address, intrinsic, overload
 
+from .caching import njit
 from .rows import KERNEL, LEAN
 from .sparse_columns import rows_times, sum_rows
 

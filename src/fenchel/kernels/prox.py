@@ -21,8 +21,8 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numba import njit
 
+from .caching import njit
 from .calls import call_prox
 from .rows import KERNEL, LEAN
 

@@ -17,8 +17,8 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numba import njit
 
+from .caching import njit
 from .products import mean_of, scores_of
 from .prox import apply_adjoint, apply_map
 from .rows import KERNEL, LEAN

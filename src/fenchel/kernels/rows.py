@@ -14,10 +14,11 @@ every index for being negative and LLVM does not vectorise (measured: a factor o
 from __future__ import annotations
 
 import numpy as np
-from numba import njit, types
+from numba import types
 from numba.core.cpu import CPUTargetOptions
 from numba.extending import overload
 
+from .caching import njit
 from .calls import fetch
 
 FAST = {"reassoc", "contract", "nsz", "arcp"}  # sums may be reordered; NaN and infinity keep their meaning

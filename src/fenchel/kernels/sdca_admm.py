@@ -10,6 +10,7 @@ zx, by       Z x and B y, kept up to date
 R            metric, rho times the square of the column scale, one entry per entry of w
 c            rho eta_B, one entry per coordinate of B'w, constant on each group
 eta          eta_Z without rho, one entry per visit
+offset       what is added to the scores, one entry per visit; empty where nothing is
 gamma_n      gamma times n
 B            B' as CSR: start, column (unsigned, see rows.py), value
 psi          bounds of the penalty's blocks; addresses of their prox, params and index; entries
@@ -23,8 +24,8 @@ loss         the number of its closed form (0: none), address of its step, param
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from .caching import njit
 from .calls import call_prox, call_step
 from .losses import CLOSED, margin_step, tube_step
 from .rows import (
@@ -158,7 +159,7 @@ def one_step(loss, old, product, bend, goal, mass, one):
 
 
 @njit(cache=True, **LEAN)
-def visit_one_by_one(rows, layout, target, weight, block, kappa_R, rho, eta, x, v, idle, loss, one):
+def visit_one_by_one(rows, layout, target, weight, offset, block, kappa_R, rho, eta, x, v, idle, loss, one):
     """The rows of a block one after another, each seeing in v what those before it changed; see `epoch`."""
     first, last, visits = block
     slot = layout[3]
@@ -168,6 +169,8 @@ def visit_one_by_one(rows, layout, target, weight, block, kappa_R, rho, eta, x, 
         i = visits[at] if visits.size > 0 else at
         row, start = (i, 0) if single else locate(i, layout)
         product = row_dot_fresh(rows, row, v, start) + v[start + slot]
+        if offset.size > 0:
+            product += offset[i]
         mass = weight[row] if weight.size > 0 else 1.0
         new = one_step(loss, x[i], product, rho * eta[i], target[i], mass, one)
         change = new - x[i]
@@ -183,8 +186,8 @@ def visit_one_by_one(rows, layout, target, weight, block, kappa_R, rho, eta, x, 
 
 
 @njit(cache=True, **LEAN)
-def visit_by_fours(rows, layout, target, weight, block, metric, stretch, kappa_R, rho, eta, x, v, idle, loss,
-                   team, sums, pairs, one, four, meetings):  # fmt: skip
+def visit_by_fours(rows, layout, target, weight, offset, block, metric, stretch, kappa_R, rho, eta, x, v, idle,
+                   loss, team, sums, pairs, one, four, meetings):  # fmt: skip
     """The same for dense rows, four at a time: their products with v and with each other, then the four steps.
 
     Data is read half as often, and a team can share the columns: they are in as many parts as `sums` has, members add
@@ -243,6 +246,8 @@ def visit_by_fours(rows, layout, target, weight, block, metric, stretch, kappa_R
                 continue
             i = which[a]
             product = total[a] + bias
+            if offset.size > 0:
+                product += offset[i]
             for b in range(a):
                 product -= (stretch * total[4 + a * (a - 1) // 2 + b] + pull) * change[b]
             mass = weight[i] if weight.size > 0 else 1.0
@@ -266,7 +271,7 @@ def visit_by_fours(rows, layout, target, weight, block, metric, stretch, kappa_R
 
 
 @njit(cache=True, **KERNEL)
-def visit_together(rows, layout, target, weight, block, rho, eta, x, zx, v, loss):
+def visit_together(rows, layout, target, weight, offset, block, rho, eta, x, zx, v, loss):
     """All rows of a block at once, as in the paper; adds their changes to zx."""
     first, last, visits = block
     slot, size = layout[3], last - first
@@ -277,7 +282,10 @@ def visit_together(rows, layout, target, weight, block, rho, eta, x, zx, v, loss
         row, start = locate(i, layout)
         a = at - first
         bend[a] = rho * eta[i]
-        point[a] = x[i] + (row_dot(rows, row, v, start) + v[start + slot]) / bend[a]
+        product = row_dot(rows, row, v, start) + v[start + slot]
+        if offset.size > 0:
+            product += offset[i]
+        point[a] = x[i] + product / bend[a]
         goal[a] = target[i]
         new[a] = x[i]
         if weight.size > 0:
@@ -297,8 +305,8 @@ def visit_together(rows, layout, target, weight, block, rho, eta, x, zx, v, loss
 
 @njit(cache=True, nogil=True, **KERNEL)
 def epoch(
-    rows, layout, target, weight, order, bounds, visits, how, kappa, x, y, w, zx, by, u, rho, fixed, eta, gamma_n,
-    B, psi, loss, idle, space, fresh, team,
+    rows, layout, target, weight, offset, order, bounds, visits, how, kappa, x, y, w, zx, by, u, rho, fixed, eta,
+    gamma_n, B, psi, loss, idle, space, fresh, team,
 ):  # fmt: skip
     """Visit the blocks listed in `order`; returns what moved, as :func:`moves` measures it.
 
@@ -339,13 +347,13 @@ def epoch(
                 v[j] = w[j] - R[j] * (zx[j] + by[j])
                 start_v[j] = v[j]
         if how == 0:
-            moved += visit_together(rows, layout, target, weight, block, rho, eta, x, zx, v, loss)
+            moved += visit_together(rows, layout, target, weight, offset, block, rho, eta, x, zx, v, loss)
         elif how == 1:
-            moved += visit_one_by_one(rows, layout, target, weight, block, KR, rho, eta, x, v, idle, loss, one)
+            moved += visit_one_by_one(rows, layout, target, weight, offset, block, KR, rho, eta, x, v, idle, loss, one)
         else:
             meetings = meet(team, meetings)
             more, meetings = visit_by_fours(
-                rows, layout, target, weight, block, fixed[0], kappa * rho, KR, rho, eta, x, v, idle, loss,
+                rows, layout, target, weight, offset, block, fixed[0], kappa * rho, KR, rho, eta, x, v, idle, loss,
                 team, sums, pairs, one, four, meetings,
             )  # fmt: skip
             moved += more

@@ -111,7 +111,7 @@ def addresses(kind: int) -> Any:
 
 def as_loss(problem: Any) -> Any:
     """What kernels take of a problem whose loss is one of these: addresses, parameter, targets and weights."""
-    kind, parameter = problem.loss.small_form()
+    kind, parameter = problem.small_form
     weight = problem.weight if problem.weight.size else np.ones(problem.n)
     return addresses(KINDS[kind]), parameter, problem.target, weight
 

@@ -165,7 +165,7 @@ def _weigh(column, curvature, share, out, summed):
 
 
 @apart(void(MATRIX, READ, int64, int64, float64), **HOT)
-def _mirror(gram, mean_column, first, size, mean_curvature):
+def mirror(gram, mean_column, first, size, mean_curvature):
     """The intercept taken out of the rows from `first` on, and their mirror image, square by square: places that are
     rows apart are then found in the cache."""
     for top in range(first, size, _SQUARE):
@@ -191,7 +191,7 @@ def append_gram(columns, curvature, tile, gram, mean_column, first, size, mean_c
                 gram[start + a, l] = 0.0
         add_products(blas[GEMM], tile, 0, count, columns, start + count, curvature.size, gram, start)
         start += count
-    _mirror(gram, mean_column, first, size, mean_curvature)
+    mirror(gram, mean_column, first, size, mean_curvature)
 
 
 @apart(boolean(MATRIX, int64, float64, VECTOR, READ_LIST), **HOT)

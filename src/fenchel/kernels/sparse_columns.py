@@ -7,8 +7,8 @@ Places are read as unsigned numbers: otherwise numba tests every one for being n
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from .caching import njit
 from .rows import KERNEL
 
 

@@ -17,9 +17,10 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 from llvmlite import ir
-from numba import njit, types
+from numba import types
 from numba.extending import intrinsic
 
+from .caching import njit
 from .rows import LEAN
 
 _PATIENCE = 2_000  # turns of waiting before the processor is offered to somebody else

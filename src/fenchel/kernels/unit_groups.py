@@ -9,9 +9,10 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numba import float64, njit
+from numba import float64
 
 from .apart import HOT, INSIDE, READ, READ_LIST, apart, load_called
+from .caching import njit
 from .rows import KERNEL, LEAN
 
 

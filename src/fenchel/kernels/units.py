@@ -9,8 +9,8 @@ the weights. The loops are plain, without BLAS, which takes long to compile.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from .caching import njit
 from .rows import KERNEL
 
 

@@ -47,9 +47,11 @@ class Loss:
     scalar_step = None
     smoothness: float | None = None  # L: the gradient is L-Lipschitz; None where it is not
     quadratic = False  # whether the curvature is 1 everywhere
+    of_residual = False  # whether f(u; t) depends on u - t alone, so that an offset may as well be in the target
     closed_step = True  # whether the dual step has a closed form; where it has none a visit to a row takes longer
     fast_sums = False  # whether `sums` is compiled, or takes no more than a few operations
     gradient_kernel: str | None = None  # the name of a compiled gradient in ``kernels/gradients.py``
+    deviance = False  # whether the loss is half a deviance, up to a constant of the target: D^2 judges predictions
     likelihood = False  # whether the loss is minus the logarithm of a probability, which `probability` gives
     attained = True  # whether some score has the least value
     least: float | None = (
@@ -64,7 +66,8 @@ class Loss:
 
     def falls_towards(self, target: Array) -> Array:
         """The side to which f falls for ever without reaching its least value: 1, -1, or 0 where it does reach it."""
-        return np.zeros(np.shape(target)) if self.attained else np.asarray(target, dtype=float)
+        falls = self.classification and not self.attained
+        return np.asarray(target, dtype=float) if falls else np.zeros(np.shape(target))
 
     def small_form(self) -> tuple[str, float] | None:
         """Its name among the losses of the compiled path (``kernels/small_losses.py``), and its parameter there."""

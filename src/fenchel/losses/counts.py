@@ -21,6 +21,7 @@ class Poisson(Loss):
 
     kernel = gradient_kernel = "poisson"
     closed_step = False
+    deviance = True
     kinked = False
 
     def small_form(self) -> tuple[str, float]:

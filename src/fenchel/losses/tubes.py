@@ -15,6 +15,7 @@ class _Tube(Loss):
     """f*(x) = t x + s/2 x^2 + e |x| on [low, high]."""
 
     kernel = gradient_kernel = "tube"
+    of_residual = True
     least = 0.0
     _smoothing, _width, _low, _high = 0.0, 0.0, -np.inf, np.inf
 

@@ -256,7 +256,7 @@ class Method:
         self.blocks = len(self.bounds) - 1
         self.data = (
             problem.data.arrays, problem.layout, problem.target, problem.weight, self.bounds,
-            float(problem.fit_intercept),
+            float(problem.fit_intercept), problem.offset,
         )  # fmt: skip
         self._loss_functions = problem.loss.compiled(), problem.loss.compiled_gradient()
         self._loss_params = problem.loss.params

@@ -20,7 +20,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from .._validate import Array, Flags, Index, Ints, MatrixLike, SparseMatrix
-from ..maps import Identity, MadeMap, Map, Matrix
+from ..maps import Identity, MadeMap, Map, Matrix, Operator
 from .written import Written
 
 _TINY = 1e-12  # rounding slack of a dual constraint, relative to its radius
@@ -174,6 +174,10 @@ class Penalty(Written):
         """A point close to `at` with the structure of u, a prox, beyond zeros and ties; `at` itself if none is."""
         return at
 
+    def kept_directions(self, u: Array) -> Array | None:
+        """A basis (d, k) of the space in which the structure of u stays beyond zeros and ties; None where none does."""
+        return None
+
     def value_at_zero(self, d: int) -> float:
         """The value at d zeros."""
         return self.value(np.zeros(d))
@@ -295,8 +299,11 @@ class Penalty(Written):
     __rmul__ = __mul__
 
     def __matmul__(self, map_: Map | MatrixLike) -> Penalty:
+        map_ = map_.to_numpy() if hasattr(map_, "to_numpy") else map_
         if isinstance(map_, np.ndarray) or sp.issparse(map_):
             map_ = Matrix(map_)
+        elif hasattr(map_, "matvec") and not isinstance(map_, Map):
+            map_ = Operator(map_)
         return Mapped(self, map_) if isinstance(map_, Map) else NotImplemented
 
     def __repr__(self) -> str:
@@ -403,6 +410,13 @@ class Mapped(Penalty):
         if chosen is None:
             return super().written_parts(places, p)
         return self.part.written_parts(chosen if places is None else places[chosen], p)
+
+    def with_feature_names(self, names: Any) -> Any:
+        chosen = self.map.selected()
+        if chosen is None:  # what it acts on are no features
+            return self
+        own = self.part.with_feature_names([names[place] for place in chosen])
+        return self if own is self.part else Mapped(own, self.map)
 
     def feature_graph(self, size: int) -> Any:
         from ..structure import Graph, Grid

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import scipy.sparse as sp
 
+from .._interrupts import interrupts_noticed
 from .._validate import Array, Flags, Ints
 from ..maps import Gram
 from .bounds import NoCertificate
@@ -54,9 +55,18 @@ def zero_answer(problem: Problem, *, refine: bool = True, enough: float = math.i
     all dual variables, as it is where many rows sit at a kink of the loss. Once the largest useful alpha is known to
     lie above `enough`, the search for it ends.
     """
+    with interrupts_noticed() as caught:
+        try:
+            return _zero_answer(problem, refine, enough)
+        finally:
+            if caught:  # Python may have swallowed it, and what was found is then not to be trusted
+                raise KeyboardInterrupt
+
+
+def _zero_answer(problem: Problem, refine: bool, enough: float) -> ZeroAnswer:
     unit = problem.with_alpha(1.0)
     try:
-        w, scores, x = _unpenalised_answer(unit)
+        w, scores, x = unit.unpenalised_answer() if unit.pooled else _unpenalised_answer(unit)
         near, rows = _seen_from_zero(unit)
         y = np.zeros(unit.d)
         if (
@@ -64,7 +74,7 @@ def zero_answer(problem: Problem, *, refine: bool = True, enough: float = math.i
         ):  # what only quadratics see never becomes zero
             return ZeroAnswer(math.inf, w, x, y)
         slopes = near.gradient_sum(x)
-        if np.all(np.abs(slopes[near.feature_slots]) <= _ROUNDING * near._row_sums * np.linalg.norm(x)):
+        if np.all(np.abs(slopes[near.feature_slots]) <= _ROUNDING * near._row_sums * near._length(x)):
             return ZeroAnswer(0.0, w, x, y)  # no feature sees anything that is left
         start, _ = near._repair(x, np.zeros(near.d), slopes)
     except NoCertificate as why:
@@ -90,7 +100,7 @@ def _unpenalised_answer(problem: Problem) -> tuple[Array, Array, Array]:
         scores = np.zeros(problem.visits)
         return np.zeros(problem.size), scores, problem.slopes_at(scores)
     weight = np.repeat(problem.weight, problem.layout[0]) if problem.weight.size else problem.weight
-    coef, x = best_unpenalised(along, problem.target, problem.loss, weight)
+    coef, x = best_unpenalised(along, problem.target, problem.loss, weight, problem.offset)
     scores = along @ coef
     if not problem.loss.attained and problem.mean_loss(scores) <= 1e-6 * problem.mean_loss(np.zeros(problem.visits)):
         raise NoCertificate("the columns without penalty separate the rows, so that there is no best answer")

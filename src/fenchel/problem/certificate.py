@@ -136,6 +136,10 @@ class Certifying(Rounding):
                 best = max(best, _parabola(dual, 1.0 / unridged, largest, at_largest))
         return best, taken
 
+    def _length(self, x: Array) -> float:
+        """|x|."""
+        return float(np.linalg.norm(x))
+
     def penalty_size(self, w: Array) -> float:
         """The penalty of w within its limits."""
         at = np.abs(self.penalised(w))
@@ -213,7 +217,7 @@ class Certifying(Rounding):
         # where every feature stands in one place there is one such y
         y = -zx[self.entry_slots] / self.map.data if self.renames else self._balanced_by_penalty(x, y, zx)
         if zeroed.size:
-            largest = (self._row_sums * np.linalg.norm(x)).max(initial=0.0)
+            largest = (self._row_sums * self._length(x)).max(initial=0.0)
             y[zeroed[np.abs(y[zeroed]) <= _ROUNDING * largest]] = 0.0
         found = [(first, b.bound_violations(y[first:last])) for b, first, last in self._parts()]
         bad = [first + own for first, own in found if own.size]
@@ -223,10 +227,10 @@ class Certifying(Rounding):
         """The y closest to the given one with Z x + B y = 0."""
         # rounding is judged against what the sums are made of, which may cancel
         left = (zx + self.spread(y))[self.feature_slots]
-        own = np.tile(np.sqrt(self.n * self.data.mean_squares), self.vectors) * np.linalg.norm(x)
+        own = np.tile(np.sqrt(self.n * self.data.mean_squares), self.vectors) * self._length(x)
         if np.all(np.abs(left) <= _BALANCED * (own + self._sums_of_sizes(y))):
             return y  # whoever brought it has balanced it
-        scale = self._row_sums * np.linalg.norm(x)
+        scale = self._row_sums * self._length(x)
         for _ in range(3):
             if np.abs(left).max(initial=0.0) > 0:
                 # B B' may be badly conditioned, but y is not large: a second solve mends the first
@@ -251,6 +255,10 @@ class Certifying(Rounding):
     @_once_per_map
     def _free(self) -> tuple[Array, Array]:
         """Unpenalised directions of w (size, k), and the data along them (visits, k)."""
+        directions = self._free_directions()
+        return directions, self._along(directions)
+
+    def _free_directions(self) -> Array:
         count = self._free_count
         if count > _MOST_FREE:
             raise NoCertificate(f"{count} directions carry no penalty; at most {_MOST_FREE} can be repaired")
@@ -261,7 +269,7 @@ class Certifying(Rounding):
         directions[slots, np.arange(slots.size)] = 1.0
         if count > slots.size:
             directions[self.feature_slots, slots.size :] = self.gram.blind.toarray()
-        return directions, self._along(directions)
+        return directions
 
     def _along(self, directions: Array) -> Array:
         if directions.shape[1] == self.layout[0] == 1 and not directions[:-1].any():

@@ -1,7 +1,10 @@
 """The objective and its dual: every term, written once, here.
 
-    primal   P(w) = (1/n) sum_i s_i f(z_i'w; t_i) + psi(B'w)
-    dual     D(x, y) = -(1/n) sum_i (s_i f)*(x_i) - psi*(y/n)   where  Z x + B y = 0
+    primal   P(w) = (1/n) sum_i s_i f(z_i'w + o_i; t_i) + psi(B'w)
+    dual     D(x, y) = -(1/n) sum_i [(s_i f)*(x_i) - o_i x_i] - psi*(y/n)   where  Z x + B y = 0
+
+`scores` are the products z_i'w, everywhere. Offsets o are added where a loss is asked about them (`seen`), and
+nowhere else; the conjugate of f(. + o) is f*(x) - o x.
 
 Weights s are scaled to mean 1, so the loss is always a weighted mean. `w` is one flat vector: for every
 output (or task) its p features and then its intercept. See ``docs/mathematics.md``.
@@ -16,9 +19,9 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from .._validate import AnyArray, Array, Index, MatrixLike
-from ..data import RowData, Rows, as_weights
-from ..losses import LOSSES, Loss
+from .._validate import AnyArray, Array, Index, MatrixLike, sound
+from ..data import RowData, Rows, as_offset, as_weights
+from ..losses import LOSSES, Loss, why_unknown
 from ..penalties import Penalty
 from ..penalties.block_sum import _NONE, BlockSum, _vector
 
@@ -33,7 +36,7 @@ class Objective(BlockSum):
     def __init__(
         self,
         X: MatrixLike,
-        y: npt.ArrayLike,
+        y: npt.ArrayLike | None = None,
         *,
         loss: Loss | str,
         penalty: Penalty | None = None,
@@ -41,11 +44,16 @@ class Objective(BlockSum):
         sample_weight: npt.ArrayLike | None = None,
         fit_intercept: bool = False,
         task: npt.ArrayLike | None = None,
+        offset: npt.ArrayLike | None = None,
     ) -> None:
         self.loss = _as_loss(loss)
         penalty, alpha = _as_penalty(penalty), _as_alpha(alpha)
+        if penalty is not None and hasattr(X, "columns"):
+            penalty = penalty.for_columns([str(name) for name in X.columns])
         self.data = Rows(X)
         self.n, p = self.data.n, self.data.p
+        if y is None:
+            raise ValueError("y is missing: the target of every row")
         target = y if type(y) is np.ndarray else _as_target(y)
         if target.ndim not in (1, 2):
             raise ValueError(f"y has shape {target.shape}; it must be (n,) or (n, outputs)")
@@ -56,23 +64,31 @@ class Objective(BlockSum):
         outputs = 1 if target.ndim == 1 else target.shape[1]
         if outputs == 0:
             raise ValueError("y has no columns")
-        offset = _NONE
+        first = _NONE
         vectors = outputs
         if task is not None:
             if outputs > 1:
                 raise ValueError("task and several outputs cannot be combined; repeat the rows, one task per output")
-            offset = _as_tasks(task, self.n) * (p + 1)
-            vectors = int(offset.max() // (p + 1)) + 1
-        self.target = target.ravel()
+            first = _as_tasks(task, self.n) * (p + 1)
+            vectors = int(first.max() // (p + 1)) + 1
+        target, known = target.ravel(), as_offset(offset, self.n, outputs)
+        if known.size and self.loss.of_residual:
+            target, known = target - known, as_offset(None, self.n, outputs)
+        self.target, self.offset = target, known
         self.weight = as_weights(sample_weight, self.n)
         self.fit_intercept = bool(fit_intercept)
-        # (outputs, stride, offset, slot): see kernels/rows.py
-        self.layout = (outputs, p + 1, offset, p)
+        # (outputs, stride, first entries of w, slot): see kernels/rows.py
+        self.layout = (outputs, p + 1, first, p)
         self._compile(penalty, alpha, p, vectors, single)
 
     @property
     def visits(self) -> int:
         return self.target.size
+
+    @property
+    def largest_target(self) -> float:
+        """The largest size of a target."""
+        return float(np.abs(self.target).max(initial=0.0))
 
     def scores(self, w: Array) -> Array:
         """z_i'w for every visit."""
@@ -145,8 +161,19 @@ class Objective(BlockSum):
         first, last, _ = part.indices(self.visits)
         return np.repeat(self.weight[first // outputs : last // outputs], outputs)
 
+    def seen(self, scores: Array, part: slice = slice(None)) -> Array:
+        """What the loss sees of these scores of a slice of the visits: with their offsets."""
+        return scores + self.offset[part] if self.offset.size else scores
+
+    @property
+    def small_form(self) -> tuple[str, float] | None:
+        """The loss's name among those of the compiled loops; None where it has none, or rows have offsets, which
+        these loops do not know."""
+        return None if self.offset.size else self.loss.small_form()
+
     def mean_loss(self, scores: Array, exact: bool = False) -> float:
         """The weighted mean of the loss; `exact` sums with more digits, where the machine has them."""
+        scores = self.seen(scores)
         if exact:
             values = self._weights() * self.loss.value(scores, self.target).astype(np.longdouble)
             return float(np.sum(values, where=np.broadcast_to(self._weights() > 0, values.shape)) / self.n)
@@ -172,7 +199,8 @@ class Objective(BlockSum):
 
     def mean_conjugate(self, x: Array, scale: float = 1.0, exact: bool = False) -> float:
         """(1/n) sum of (s_i f)*(scale x_i); infinite outside the domain. `exact` sums with more digits."""
-        total = np.longdouble(0.0) if exact else 0.0
+        shift = -scale * float(self.offset @ x) if self.offset.size else 0.0
+        total = np.longdouble(shift) if exact else shift
         for part in self._chunks():
             weight, dual, target = self._weights(part), scale * x[part], self.target[part]
             if self.weight.size:
@@ -210,14 +238,14 @@ class Objective(BlockSum):
 
     def slopes_at(self, scores: Array) -> Array:
         """s_i f'(u_i): the dual variables that belong to these scores."""
-        slope = self.loss.gradient(scores, self.target)
+        slope = self.loss.gradient(self.seen(scores), self.target)
         return np.asarray(self._weights() * slope, dtype=float)
 
 
 def _as_loss(loss: Loss | str) -> Loss:
     if isinstance(loss, str):
         if loss not in LOSSES:
-            raise ValueError(f"loss is {loss!r}; known losses: {', '.join(LOSSES)}")
+            raise ValueError(f"loss is {loss!r}; {why_unknown(loss)}")
         out: Loss = LOSSES[loss]()
         return out
     if not isinstance(loss, Loss):
@@ -229,7 +257,9 @@ def _as_target(y: Any) -> AnyArray:
     """Targets of any kind as an array."""
     if isinstance(y, np.ma.MaskedArray):
         raise ValueError("y is a masked array; drop the rows whose target is masked")
-    out: AnyArray = y.to_numpy() if hasattr(y, "to_numpy") else y.toarray() if sp.issparse(y) else np.asarray(y)
+    out: AnyArray = (
+        y.to_numpy() if hasattr(y, "to_numpy") else sound("y", y).toarray() if sp.issparse(y) else np.asarray(y)
+    )
     return out
 
 
@@ -240,10 +270,9 @@ def _as_penalty(penalty: Any) -> Penalty | None:
 
 
 def _as_alpha(alpha: float) -> float:
-    try:
-        alpha = float(alpha)
-    except (TypeError, ValueError):
-        raise ValueError(f"alpha is {alpha!r}; it must be a number") from None
+    if isinstance(alpha, (str, bytes, bool, np.bool_)) or np.ndim(alpha) > 0 or alpha is None:
+        raise ValueError(f"alpha is {alpha!r}; it must be a number")
+    alpha = float(alpha)
     if not 0 <= alpha < np.inf:
         raise ValueError(f"alpha is {alpha:g}; it must be finite and not negative")
     return alpha

@@ -119,7 +119,10 @@ class Rounding(Objective):
 
     @property
     def _target_size(self) -> float:
-        known: float = self.shared("target size", lambda: self._mean_length(self.target))
+        """Root of the mean square of targets and offsets, which stand in the same sums."""
+        known: float = self.shared(
+            "target size", lambda: self._mean_length(self.target) + self._mean_length(self.offset)
+        )
         return known
 
     def primal_rounding(self, w: Array, primal: float, x: Array | None = None, *, exact: bool = False) -> float:

@@ -1,15 +1,16 @@
-r"""The best answer among few directions that carry no penalty: min over c of the weighted sum of f(a_i'c; t_i).
+r"""The best answer among few directions that carry no penalty: min over c of the weighted sum of f(a_i'c + o_i; t_i).
 
 Where the loss has slopes everywhere this is Newton's method with a line search. Where it has kinks, the augmented
 Lagrangian of the dual problem (max over x of the sum of -(s f)*(x), A'x = 0) has them smoothed,
 
-.. math:: \varphi(c) = \max_x \; x^\top A c - \sum_i (s_i f)^*(x_i) - \frac{1}{2\sigma} \|x - x_k\|^2,
+.. math:: \varphi(c) = \max_x \; x^\top (A c + o) - \sum_i (s_i f)^*(x_i) - \frac{1}{2\sigma} \|x - x_k\|^2,
 
 and the same steps find its minimum: the slope of phi at c is A'x, where x is the dual step of the loss at
-x_k + sigma A c. With x as the next x_k and a larger sigma this ends after a few rounds; for losses made of straight
-pieces at the answer itself.
+x_k + sigma (A c + o). With x as the next x_k and a larger sigma this ends after a few rounds; for losses made of
+straight pieces at the answer itself.
 
-Symbols: A the data along the directions; c coefficients; x dual variables; s weights; sigma the Lagrangian's weight.
+Symbols: A the data along the directions; c coefficients; x dual variables; s weights; o offsets; sigma the Lagrangian's
+weight.
 """
 
 from __future__ import annotations
@@ -31,20 +32,23 @@ _LEAST_DAMPING = 1e-12  # of the largest curvature; larger: slower at the end
 Evaluate = Callable[[np.ndarray], tuple[float, np.ndarray, np.ndarray]]
 
 
-def best_unpenalised(A: Array, target: Array, loss: Loss, weight: Array) -> tuple[Array, Array]:
-    """The coefficients c, and dual variables x with A'x = 0 up to rounding; an empty `weight` counts as ones."""
+def best_unpenalised(A: Array, target: Array, loss: Loss, weight: Array, offset: Array) -> tuple[Array, Array]:
+    """The coefficients c, and dual variables x with A'x = 0 up to rounding; an empty `weight` counts as ones, an empty
+    `offset` as zeros."""
     c = np.zeros(A.shape[1])
+    known: Array | float = offset if offset.size else 0.0
     if not loss.kinked:
         steepest = (loss.smoothness or 0.0) * float(weight.max(initial=1.0))
-        return _newton(A, lambda score: loss.sums(score, target, weight), c, steepest)
+        return _newton(A, lambda score: loss.sums(score + known, target, weight), c, steepest)
     weight = weight if weight.size else np.ones(len(target))
     low, high = loss.domain(target)
     x = weight * np.clip(0.0, low, high)
     sigma = float(np.mean(weight) / (1.0 + np.abs(target).mean()))
     for _ in range(_ROUNDS):
-        c, x = _newton(A, _smoothed(loss, target, weight, x, sigma), c, sigma)
-        primal = float(weight @ np.where(weight > 0, loss.value(A @ c, target), 0.0))
-        if primal + _conjugate(loss, x, target, weight) <= _GAP * abs(primal):
+        smoothed = _smoothed(loss, target, weight, x, sigma)
+        c, x = _newton(A, lambda score, smoothed=smoothed: smoothed(score + known), c, sigma)  # type: ignore[misc]
+        primal = float(weight @ np.where(weight > 0, loss.value(A @ c + known, target), 0.0))
+        if primal + _conjugate(loss, x, target, weight) - float(np.sum(known * x)) <= _GAP * abs(primal):
             break
         sigma *= _GROWTH
     return c, x

@@ -24,8 +24,10 @@ def unattained(problem: Problem) -> str:
     ever.
     """
     loss, parts = problem.loss, cast(Any, problem)
+    if problem.pooled or problem.visits * problem.size > _MOST:
+        return ""
     side = loss.falls_towards(problem.target)
-    if not side.any() or problem.visits * problem.size > _MOST:
+    if not side.any():
         return ""
     weight = np.broadcast_to(np.asarray(parts._weights(), dtype=float), (problem.visits,))
     some = np.greater(weight, 0)

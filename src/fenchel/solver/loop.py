@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from .._interrupts import interrupts_noticed
 from .._lazy import lazy
 from ..engine.attempts import Correction
 from ..engine.registry import fitting
@@ -25,7 +26,6 @@ from ..prices import accelerated_nanoseconds, certificate_nanoseconds, epoch_nan
 from ..problem import Certificate, Point, Problem
 from .attainment import unattained
 from .convergence import NOTHING, Convergence, stalled
-from .interrupts import interrupts_noticed
 from .live import make_progress
 from .progress import Progress
 from .result import History, Record, Result, Snapshot, Status
@@ -58,6 +58,14 @@ class Settings:
     seed: int | None = 0
     check_every: int | None = None
     show: bool = False
+    until: float = math.inf  # seconds of the clock by which all alphas must be done
+
+    def sharing(self, left: int) -> Settings:
+        """The settings of the first of so many alphas: what one does not use of its share goes to those after it."""
+        if self.until == math.inf:
+            return self
+        share = max(self.until - time.perf_counter(), 0.0) / left
+        return dataclasses.replace(self, time_limit=share if self.time_limit is None else min(share, self.time_limit))
 
 
 def fit(problem: Problem, settings: Settings, warm_start: Result | None = None) -> Result:
@@ -91,9 +99,9 @@ def follow(
         correction = Correction(problem)
     problem.zero_certificate()  # what it knows of zero is shared by all alphas
     with interrupts_noticed() as caught:
-        for alpha in alphas:
+        for k, alpha in enumerate(alphas):
             at = problem.with_alpha(alpha)
-            run = _Run(at, settings, engines, caught)
+            run = _Run(at, settings.sharing(len(alphas) - k), engines, caught)
             if correction is not None:
                 correction.move_to(at)
             # an engine predicts for itself
@@ -126,7 +134,7 @@ class _Engines:
     """The engine that fits, for a whole sequence of alphas; None where the method or its options do not allow one."""
 
     def __init__(self, problem: Problem, settings: Settings, alphas: Sequence[float]) -> None:
-        allowed = settings.engines and settings.max_epochs >= _HANDFUL
+        allowed = problem.pooled or (settings.engines and settings.max_epochs >= _HANDFUL)
         self.engine: Engine | None = fitting(problem) if allowed else None
         self.alphas, self.tol, self.begun = alphas, settings.tol, False
 
@@ -171,6 +179,8 @@ class _Run:
         self.inherited = len(self.history)
         status: Status | None = None
         with make_progress(self.settings.show, self.tol) as self.show, self.noticing as self.interrupts:
+            if self.settings.show:
+                self.problem.watch(self.show.reading)
             try:
                 if start.is_zero and not self._has_rounds(correction):
                     self._start_method(None, False)
@@ -227,7 +237,7 @@ class _Run:
 
     def _open(self, start: Start) -> Status | None:
         """The first certificate: of another result, of zero, or none where a prediction has none worth making."""
-        if start.saved is not None:
+        if start.saved is not None and not self.problem.pooled:
             self._start_method(start.saved, start.resumed)
             if start.answer is not None:
                 self._offer(self.problem.pack(*start.answer))
@@ -255,7 +265,9 @@ class _Run:
         while status is None:
             if self.interrupts:
                 raise KeyboardInterrupt
-            if source is not None and turns.engine_goes(self.progress):
+            if self.problem.pooled and source is None:
+                return Status.STALLED  # there are no epochs over rows that nobody holds
+            if source is not None and (self.problem.pooled or turns.engine_goes(self.progress)):
                 going, proposal = False, self._next(source)
                 if proposal is None:
                     source, self.progress.engine_ended = None, True
@@ -548,7 +560,8 @@ class _Run:
 
     def _seems_unattained(self) -> bool:
         """Whether a loss that never reaches its least value is almost there; said once, for the proof takes time."""
-        if self.suspected or not np.any(self.problem.loss.falls_towards(self.problem.target)):
+        problem = self.problem
+        if self.suspected or problem.pooled or not problem.loss.falls_towards(problem.target).any():
             return False
         at_zero, least = self.problem.objective_at_zero(), self.problem._dual_at_zero
         self.suspected = self.best.primal - least <= _ALMOST * (at_zero - least) < math.inf

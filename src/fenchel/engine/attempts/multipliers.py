@@ -250,8 +250,8 @@ class Multipliers:
             x = problem.slopes_at(scores)
             if not bend:
                 return x
-            return x, self.weights * problem.loss.curvature(scores, problem.target)
-        at = self.r * scores + self.x
+            return x, self.weights * problem.loss.curvature(problem.seen(scores), problem.target)
+        at = self.r * problem.seen(scores) + self.x
         x = self._dual_step(at)
         if not bend:
             return x

@@ -189,7 +189,7 @@ class Newton:
     def _refresh(self, scores) -> float:
         """H where the scores are these, up to rows whose curvature has hardly changed; the share of rows looked at."""
         problem = self.problem
-        bend = problem.loss.curvature(scores, problem.target) / problem.n
+        bend = problem.loss.curvature(problem.seen(scores), problem.target) / problem.n
         mean = float(np.mean(bend))
         self.flat = bool(bend.min(initial=np.inf) < _LEAST * mean)  # then what the model foresees leaves the domain
         bend = problem._weights() * np.maximum(bend, max(_LEAST * mean, 1e-5 * problem.loss.smoothness / problem.n))

@@ -66,7 +66,7 @@ class StepLength:
         size = np.abs(problem.map.data)
         if size.size and size.max() > UNITS * size.min():
             return "steps of one length do not suit features in units that differ"
-        return None if problem.loss.small_form() is not None else "the loss is not compiled"
+        return None if problem.small_form is not None else "the loss, or its offset, is not compiled"
 
     @staticmethod
     def price(problem: Problem, prices: Prices) -> float:
@@ -119,7 +119,7 @@ class StepLength:
         squares = problem.data.mean_squares
         bend = problem.loss.smoothness
         if bend is None:
-            bend = float(problem.loss.sums(scores, problem.target, problem.weight)[2].mean())
+            bend = float(problem.loss.sums(problem.seen(scores), problem.target, problem.weight)[2].mean())
         self._numbers, self.trace = np.zeros(11), np.empty(MOST)
         # the largest eigenvalue is no less than this
         self._numbers[kernel.CURVATURE] = bend * max(

@@ -111,6 +111,7 @@ class FaceProblem:
         small: Any = Problem(
             rows, whole.target, loss=whole.loss, fit_intercept=whole.fit_intercept,
             sample_weight=whole.weight if whole.weight.size else None,
+            offset=whole.offset if whole.offset.size else None,
         )  # fmt: skip
         small._set_blocks(self.blocks)
         return small  # type: ignore[no-any-return]

@@ -358,7 +358,7 @@ class SDCAADMM:
                     team: tuple[int, int, Ints, int], part: Ints = part, fresh: bool = fresh
                 ) -> tuple[float, float, float, float, float]:
                     out: tuple[float, float, float, float, float] = kernel.epoch(
-                        rows, problem.layout, problem.target, problem.weight, part, bounds, visits,
+                        rows, problem.layout, problem.target, problem.weight, problem.offset, part, bounds, visits,
                         self.how, self.kappa * state.caution, state.x, state.y, state.w, state.zx, state.by, state.u,
                         state.rho, self.fixed, eta, self.gamma_n, self.B, self.psi, self.loss,
                         state.idle, self.space, fresh, team,

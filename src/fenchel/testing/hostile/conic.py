@@ -6,19 +6,24 @@ import warnings
 from typing import Any
 
 import numpy as np
+from scipy.special import entr
 
 from ... import penalties as known
 from ...losses import (
+    Binomial,
     EpsilonInsensitive,
+    Gamma,
     Hinge,
     Huber,
     Logistic,
     Loss,
+    NegativeBinomial,
     Poisson,
     Quantile,
     SmoothedHinge,
     Squared,
     SquaredHinge,
+    Tweedie,
 )  # fmt: skip
 from ...penalties import Penalty
 from ...problem import Problem
@@ -50,6 +55,18 @@ def loss_expression(loss: Loss, score: Any, target: Any) -> Any:
         return cp.pos(cp.abs(residual) - loss.epsilon)
     if isinstance(loss, Poisson):
         return cp.exp(score) - cp.multiply(target, score)
+    if isinstance(loss, Binomial):
+        return cp.logistic(score) - cp.multiply(target, score) - entr(target) - entr(1 - target)
+    if isinstance(loss, Gamma):
+        return score - np.log(target) + cp.exp(np.log(target) - score) - 1
+    if isinstance(loss, Tweedie):
+        q, r = 2 - loss.power, loss.power - 1
+        return cp.exp(q * score) / q + cp.multiply(target, cp.exp(-r * score)) / r - target**q / (q * r)
+    if isinstance(loss, NegativeBinomial):
+        most = target + loss.theta
+        best = np.where(target > 0, target * np.log(np.where(target > 0, target, 1.0)), 0.0)
+        rise = cp.multiply(most, cp.logistic(score - np.log(loss.theta)) - np.log1p(target / loss.theta))
+        return rise - cp.multiply(target, score) + best
     raise TypeError(loss)
 
 
@@ -85,7 +102,7 @@ def penalty_expression(penalty: Penalty, w: Any) -> tuple[Any, list[Any]]:
 
 def reference(
     X: Any, y: Any, loss: Loss, penalty: Penalty | None, alpha: float, sample_weight: Any = None,
-    fit_intercept: bool = False,
+    fit_intercept: bool = False, offset: Any = 0.0,
 ) -> tuple[float, Any, float]:  # fmt: skip
     """Optimal value and coefficients by an interior point method."""
     import cvxpy as cp
@@ -94,7 +111,7 @@ def reference(
     n, p = X.shape
     weight = np.ones(n) if sample_weight is None else np.asarray(sample_weight, dtype=float)
     w, b = cp.Variable(p), cp.Variable()
-    score = X @ w + (b if fit_intercept else 0)
+    score = X @ w + (b if fit_intercept else 0) + offset
     value, constraints = penalty_expression(penalty, w) if penalty is not None else (0, [])
     some = weight > 0
     losses = cp.multiply(weight[some] / weight.sum(), loss_expression(loss, score[some], y[some]))
@@ -116,6 +133,7 @@ def optimum(problem: Problem) -> tuple[float, Any, float] | None:
         value, coef, intercept = reference(
             problem.data.filled(), problem.target, problem.loss, problem.penalty, problem.alpha,
             problem.weight if problem.weight.size else None, problem.fit_intercept,
+            problem.offset if problem.offset.size else 0.0,
         )  # fmt: skip
     except Exception:  # conic solvers fail in many ways, which say nothing of ours
         return None

@@ -1,0 +1,135 @@
+"""Working sets of groups where the Gram matrix of all features is known: nobody reads the rows.
+
+    loss(w) = w'Gw / 2 - g'w + v / 2        slopes of the loss = G w - g
+
+The X of the data is G, its target g, its parameter v. Symbols are those of ``small_set.py``.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import float64, njit, types, void
+
+from . import small_model as model
+from .apart import HOT, INSIDE, apart
+from .group_fit import bound_blocks, held_share, solve_model
+from .group_set import (
+    COEF,
+    CROSS,
+    CURRENT,
+    DATA,
+    GRADIENT,
+    IN_GRAM,
+    LOSS,
+    MEAN_COLUMN,
+    PLAIN_ORDER,
+    SIZE,
+    SLOPES,
+    STEP,
+    TIGHT,
+    UNITS,
+    VALUE,
+    WORK,
+    load,
+    set_penalty,
+    store,
+)  # fmt: skip
+from .small_certificate import NO_BOUND
+
+_ROUNDING = 1e-16  # of the targets' variance: what is left of a gap below it is rounding
+
+
+@apart(void(DATA, WORK))
+def sweep_covariances(data, work):
+    """The slopes of all features, and the loss."""
+    slope, coef, total = work.feature[PLAIN_ORDER], work.feature[COEF], work.feature[GRADIENT]
+    for j in range(slope.size):
+        slope[j] = -data.target[j]
+    for u in range(work.count[UNITS]):
+        g = work.chosen[u]
+        for a in range(data.start[g], data.start[g + 1]):
+            if coef[a] != 0.0:
+                model.add(data.X[data.members[a]], coef[a], slope)
+    for a in range(total.size):
+        total[a] = slope[data.members[a]]
+    cross, square = 0.0, 0.0
+    for u in range(work.count[UNITS]):
+        g = work.chosen[u]
+        for a in range(data.start[g], data.start[g + 1]):
+            cross += coef[a] * data.target[data.members[a]]
+            square += coef[a] * total[a]
+    work.number[LOSS] = max(0.5 * (square - cross + data.parameter), 0.0)
+    work.number[CROSS] = cross - data.parameter
+    work.count[CURRENT] = 1
+
+
+@apart(types.UniTuple(float64, 2)(DATA, WORK, float64))
+def bound_covariances(data, work, alpha):
+    """The dual bound of the slopes of the last sweep, and the share of them that proves it."""
+    slope, total = work.feature[GRADIENT], 0.0
+    for a in range(slope.size):
+        total += slope[a]
+        work.feature[PLAIN_ORDER, a] = abs(slope[a]) / alpha
+    if not np.isfinite(total):
+        return NO_BOUND, 0.0
+    share = held_share(work.feature[PLAIN_ORDER], data.l1, data.norm, data.start)
+    return -share * (work.number[CROSS] + share * work.number[LOSS]), share
+
+
+@apart(void(DATA, WORK))
+def _gather(data, work):
+    """The rows of the set's Gram matrix that are missing."""
+    gram, place, size = work.gram, work.place, work.count[SIZE]
+    for u in range(work.count[UNITS]):
+        g, k = work.chosen[u], work.first[u]
+        for a in range(data.start[g], data.start[g + 1]):
+            place[k] = data.members[a]
+            k += 1
+    for k in range(work.count[IN_GRAM], size):
+        row, own = data.X[place[k]], gram[k]
+        for l in range(k + 1):
+            own[l] = row[place[l]]
+        work.member[MEAN_COLUMN, k] = 0.0
+    model.mirror(gram, work.member[MEAN_COLUMN], work.count[IN_GRAM], size, 0.0)
+    bound_blocks(work)
+
+
+@njit(**{**INSIDE, **HOT})
+def _part_of_dot(a, b, size):
+    total = 0.0
+    for k in range(size):
+        total += a[k] * b[k]
+    return total
+
+
+@apart(void(DATA, WORK, float64, float64))
+def fit_covariances(data, work, alpha, wanted):
+    """Fit the set: one model, which is exact."""
+    load(data, work, alpha)
+    _gather(data, work)
+    member, size = work.member, work.count[SIZE]
+    for u in range(work.count[UNITS]):
+        g, k = work.chosen[u], work.first[u]
+        for a in range(data.start[g], data.start[g + 1]):
+            member[SLOPES, k] = work.feature[GRADIENT, a]
+            k += 1
+    if work.count[CURRENT] == 0:  # the values have moved since the last look at all features
+        for k in range(size):
+            member[SLOPES, k] = _part_of_dot(work.gram[k], member[VALUE], size) - data.target[work.place[k]]
+    solve_model(data, work, max(work.number[TIGHT] * 0.3 * wanted, _ROUNDING * data.parameter))
+    store(data, work)
+
+
+@apart(float64(DATA, WORK))
+def gain_of_step(data, work):
+    """By how much the objective falls along the whole of a step from the values of the last sweep."""
+    member, size = work.member, work.count[SIZE]
+    gain = set_penalty(work, 0.0) - set_penalty(work, 1.0)
+    for u in range(work.count[UNITS]):
+        g, k = work.chosen[u], work.first[u]
+        for a in range(data.start[g], data.start[g + 1]):
+            if member[STEP, k] != 0.0:
+                total = work.feature[GRADIENT, a] + 0.5 * _part_of_dot(work.gram[k], member[STEP], size)
+                gain -= total * member[STEP, k]
+            k += 1
+    return gain
