@@ -68,7 +68,8 @@ class Loss:
 
     def falls_towards(self, target: Array) -> Array:
         """The side to which f falls for ever without reaching its least value: 1, -1, or 0 where it does reach it."""
-        return np.zeros(np.shape(target)) if self.attained else np.asarray(target, dtype=float)
+        falls = self.classification and not self.attained
+        return np.asarray(target, dtype=float) if falls else np.zeros(np.shape(target))
 
     def small_form(self) -> tuple[str, float] | None:
         """Its name among the losses of the compiled path (``kernels/small_losses.py``), and its parameter there."""

@@ -34,7 +34,10 @@ class Convergence:
     @classmethod
     def of(cls, problem: Problem, tol: float) -> Convergence:
         """The rule for a problem."""
-        if not problem.loss.attained or problem.loss.falls_towards(problem.target).all():
+        falls = not problem.loss.attained
+        if not problem.pooled and not falls:
+            falls = bool(problem.loss.falls_towards(problem.target).all())
+        if falls:
             return cls(tol, 0.0)
         primal = problem.objective_at_zero()
         return cls(tol, abs(primal) if math.isfinite(primal) else 0.0)

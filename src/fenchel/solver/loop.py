@@ -569,7 +569,8 @@ class _Run:
 
     def _seems_unattained(self) -> bool:
         """Whether a loss that never reaches its least value is almost there; said once, for the proof takes time."""
-        if self.suspected or not np.any(self.problem.loss.falls_towards(self.problem.target)):
+        problem = self.problem
+        if self.suspected or problem.pooled or not problem.loss.falls_towards(problem.target).any():
             return False
         at_zero, least = self.problem.objective_at_zero(), self.problem._dual_at_zero
         self.suspected = self.best.primal - least <= _ALMOST * (at_zero - least) < math.inf
