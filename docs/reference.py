@@ -13,6 +13,7 @@ import fenchel
 
 TITLES = {
     "models.estimators": "Estimators",
+    "models.cv_estimators": "Estimators that cross-validate",
     "problem": "Problem",
     "solver": "Solving",
     "solver.result": "Results",

@@ -74,6 +74,5 @@ plt.show()
 # %%
 # Which pathways?
 # ---------------
-# A pathway is in if all its genes are. Others have some genes of it only because they share them.
-active = models["latent group lasso"].active_groups()
-active[active["nonzero"] == active["size"]]
+# Those whose latent part is not zero. Others have some genes of it only because they share them.
+models["latent group lasso"].active_groups()

@@ -61,8 +61,14 @@ def targets(loss, score, rng):
     """Noisy targets of the kind that the loss takes."""
     if loss.classification:
         return np.where(score + 0.5 * rng.standard_normal(score.size) > 0, 1.0, -1.0)
-    if isinstance(loss, fl.Poisson):
-        return rng.poisson(np.exp(np.clip(0.5 * score, -3, 2))).astype(float)
+    if loss.deviance:
+        mean = np.exp(np.clip(0.5 * score, -3, 2))
+        if isinstance(loss, fl.Binomial):
+            return rng.binomial(4, 1 / (1 + np.exp(-score))) / 4.0
+        if isinstance(loss, fl.Gamma):
+            return rng.gamma(2.0, mean / 2.0)
+        counts = rng.poisson(mean).astype(float)
+        return counts * rng.gamma(2.0, 0.5, score.size) if isinstance(loss, fl.Tweedie) else counts
     return score + 0.3 * rng.standard_normal(score.size)
 
 

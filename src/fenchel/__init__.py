@@ -15,7 +15,8 @@ __version__ = "0.2.0"
 _HOME = {
     "losses": [
         "Loss", "SmoothedHinge", "Hinge", "SquaredHinge", "Logistic", "Squared", "Huber", "Quantile",
-        "EpsilonInsensitive", "Poisson",
+        "EpsilonInsensitive", "Poisson", "Gamma", "Tweedie", "NegativeBinomial",
+        "Binomial", "proportions",
     ],
     "penalties": ["Penalty", "L1", "Ridge", "GroupL2", "GroupLinf", "TraceNorm", "NonNegative", "Box"],
     "penalties.catalogue": [
@@ -23,15 +24,16 @@ _HOME = {
         "ExclusiveLasso", "FusedLasso", "TrendFilter", "TotalVariation", "GraphFused", "LowRank", "TensorTraceNorm",
         "MultiTaskLasso", "MultiTaskLowRank", "Slope", "Oscar", "Monotone", "PerOutput", "Unpenalised",
     ],
-    "maps": ["Map", "Identity", "Matrix", "Incidence", "Difference", "Gradient", "Copies", "Selection", "Stack"],
+    "maps": ["Map", "Identity", "Matrix", "Incidence", "Difference", "Gradient", "Copies", "Selection", "Stack",
+             "Operator"],
     "problem": ["Problem", "Certificate"],
     "solver.result": ["Result", "Status", "History"],
     "solver": ["solve"],
+    "io": ["open_data"],
     "proximal": ["prox"],
     "models": ["path", "Path", "cross_validate_path", "CrossValidation"],
-    "models.estimators": [
-        "StructuredClassifier", "StructuredRegressor", "StructuredClassifierCV", "StructuredRegressorCV",
-    ],
+    "models.estimators": ["StructuredClassifier", "StructuredRegressor"],
+    "models.cv_estimators": ["StructuredClassifierCV", "StructuredRegressorCV"],
     "structure": ["Groups", "Graph", "Grid", "Tree", "active_groups", "segments", "support"],
 }  # fmt: skip
 _MODULES = ("losses", "penalties", "maps", "data", "problem", "methods", "theory", "testing", "datasets",
@@ -52,4 +54,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted([*globals(), *__all__])
+    return sorted({*__all__, *_MODULES, "__version__"})

@@ -8,11 +8,14 @@ that is being written, and removes it.
 from __future__ import annotations
 
 import contextlib
+import gzip
+import io
 import json
 import os
 import secrets
 import stat
 import sys
+import zlib
 from collections.abc import Iterator
 from typing import Any
 
@@ -197,3 +200,107 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
             raise ValueError(f"it names {name!r} twice")
         content[name] = value
     return content
+
+
+# -- lines of text ------------------------------------------------------------------------------------
+
+
+def text_lines(path: str | os.PathLike[str]) -> Iterator[tuple[int, str]]:
+    """Number and content of every line, of a file packed by gzip (.gz) too; a ValueError names the first that is not
+    text."""
+    number, path = 0, regular(path)
+    try:
+        with _unpacked(path) if path.lower().endswith(".gz") else open_text(path) as file:
+            for number, line in enumerate(file, 1):
+                yield number, line
+    except UnicodeDecodeError as error:
+        raise ValueError(f"{path}, after line {number}: it is not text in UTF-8") from error
+    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+        raise ValueError(f"{path}, after line {number}: it is not whole, or not packed by gzip ({error})") from error
+
+
+@contextlib.contextmanager
+def _unpacked(path: str) -> Iterator[Any]:
+    with gzip.open(path, "rb") as raw:
+        yield io.TextIOWrapper(io.BufferedReader(_Bounded(raw, path)), encoding="utf-8-sig")
+
+
+class _Bounded(io.RawIOBase):
+    """What a packed file holds, until that is very much more than the file."""
+
+    def __init__(self, raw: Any, path: str) -> None:
+        self._raw, self._path, self._size = raw, path, 0
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        content = self._raw.read(len(buffer))
+        self._size += len(content)
+        check_unpacked(self._path, self._size, "unpack it first", _TEXT)
+        buffer[: len(content)] = content
+        return len(content)
+
+
+# -- packed files -------------------------------------------------------------------------------------
+
+_BEYOND = 200_000_000  # bytes that a file may unpack to whatever its size; more: a small file can take all memory
+_PACKED = 100  # times its own size; mostly zeros shrink a hundredfold, and a bomb a thousandfold
+_TEXT = 20  # times the size of packed text, which shrinks tenfold
+
+
+def check_unpacked(path: str | os.PathLike[str], size: int, way_out: str, times: int = _PACKED) -> None:
+    """Refuse a file that says of itself that it is very much larger than it is, before memory is taken for it."""
+    own = os.path.getsize(path)
+    if size > _BEYOND + times * own:
+        raise ValueError(
+            f"{os.fspath(path)} has {own:,} bytes, but would take {size:,} in memory; if that is right, {way_out}"
+        )
+
+
+def read_npz(path: str | os.PathLike[str], what: str) -> dict[str, Any]:
+    """The arrays of an npz file, or a ValueError that names the file and the array that is wrong.
+
+    `what` the file should be, for the message.
+    """
+    import zipfile
+
+    path = regular(path)
+    where = path
+    try:
+        with zipfile.ZipFile(path) as archive:
+            entries = archive.infolist()
+            size = sum(entry.file_size for entry in entries)
+            check_unpacked(path, size, "save it with np.savez, which does not pack")
+            arrays = {}
+            for entry in entries:
+                name = entry.filename.removesuffix(".npy")
+                where = f"{path}, array {name!r}"
+                arrays[name] = _read_entry(archive, entry)
+            return arrays
+    except Exception as error:  # those of zipfile, zlib, numpy and others
+        if str(error).startswith(path):
+            raise
+        why = (str(error).strip().splitlines() or [type(error).__name__])[0]
+        raise ValueError(f"{where} is not {what} ({why})") from error
+
+
+def _read_entry(archive: Any, entry: Any) -> Any:
+    """An array, after a look at whether what it says of itself fits into the file."""
+    import numpy as np
+
+    with archive.open(entry) as file:
+        version = np.lib.format.read_magic(file)
+        if version not in ((1, 0), (2, 0)):
+            raise ValueError("it is not an array of plain numbers or words")
+        read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
+        shape, _, kind = read(file)
+    if kind.hasobject or kind.names is not None:
+        raise ValueError("it holds objects, and not plain numbers or words")
+    size = kind.itemsize
+    for side in shape:
+        size *= side
+    if min(shape, default=0) < 0 or size > entry.file_size:
+        raise ValueError(f"it says to have shape {shape}, for which the file is too short")
+    with archive.open(entry) as file:
+        return np.lib.format.read_array(file, allow_pickle=False)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import numbers
+import sys
+import warnings
 from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias, TypeVar
 
@@ -85,6 +87,75 @@ def repeated(flat: Ints | Floats, bounds: Ints) -> tuple[int, int] | None:
     both = np.sort(owner * width + flat.astype(np.int64))
     twice = both[1:][both[1:] == both[:-1]]
     return divmod(int(twice[0]), width) if twice.size else None
+
+
+def sound(name: str, X: Any) -> Any:
+    """X itself; or a ValueError where it is a matrix of scipy whose parts do not belong together.
+
+    scipy does not look at all of them, and its compiled code and ours would read and write past the end.
+    """
+    kind = getattr(X, "format", None)
+    if kind in ("csr", "csc", "bsr") and getattr(X, "ndim", 0) == 2:
+        _sound_lines(name, X, kind)
+    elif kind == "coo":
+        _sound_coordinates(name, X, [np.asarray(part) for part in X.coords])
+        if any(len(part) != len(X.data) for part in X.coords):
+            raise ValueError(f"{name} has {len(X.data)} entries, but {len(X.coords[0])} places for them")
+    elif kind == "dok":
+        places = np.array(list(X.keys()), dtype=np.int64).reshape(len(X.keys()), -1)
+        _sound_coordinates(name, X, list(places.T))
+    elif kind == "lil":
+        if X.rows.shape != (X.shape[0],) or any(len(a) != len(b) for a, b in zip(X.rows, X.data, strict=True)):
+            raise ValueError(f"{name}.rows and {name}.data must hold a list for every row, of the same length")
+        _sound_coordinates(name, X, [np.array([j for row in X.rows for j in row], dtype=np.int64)], X.shape[1:])
+    elif kind == "dia" and (X.data.ndim != 2 or len(X.offsets) != len(X.data)):
+        raise ValueError(f"{name}.offsets names {len(X.offsets)} diagonals; {name}.data has shape {X.data.shape}")
+    return X
+
+
+def _sound_lines(name: str, X: Any, kind: str) -> None:
+    """Of rows or columns stored one after another."""
+    lines, count = X.shape if kind != "csc" else X.shape[::-1]
+    what = "rows" if kind == "csc" else "columns"
+    if kind == "bsr":
+        if X.data.ndim != 3 or any(size % block for size, block in zip(X.shape, X.data.shape[1:], strict=True)):
+            raise ValueError(f"{name} has shape {X.shape}, which blocks of shape {X.data.shape[1:]} do not fill")
+        lines, count, what = lines // X.data.shape[1], count // X.data.shape[2], "columns of blocks"
+    starts, places = X.indptr, X.indices
+    if starts.ndim != 1 or places.ndim != 1 or len(starts) != lines + 1:
+        raise ValueError(f"{name}.indptr has shape {starts.shape}; expected {lines + 1} numbers")
+    if len(places) != len(X.data):
+        raise ValueError(f"{name}.indices has {len(places)} entries, but {name}.data has {len(X.data)}")
+    if starts[0] != 0:
+        raise ValueError(f"{name}.indptr[0] is {starts[0]}; it must be 0")
+    back = np.flatnonzero(starts[1:] < starts[:-1])
+    if back.size:
+        raise ValueError(f"{name}.indptr[{back[0] + 1}] is below {name}.indptr[{back[0]}]; it must not decrease")
+    if starts[-1] > len(places):
+        raise ValueError(f"{name}.indptr ends with {starts[-1]}, but there are {len(places)} entries")
+    if places.size and (places.min() < 0 or places.max() >= count):
+        k = np.flatnonzero((places < 0) | (places >= count))[0]
+        raise ValueError(f"{name}.indices[{k}] is {places[k]}; {what} are numbered 0 to {count - 1}")
+
+
+def _sound_coordinates(name: str, X: Any, coordinates: list[Any], shape: Sequence[int] = ()) -> None:
+    for axis, (places, size) in enumerate(zip(coordinates, shape or X.shape, strict=True)):
+        bad = np.flatnonzero((places < 0) | (places >= size))
+        if bad.size:
+            raise ValueError(
+                f"{name} has an entry at {places[bad[0]]} of axis {axis}, which is numbered 0 to {size - 1}"
+            )
+
+
+def warn_user(message: str, category: type[Warning]) -> None:
+    """A warning that points at the code outside of this package and of those that call it for somebody."""
+    level, frame = 1, sys._getframe()
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").split(".")[0] in _BETWEEN:
+        level, frame = level + 1, frame.f_back
+    warnings.warn(message, category, stacklevel=level)
+
+
+_BETWEEN = ("fenchel", "sklearn", "joblib")
 
 
 def registering(table: dict[str, Any], what: str) -> Callable[[str], Callable[[Kind], Kind]]:

@@ -726,7 +726,7 @@ def test_labels_the_model_does_not_know_are_said(fitted):
     ("args", "match"),
     [
         (["nope.json", "train.csv"], "nope.json does not exist"),
-        (["train.csv", "train.csv"], "train.csv is not a fenchel model: line 1"),
+        (["train.csv", "train.csv"], "train.csv, line 1: not a fenchel model"),
         (["foreign.json", "train.csv"], "foreign.json is not a fenchel model: it has no 'format'"),
         (["newer.json", "train.csv"], "format is 'fenchel model 9'"),
         (["broken.json", "train.csv"], "broken.json is a broken fenchel model: it has no 'coef'"),

@@ -10,6 +10,7 @@ from cases import random_sparse
 
 import fenchel as fl
 from fenchel.data import Rows, as_weights
+from fenchel.models import Model
 
 X = np.array([[1.0, 0.0, 2.0], [0.0, -3.0, 0.0], [4.0, 5.0, 0.5], [0.0, 0.0, 1.0]])
 
@@ -354,3 +355,70 @@ def test_no_single_precision_where_it_gains_nothing_or_does_not_hold_the_numbers
     for rows in (X.astype(np.float32), sp.csr_array(X), large, small):
         assert fl.Problem(rows, y, loss="squared", penalty=penalty).data.single is None
     assert fl.Problem(X, y, loss="squared", penalty=penalty).data.single is not None
+
+
+# -- sparse matrices that were put together by hand -----------------------------------------------------
+
+
+def _broken(kind, damage):
+    """A matrix of scipy with one part that does not belong to the others."""
+    M = sp.random_array((50, 20), density=0.3, format="csr", rng=np.random.default_rng(0)).asformat(kind)
+    if kind == "bsr":
+        M = sp.bsr_array(M, blocksize=(5, 5))
+    damage(M)
+    return M
+
+
+def _set(name, place, value):
+    return lambda M: getattr(M, name).__setitem__(place, value)
+
+
+def _cut(name):
+    return lambda M: setattr(M, name, getattr(M, name)[:5].copy())
+
+
+BROKEN = [
+    *((kind, _set("indptr", place, value)) for kind in ("csr", "csc", "bsr") for place, value in
+      ((-1, 10**9), (2, 10**9), (0, -(10**6)), (2, -(10**9)))),
+    *((kind, _set("indices", 3, value)) for kind in ("csr", "csc", "bsr") for value in (10**8, -(10**8))),
+    *((kind, _cut(part)) for kind in ("csr", "csc", "bsr") for part in ("indptr", "indices", "data")),
+    *(("coo", lambda M, axis=axis, value=value: M.coords[axis].__setitem__(3, value)) for axis in (0, 1)
+      for value in (10**8, -(10**8))),
+    ("coo", _cut("data")),
+    ("lil", _set("rows", 3, [10**8])),
+    ("lil", _cut("rows")),
+    ("dok", lambda M: M._dict.__setitem__((10**8, 0), 1.0)),
+    ("dia", _cut("data")),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("kind, damage", BROKEN)
+def test_a_broken_sparse_matrix_is_refused_at_every_door(kind, damage):
+    """Compiled code would read, and write, past the end."""
+    rng = np.random.default_rng(1)
+    X, y = rng.standard_normal((50, 20)), np.sign(rng.standard_normal(50))
+    fitted = fl.StructuredRegressor(penalty=fl.L1(), alpha=0.1).fit(X, y)
+    saved = Model(fitted.coef_, 0.0, "squared", {}, "", 0.1)
+    doors = [
+        lambda M: fl.Problem(M, y, loss="logistic", penalty=fl.L1(), alpha=0.1),
+        lambda M: fl.StructuredRegressor(penalty=fl.L1(), alpha=0.1).fit(M, y),
+        lambda M: fl.StructuredClassifier(penalty=fl.L1(), alpha=0.1).fit(M, y),
+        fitted.predict,
+        lambda M: fl.L1() @ M,
+        lambda M: fl.Graph.from_data(M, "correlation"),
+        lambda M: fl.Graph.from_data(M, "glasso"),
+        saved.decision,
+    ]
+    for door in doors:
+        with pytest.raises(ValueError, match=r"^(X|M)[ .]"):
+            door(_broken(kind, damage))
+
+
+@pytest.mark.parametrize("kind", ["csr", "csc", "coo", "bsr", "lil", "dok", "dia"])
+def test_a_sound_sparse_matrix_of_any_kind_is_taken(kind):
+    rng = np.random.default_rng(1)
+    M = _broken(kind, lambda M: None)
+    y = np.sign(rng.standard_normal(50))
+    a, b = (fl.Problem(data, y, loss="logistic", penalty=fl.L1(), alpha=0.1) for data in (M, M.toarray()))
+    w = rng.standard_normal(20)
+    assert a.primal(w) == pytest.approx(b.primal(w), rel=1e-12)

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import fenchel as fl
-from fenchel.engine.attempts import faces, manifold
+from fenchel.engine.attempts import face_prices, faces, manifold
 from fenchel.engine.attempts.manifold import Finisher, applies, correct
 from fenchel.maps import Gram
 from fenchel.methods import SDCAADMM
@@ -268,7 +268,7 @@ def test_conjugate_gradients_and_the_matrix_lead_to_one_answer(monkeypatch):
     problem = make("smoothed-hinge", "sparse groups")
     state = after(problem, 30)
     direct = Finisher(problem).run(state.w, state.u, state.y, tol=1e-10)
-    monkeypatch.setattr(manifold, "_MOST_DIRECT", 0)
+    monkeypatch.setattr(face_prices, "_MOST_DIRECT", 0)
     step_by_step = Finisher(problem).run(state.w, state.u, state.y, tol=1e-10)
     assert step_by_step.primal == pytest.approx(direct.primal, rel=1e-12)
     np.testing.assert_allclose(step_by_step.w, direct.w, atol=1e-6)
@@ -288,14 +288,14 @@ def test_a_matrix_in_single_precision_leads_to_the_same_digits(monkeypatch, pena
         faces._View, "curvature", lambda self, bend, dtype=float: kinds.append(dtype) or curvature(self, bend, dtype)
     )
     for enough in (np.inf, -1.0):
-        monkeypatch.setattr(manifold, "_MAKES_UP", enough)
+        monkeypatch.setattr(face_prices, "_MAKES_UP", enough)
         found.append(Finisher(problem).run(state.w, state.u, state.y, tol=1e-12))
     assert kinds[0] is float
     assert kinds[-1] is np.float32
     double, single = found
     assert single.primal == pytest.approx(double.primal, rel=1e-13)
     np.testing.assert_allclose(single.w, double.w, atol=1e-7)
-    assert problem.certificate(single, fresh=True).relative_gap <= 1e-12
+    assert problem.certificate(single, exact=True).relative_gap <= 1e-12
 
 
 @pytest.fixture
@@ -306,31 +306,6 @@ def logistic():
     y = np.sign(X @ np.where(np.arange(120) < 40, 1.0, 0.0) + rng.standard_normal(1500))
     problem = fl.Problem(X, y, loss="logistic", penalty=fl.L1(), fit_intercept=True)
     return problem.with_alpha(0.02 * problem.alpha_max())
-
-
-def test_a_face_borrows_the_curvature_of_another(logistic):
-    finisher = Finisher(logistic)
-    zero = np.ones(logistic.d, dtype=bool)
-    zero[10:50] = False
-    face = finisher._face(zero)
-    bend = np.random.default_rng(1).random(logistic.n)
-    known = faces.Known(face, bend, face.data.curvature(bend).copy(), 0.0)
-    for lost, gained in (([12, 40], []), ([], [3, 100]), ([11, 12, 49], [0, 71])):
-        other = zero.copy()
-        other[lost], other[gained] = True, False
-        face = finisher._face(other)
-        assert np.array_equal(face.features[:-1], np.flatnonzero(~other))  # the last is the intercept
-        np.testing.assert_allclose(np.tril(known.on(face)), np.tril(face.data.curvature(bend)), rtol=1e-12)
-    assert known.on(finisher._face(~zero)) is None  # nothing in common
-
-
-def test_ties_are_no_single_features():
-    problem = make("logistic", "fused")
-    finisher = Finisher(problem)
-    zero = np.zeros(problem.d, dtype=bool)
-    assert finisher._face(zero).features is not None
-    zero[-1] = True
-    assert finisher._face(zero).features is None
 
 
 def test_faint_rows_are_made_up_for(logistic, monkeypatch):
@@ -347,8 +322,8 @@ def test_faint_rows_are_made_up_for(logistic, monkeypatch):
     slope = face.data.gradient(logistic.slopes_at(scores)) / logistic.n + face.back @ bent.slope
     found = []
     for faint in (0.0, 0.3):
-        monkeypatch.setattr(manifold, "_FAINT", faint)
-        monkeypatch.setattr(manifold, "_MAKES_UP", -1.0 if faint else 4.0)
+        monkeypatch.setattr(face_prices, "_FAINT", faint)
+        monkeypatch.setattr(face_prices, "_MAKES_UP", -1.0 if faint else 4.0)
         finisher.factor = None
         strong = finisher._strong(face, bend)
         assert 0.95 * bend.sum() < strong.sum() <= bend.sum()
@@ -360,25 +335,11 @@ def test_faint_rows_are_made_up_for(logistic, monkeypatch):
     assert miss @ curved <= 0.01 * abs(slope @ exact)
 
 
-def test_faces_are_left_early_and_proven_all_the_same(logistic, monkeypatch):
-    """Foreseen slopes prove a step before the true ones do, and what is proven is true."""
-    optimum = fl.solve(logistic, tol=1e-11)
-    state = after(logistic, 12)
-    passes = {}
-    for dear in (np.inf, 0.0):
-        monkeypatch.setattr(manifold, "_DEAR", dear)
-        finisher = Finisher(logistic)
-        made = check(logistic, finisher.run(state.w, state.u, state.y, tol=1e-6), optimum)
-        assert made.relative_gap <= 1e-6
-        passes[dear] = finisher.passes
-    assert passes[0.0] < passes[np.inf]
-
-
 @pytest.mark.parametrize("fails", ["the factor", "the rounds"])
 def test_where_single_precision_fails_there_is_double(monkeypatch, fails):
     problem = make("squared", "sparse groups")
     state = after(problem, 30)
-    monkeypatch.setattr(manifold, "_MAKES_UP", -1.0)
+    monkeypatch.setattr(face_prices, "_MAKES_UP", -1.0)
     definite, rounds = manifold.definite, Finisher._conjugate_gradients
 
     def no_factor(matrix):
@@ -449,7 +410,7 @@ def test_rounds_between_the_balance_and_the_ball(penalty):
     matrix = problem.map[rest]
     gram, need = Gram(matrix), 0.1 * (matrix.T @ y[rest])
     expected, middle, last = y.copy(), y[rest], np.inf
-    for _ in range(manifold._ROUNDS):
+    for _ in range(manifold.ROUNDS):
         balanced = middle - matrix @ gram.solve(matrix.T @ middle - need)
         expected[rest] = balanced
         inside = finisher._inside(expected)[rest]

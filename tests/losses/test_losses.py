@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from numba import njit
 from scipy.optimize import brentq
 from scipy.special import expit, wrightomega, xlogy
+from sklearn import metrics
 
 import fenchel as fl
 from fenchel.kernels import compiled, gradients
@@ -26,6 +27,10 @@ CASES = {
     "quantile": [fl.Quantile(), fl.Quantile(0.01), fl.Quantile(0.9)],
     "epsilon-insensitive": [fl.EpsilonInsensitive(), fl.EpsilonInsensitive(0.0), fl.EpsilonInsensitive(5.0)],
     "poisson": [fl.Poisson()],
+    "gamma": [fl.Gamma()],
+    "tweedie": [fl.Tweedie(), fl.Tweedie(1.01), fl.Tweedie(1.2), fl.Tweedie(1.95)],
+    "binomial": [fl.Binomial()],
+    "negative-binomial": [fl.NegativeBinomial(), fl.NegativeBinomial(0.01), fl.NegativeBinomial(1e6)],
 }
 ALL = [loss for losses in CASES.values() for loss in losses]
 every_loss = pytest.mark.parametrize("loss", ALL, ids=repr)
@@ -34,7 +39,11 @@ every_loss = pytest.mark.parametrize("loss", ALL, ids=repr)
 def valid_targets(loss, n, rng):
     if loss.classification:
         return np.where(np.arange(n) % 2, 1.0, -1.0)
-    return rng.poisson(2.0, n).astype(float) if isinstance(loss, fl.Poisson) else rng.standard_normal(n)
+    if isinstance(loss, fl.Gamma):
+        return rng.gamma(2.0, 1.0, n)
+    if isinstance(loss, fl.Binomial):
+        return rng.integers(0, 5, n) / 4
+    return rng.poisson(2.0, n).astype(float) if loss.deviance else rng.standard_normal(n)
 
 
 def test_every_registered_loss_has_a_case():
@@ -51,7 +60,15 @@ def test_laws(loss, seed):
 
 @pytest.mark.parametrize(
     ("loss", "targets"),
-    [(fl.Poisson(), [0, 1e-3, 1e4]), (fl.Squared(), [1e4, -1e3]), (fl.EpsilonInsensitive(0.3), [300, 0])],
+    [
+        (fl.Gamma(), [1e-6, 1e-3, 1e4]),
+        (fl.Binomial(), [0, 1e-9, 0.5, 1 - 1e-9, 1]),
+        (fl.Tweedie(1.3), [0, 1e-3, 1e4]),
+        (fl.NegativeBinomial(3.0), [0, 1e-3, 1e4]),
+        (fl.Poisson(), [0, 1e-3, 1e4]),
+        (fl.Squared(), [1e4, -1e3]),
+        (fl.EpsilonInsensitive(0.3), [300, 0]),
+    ],
     ids=repr,
 )
 def test_laws_at_large_targets(loss, targets):
@@ -83,6 +100,15 @@ def test_laws_at_large_targets(loss, targets):
         (fl.EpsilonInsensitive(0.5), 2.0, 1, 0.5, 1.0),
         (fl.EpsilonInsensitive(0.5), 1.4, 1, 0.0, 0.0),
         (fl.Poisson(), np.log(3.0), 2, 3 - 2 * np.log(3.0), 1.0),
+        (fl.Gamma(), np.log(4.0), 2, np.log(2.0) - 0.5, 0.5),
+        (fl.Gamma(), np.log(2.0), 2, 0.0, 0.0),
+        (fl.Tweedie(1.5), np.log(4.0), 0, 4.0, 2.0),
+        (fl.Tweedie(1.5), np.log(4.0), 4, 0.0, 0.0),
+        (fl.Tweedie(1.5), np.log(4.0), 1, 1.0, 1.5),
+        (fl.Binomial(), 0.0, 0.25, np.log(2.0) - 0.25 * np.log(4.0) - 0.75 * np.log(4.0 / 3.0), 0.25),
+        (fl.Binomial(), 800.0, 0, 800.0, 1.0),
+        (fl.NegativeBinomial(2.0), np.log(2.0), 0, 2 * np.log(2.0), 1.0),
+        (fl.NegativeBinomial(2.0), np.log(3.0), 3, 0.0, 0.0),
     ],
 )
 def test_known_values(loss, score, target, value, gradient):
@@ -95,6 +121,20 @@ def entropy_step(v, C, t):
     b = -t * v
     z = brentq(lambda z: z + C * (expit(z) - b), C * (b - 1) - 1, C * b + 1, xtol=1e-14, rtol=1e-15)
     return -t * expit(z)
+
+
+def slope_step(f, v, C, t):
+    """Moreau: the slope of f at the root of u + C (f'(u) - v), by bracketing."""
+
+    def over(u):
+        return u + C * (float(f.gradient(u, t)) - v)
+
+    low = high = 0.0
+    while over(low) > 0:
+        low = 2 * low - 1
+    while over(high) < 0:
+        high = 2 * high + 1
+    return float(f.gradient(brentq(over, low, high, xtol=1e-15, rtol=1e-15), t)) if low < high else v
 
 
 # the prox of f*/C at v, written down without the compiled kernels
@@ -110,6 +150,10 @@ FORMULAS = {
         np.sign(v - t / C) * np.maximum(np.abs(v - t / C) - f.epsilon / C, 0), -1, 1
     ),
     "poisson": lambda f, v, C, t: wrightomega(np.log(C) + C * (t + v)).real / C - t,
+    "gamma": lambda f, v, C, t: 1 - wrightomega(np.log(C) + C * (1 - v) + np.log(t)).real / C,
+    "tweedie": lambda f, v, C, t: np.vectorize(slope_step)(f, v, C, t),
+    "binomial": lambda f, v, C, t: np.vectorize(slope_step)(f, v, C, t),
+    "negative-binomial": lambda f, v, C, t: np.vectorize(slope_step)(f, v, C, t),
 }
 
 
@@ -156,6 +200,10 @@ def test_dual_step_is_optimal_anywhere(loss, log_curvature, point, target, weigh
     """s f*(z/s) - s f*(x/s) + C (z - x)(x - v) >= 0 for every z, beyond the sizes that check_loss tries."""
     if loss.classification:
         target = 1.0 if target > 1 else -1.0
+    elif isinstance(loss, fl.Gamma):
+        target = max(target, 1e-6)
+    elif isinstance(loss, fl.Binomial):
+        target = min(target, 1.0)
     C = 10.0**log_curvature
     t = np.array([target])
     x = _call_step(loss, np.array([point]), np.array([C]), t, np.array([weight]))
@@ -243,6 +291,10 @@ def test_bad_parameters(make, message):
         (fl.Logistic(), [1, 1, 1], r"y holds one class only \(\+1\); Logistic needs both -1 and \+1"),
         (fl.Logistic(), [[1, -1], [-1, -1]], "one class only"),
         (fl.Poisson(), [3, 0, -2], r"y\[2\] is -2; Poisson takes counts, not below 0"),
+        (fl.Gamma(), [3, 0, -2], r"y\[1\] is 0; Gamma takes numbers above 0 \(Tweedie takes zeros"),
+        (fl.Tweedie(), [3, 0, -2], r"y\[2\] is -2; Tweedie takes numbers not below 0"),
+        (fl.Binomial(), [0.5, 3], r"y\[1\] is 3; Binomial takes proportions from 0 to 1 .*fenchel.proportions"),
+        (fl.NegativeBinomial(), [3, -1], r"y\[1\] is -1; NegativeBinomial takes counts"),
     ],
 )
 def test_bad_targets(loss, target, message):
@@ -461,3 +513,61 @@ def test_check_loss_names_the_broken_law(name):
 def test_entropy_formula_of_the_conjugate():
     a = np.linspace(0, 1, 11)
     np.testing.assert_allclose(fl.Logistic().conjugate(-a, np.ones(11)), xlogy(a, a) + xlogy(1 - a, 1 - a), atol=1e-15)
+
+
+# -- half deviances ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("loss", "theirs"),
+    [
+        (fl.Gamma(), lambda y, mean: metrics.mean_gamma_deviance(y, mean)),
+        (fl.Tweedie(1.3), lambda y, mean: metrics.mean_tweedie_deviance(y, mean, power=1.3)),
+        (fl.NegativeBinomial(1e12), lambda y, mean: metrics.mean_poisson_deviance(y, mean)),
+    ],
+    ids=["gamma", "tweedie", "negative binomial"],
+)
+def test_half_the_deviance_of_scikit_learn(loss, theirs):
+    rng = np.random.default_rng(2)
+    y, score = rng.gamma(1.0, 2.0, 50), rng.normal(0, 2, 50)
+    assert loss.value(score, y).mean() == pytest.approx(theirs(y, np.exp(score)) / 2, rel=1e-9)
+
+
+@pytest.mark.parametrize("power", [1.001, 1.1, 1.5, 1.9, 1.999])
+def test_the_conjugate_of_tweedie_is_never_too_small(power):
+    """The certificate needs a bound from above: compared with a maximum found in longer numbers."""
+    loss, rng = fl.Tweedie(power), np.random.default_rng(3)
+    t = 10.0 ** rng.uniform(-6, 6, 400)
+    x = rng.choice([-1.0, 1.0], 400) * 10.0 ** rng.uniform(-8, 8, 400)
+    q, r = np.longdouble(loss.params[0]), np.longdouble(loss.params[1])
+    long_t, long_x = t.astype(np.longdouble), x.astype(np.longdouble)
+    far = np.log1p(np.abs(long_x) / long_t**q)
+    u = np.log(long_t) + np.where(x > 0, far / q, -far / r)
+    for _ in range(3000):  # halved steps: slow, and sure
+        up, down = np.exp(q * u), long_t * np.exp(-r * u)
+        u = u - np.clip((up - down - long_x) / (q * up + r * down), -0.5, 0.5)
+    up, down = np.exp(q * u), long_t * np.exp(-r * u)
+    terms = np.abs(long_x * u) + up / q + down / r + long_t**q / (q * r)
+    exact = long_x * u - (up / q + down / r - long_t**q / (q * r))
+    away = (loss.conjugate(x, t) - exact) / terms
+    assert away.min() >= -2e-15 and away.max() <= 1e-14
+
+
+@pytest.mark.parametrize(
+    ("power", "message"),
+    [(2, "power 2 is Gamma"), (1, "power 1 is Poisson"), (3, "not convex"), (0, "Squared"), ("a", "must be a number")],
+)
+def test_powers_that_have_no_proof(power, message):
+    with pytest.raises(ValueError, match=message):
+        fl.Tweedie(power)
+
+
+def test_the_inverse_gaussian_says_why_not():
+    for made in (
+        lambda: fl.Problem(np.eye(3), np.ones(3), loss="inverse-gaussian"),
+        lambda: fl.StructuredRegressor("inverse_gaussian").fit(np.eye(3), np.ones(3)),
+    ):
+        with pytest.raises(ValueError, match=r"not convex.*take Gamma"):
+            made()
+    with pytest.raises(ValueError, match="did you mean 'negative-binomial'"):
+        fl.Problem(np.eye(3), np.ones(3), loss="negative_binomial")

@@ -6,6 +6,8 @@ import scipy.sparse as sp
 from cases import random_sparse
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.fft import dct, idct
+from scipy.sparse.linalg import LinearOperator, aslinearoperator
 
 import fenchel as fl
 import fenchel.maps.gram as gram_module
@@ -15,6 +17,7 @@ from fenchel.testing import check_map
 rng = np.random.default_rng(0)
 low_rank = rng.standard_normal((7, 2)) @ rng.standard_normal((2, 5))
 path = np.column_stack([np.arange(9), np.arange(1, 10)])
+rise = LinearOperator((6, 7), matvec=np.diff, rmatvec=lambda u: -np.diff(u, prepend=0, append=0), dtype=float)
 # (map, p); p only where the map takes any
 CASES = {
     "identity": [(fl.Identity(5), None), (fl.Identity(), 4)],
@@ -51,6 +54,7 @@ CASES = {
         (fl.Difference(1000, 2), None),
         (fl.Difference(200, 3), None),
     ],
+    "operator": [(fl.Operator(rise), None), (fl.Operator(aslinearoperator(low_rank)), None)],
     "gradient": [
         (fl.Gradient((4, 5)), None),
         (fl.Gradient((3, 2, 4)), None),
@@ -357,3 +361,74 @@ def test_null_vectors_where_the_iteration_for_them_fails(monkeypatch):
     other = gram._null_of_part(cycle)
     assert found.shape == other.shape == (1, size)
     assert np.allclose(np.abs(other), 1 / np.sqrt(size)) and np.allclose(np.abs(found), np.abs(other))
+
+
+# -- operators --------------------------------------------------------------------------------------
+
+
+def cosine(p):
+    """The orthonormal cosine transform: dense, and known by its products alone."""
+    return LinearOperator(
+        (p, p), matvec=lambda w: dct(np.ravel(w), norm="ortho"), rmatvec=lambda u: idct(np.ravel(u), norm="ortho"),
+        dtype=float,
+    )  # fmt: skip
+
+
+def test_an_operator_is_the_matrix_of_its_products():
+    assert np.allclose(fl.Operator(cosine(16)).matrix(16).toarray(), dct(np.eye(16), axis=0, norm="ortho"), atol=1e-15)
+    assert (fl.Operator(rise).matrix(7) != fl.Difference(7).matrix(7)).nnz == 0
+    assert fl.Operator(cosine(16)).norm() == pytest.approx(1.0, rel=1e-2)
+
+
+@pytest.mark.parametrize("loss", ["squared", "logistic"])
+def test_a_penalty_behind_an_operator_is_proven(loss):
+    """Smooth signals have few frequencies: l1 of the transform, written as penalty @ operator."""
+    own = np.random.default_rng(3)
+    X = own.standard_normal((60, 16))
+    score = X @ np.cos(np.arange(16) / 5.0)
+    y = score if loss == "squared" else np.sign(score)
+    given = {"loss": loss, "alpha": 0.05, "fit_intercept": True}
+    by_products = fl.solve(fl.Problem(X, y, penalty=fl.L1() @ cosine(16), **given), tol=1e-8)
+    by_matrix = fl.solve(fl.Problem(X, y, penalty=fl.L1() @ dct(np.eye(16), axis=0, norm="ortho"), **given), tol=1e-8)
+    assert by_products.status is fl.Status.CONVERGED
+    assert by_products.primal == pytest.approx(by_matrix.primal, rel=1e-7)
+
+
+class ByHand:
+    """Not SciPy's, but with the same methods."""
+
+    shape = (3, 4)
+
+    def matvec(self, w):
+        return np.diff(w)
+
+    def rmatvec(self, u):
+        return -np.diff(u, prepend=0, append=0)
+
+
+def test_any_object_with_the_two_products():
+    assert np.array_equal(fl.Operator(ByHand()).matrix(4).toarray(), fl.Difference(4).matrix(4).toarray())
+    assert repr(fl.L1() @ ByHand()) == "(L1()) @ Operator(3, 4)"
+
+
+@pytest.mark.parametrize(
+    ("operator", "message"),
+    [
+        (LinearOperator((3, 4), matvec=np.diff, dtype=float), "no rmatvec"),
+        (LinearOperator((4, 4), matvec=np.cumsum, rmatvec=np.cumsum, dtype=float), "not the adjoint of its matvec"),
+        (LinearOperator((2, 2), matvec=lambda w: 1j * w, rmatvec=lambda w: w, dtype=complex), "must be real"),
+        (LinearOperator((2, 2), matvec=lambda w: w / 0.0, rmatvec=lambda w: w, dtype=float), "adjoint|gives"),
+        (LinearOperator((2, 2), matvec=lambda w: w + 1, rmatvec=lambda w: w, dtype=float), "adjoint"),
+        (np.diff, "has no shape and no matvec"),
+    ],
+)
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_operators_of_which_nothing_can_be_proven(operator, message):
+    with pytest.raises(ValueError, match=message):
+        fl.Operator(operator)
+
+
+def test_an_operator_with_too_many_entries(monkeypatch):
+    monkeypatch.setattr("fenchel.maps.operators._MOST", 1000)
+    with pytest.raises(ValueError, match=r"more than 1,000 entries .* in 16 of 64 features"):
+        fl.Operator(cosine(64))

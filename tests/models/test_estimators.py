@@ -601,7 +601,7 @@ def test_scikit_learn_callbacks(model):
     X, y = data_for(model)
     callback = Recorder()
     model = clone(model).set_callbacks(callback).fit(X, y)
-    step = "alpha" if hasattr(model, "alpha_") else "certificate"
+    step = "alpha" if hasattr(model, "alphas_") else "certificate"
     assert callback.events[0] == "setup"
     assert callback.events[-2:] == ["fit", "teardown"]
     assert set(callback.events[1:-2]) == {step}
@@ -633,8 +633,10 @@ def test_cross_validated_models_pick_a_sensible_alpha():
     assert model.alpha_ in model.alphas_
     assert model.alphas_[0] > model.alpha_
     assert model.score(X, y) > 0.9
-    assert np.all(model.cv_results_.relative_gaps <= 1e-6)
-    assert model.path_.alphas[-1] == model.alpha_
+    assert np.all(model.cv_results_.relative_gaps <= 1e-5)  # as a choice needs it
+    assert np.all(model.path_.relative_gaps <= 1e-6)
+    assert model.alpha_ in model.path_.alphas
+    assert model.path_.alphas[-1] == model.alphas_[-1]
     simple = clone(model).set_params(selection="1se").fit(X, y)
     assert simple.alpha_ > model.alpha_
     assert np.count_nonzero(simple.coef_) <= np.count_nonzero(model.coef_)

@@ -101,8 +101,14 @@ def live_bar(tol: float, max_epochs: int, wanted: bool) -> Iterator[Any]:
             decades = -math.log10(gap) if 0 < gap < 1 else 0.0
             done = decades / -math.log10(tol) if 0 < tol < 1 else record.epoch / max(max_epochs, 1)
             text = f"epoch {record.epoch:4d}  objective {record.primal:<11.6g} relative gap {gap:.1e}"
-            move(min(max(done, 0.0), 1.0), text)
+            state[:] = [min(max(done, 0.0), 1.0), text]
+            move(*state)
 
+        def reading(how_far: Any) -> None:
+            move(state[0], f"{state[1]}  {how_far}")
+
+        state: list[Any] = [0.0, "starting"]
+        show.reading = reading  # type: ignore[attr-defined]  # for rows that are read from a disk
         yield None if move is None else show
 
 

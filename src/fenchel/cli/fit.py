@@ -60,6 +60,7 @@ def fit(
     strength, largest = choose_alpha(setup.problem, alpha, alpha_ratio, options.penalty)
     problem = setup.problem.with_alpha(strength)
     with live_bar(options.tol, options.max_epochs, not options.quiet) as show:
+        problem.watch(None if show is None else show.reading)
         result = solve(
             problem, tol=options.tol, max_epochs=options.max_epochs, time_limit=time_limit, random_state=options.seed,
             callback=show,
@@ -71,7 +72,7 @@ def fit(
     if options.picture is not None:
         draw_file(options.picture, lambda ax: plotting.convergence(result, tol=options.tol, ax=ax))
     if options.report is not None:
-        write_report(setup, "fit", rows, result)
+        write_report(setup, "fit", rows, result, alpha=problem.alpha)
     if not options.quiet:
         console = make_console()
         print_table(console, "Model", rows + setup.answer_rows(result))
@@ -103,7 +104,7 @@ def write_report(setup: Setup, command: str, rows: list[tuple[str, str]], result
         f"fenchel {command}: {setup.file}", result, tol=setup.options.tol, names=setup.names, labels=setup.labels,
         settings=[*rows, ("command", command_line())], features=structure.kept, groups=structure.used("groups"),
         tree=structure.used("tree"), graph=structure.used("graph"), grid=structure.used("grid"),
-        standardised=setup.scaling is not None, **more,
+        standardised=setup.scaling is not None, problem=setup.problem, classes=setup.classes, **more,
     )  # fmt: skip
     write_whole(cast(str, setup.options.report), page.encode())
 

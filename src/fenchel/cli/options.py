@@ -56,11 +56,27 @@ class ModelOptions:
     drop: Annotated[list[str] | None, Option(help="Leave a column out; may be repeated.", rich_help_panel="Data")] = (
         None
     )
+    memory: Annotated[
+        str | None,
+        Option(
+            help="Leave the rows on the disk and take at most this much memory for them, such as 2GB; FILE may then be "
+            "a folder or a quoted pattern. Cross-validation draws its folds at random.",
+            rich_help_panel="Data",
+        ),
+    ] = None
     header: Annotated[
         bool | None,
         Option(
             "--header/--no-header",
             help="Whether a CSV begins with names; its first lines tell by default.",
+            rich_help_panel="Data",
+        ),
+    ] = None
+    max_features: Annotated[
+        int | None,
+        Option(
+            help="The most columns that sparse data may have; a million, or 100 for every entry, by default.",
+            min=1,
             rich_help_panel="Data",
         ),
     ] = None
@@ -75,8 +91,9 @@ class ModelOptions:
     loss: Annotated[
         str | None,
         Option(
-            help="smoothed-hinge, hinge, squared-hinge, logistic; squared, huber, quantile, epsilon-insensitive, "
-            "poisson. By default logistic for words and for two labels, else squared.",
+            help="smoothed-hinge, hinge, squared-hinge, logistic; squared, huber, quantile, epsilon-insensitive; with "
+            "the log link poisson, gamma, tweedie, negative-binomial. By default logistic for words and for two "
+            "labels, else squared.",
             rich_help_panel="Loss",
         ),
     ] = None
@@ -87,6 +104,13 @@ class ModelOptions:
     quantile: Annotated[float | None, Option(help="Quantile of the quantile loss.", rich_help_panel="Loss")] = None
     epsilon: Annotated[
         float | None, Option(help="Half width of the epsilon-insensitive tube.", rich_help_panel="Loss")
+    ] = None
+    power: Annotated[float | None, Option(help="Of the Tweedie variance, between 1 and 2.", rich_help_panel="Loss")] = (
+        None
+    )
+    theta: Annotated[
+        float | None,
+        Option(help="Of the negative binomial: a mean m varies by m + m^2/theta.", rich_help_panel="Loss"),
     ] = None
     intercept: Annotated[
         bool, Option("--intercept/--no-intercept", help="Fit an unpenalised intercept.", rich_help_panel="Loss")

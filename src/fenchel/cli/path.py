@@ -131,6 +131,7 @@ def cv(
     held out. Folds keep the shares of the labels.
     """
     from .. import plotting
+    from ..models import cross_validate_path
     from ..models import path as solve_path
     from .problem import prepare
 
@@ -139,16 +140,19 @@ def cv(
         raise ValueError(f"--rule is {rule!r}; it must be min or 1se")
     setup = prepare(file, options)
     values = make_alphas(setup, alphas, n_alphas, eps)
-    splits = _splits(setup, folds, shuffle)
     limits: dict[str, Any] = {"tol": options.tol, "max_epochs": options.max_epochs, "random_state": options.seed}
     with counting_bar(folds * len(values), not options.quiet) as show:
-        found = _cross_validate(setup.problem, values, splits, jobs, limits, show)
+        if setup.problem.pooled:
+            found = cross_validate_path(setup.problem, cv=folds, alphas=values, **limits)
+        else:
+            found = _cross_validate(setup.problem, values, _splits(setup, folds, shuffle), jobs, limits, show)
     index = found.select(rule)
-    with counting_bar(index + 1, not options.quiet) as show:
-        whole = solve_path(setup.problem, alphas=values[: index + 1], callback=show, **limits)
+    last = len(values) if options.report is not None else index + 1  # a page shows the whole path
+    with counting_bar(last, not options.quiet) as show:
+        whole = solve_path(setup.problem, alphas=values[:last], callback=show, **limits)
     if whole.interrupted:
         raise KeyboardInterrupt
-    result = whole[-1]
+    result = whole[index]
     problem = setup.problem.with_alpha(values[index])
     setup.model(result, problem).save(output)
     if table is not None:

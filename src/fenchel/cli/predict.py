@@ -42,7 +42,7 @@ def predict(
         bool | None, typer.Option("--header/--no-header", help="Whether a CSV begins with names; seen by default.")
     ] = None,
 ) -> None:
-    """Predict with a model; with a target in the file, report accuracy or R^2 (on stderr).
+    """Predict with a model; with a target in the file, report accuracy, R^2 or D^2 (on stderr).
 
     Columns are matched by name where there are names, else by position.
     """
@@ -69,7 +69,7 @@ def predict(
         print(f"{len(predicted):,} predictions: {output}", file=sys.stderr)
     if data.y is not None:
         try:
-            name, value = fitted.score(predicted, data.y)
+            name, value = fitted.score(predicted, data.y, scores, data.offset)
         except ValueError as error:
             print(f"fenchel: no score for {file}: {error}", file=sys.stderr)
         else:

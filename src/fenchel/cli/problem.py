@@ -9,11 +9,12 @@ import numpy as np
 import scipy.sparse as sp
 
 from .._validate import AnyArray, Array, Floats, MatrixLike, Names
-from ..io import Data, read_data
-from ..losses import LOSSES
+from ..io import Data, open_data, read_data
+from ..losses import LOSSES, why_unknown
 from ..models import Model, Scaling
 from ..models import preparation as helpers
 from ..problem import NoCertificate, Problem
+from ..problem.pooled import PooledProblem
 from .common import hint
 from .penalty import full_name, make_penalty
 from .structure import Structure
@@ -119,9 +120,11 @@ class Setup:
 
 def prepare(file: str, options: ModelOptions) -> Setup:
     """Read the data and make the problem, with alpha = 1."""
+    if options.memory is not None:
+        return _prepare_pool(file, options)
     data = read_data(
         file, target=options.target or None, weights=options.weights, drop=options.drop, header=options.header,
-        task=options.task, offset=options.offset,
+        task=options.task, offset=options.offset, max_features=options.max_features,
     )  # fmt: skip
     full_name(options.penalty)
     y = cast(AnyArray, data.y)  # without targets nothing is read
@@ -145,6 +148,50 @@ def prepare(file: str, options: ModelOptions) -> Setup:
         task=codes, offset=data.offset,
     )  # fmt: skip
     return Setup(file, options, data, problem, structure, classes, tasks, scaling)
+
+
+def _prepare_pool(file: str, options: ModelOptions) -> Setup:
+    """The same for rows that stay on the disk."""
+    for name in ("standardize", "class_weight"):
+        if getattr(options, name):
+            raise ValueError(f"--{name.replace('_', '-')} reads all rows at once, and does not go with --memory")
+    pool = open_data(
+        file, target=options.target or None, weights=options.weights, offset=options.offset, task=options.task,
+        drop=options.drop or (), header=options.header, memory=options.memory,
+    )  # fmt: skip
+    full_name(options.penalty)
+    facts = pool.facts
+    if facts.labels is None:
+        y: AnyArray = np.arange(3.0)[:, None] if facts.outputs > 1 else np.arange(1e5) + 0.5  # numbers, and many
+    else:
+        y = facts.labels
+    loss, _, classes = _make_loss(options, y, file)
+    outputs = facts.tasks or (len(classes) if classes is not None and len(classes) > 2 else facts.outputs)
+    data = Data(
+        None, None, list(pool.names) if pool.names is not None else None, pool.named, pool.target,
+        first_index=pool.first_index,
+    )  # fmt: skip
+    structure = Structure(options, _NoRows(facts.p), data.features if data.named else None)
+    penalty = make_penalty(options, structure, outputs, facts.p)
+    problem = PooledProblem(
+        pool, loss=loss, penalty=penalty, alpha=1.0, fit_intercept=options.intercept,
+        labels=None if classes is None else np.array(classes),
+    )  # fmt: skip
+    tasks = list(pool.tasks) if pool.tasks is not None else None
+    return Setup(file, options, data, problem, structure, classes, tasks, None)
+
+
+class _NoRows:
+    """Stands where structure asks for the data: its width is known, and nothing else is held."""
+
+    def __init__(self, p: int) -> None:
+        self.shape = (0, p)
+
+    def __getitem__(self, which: Any) -> Any:
+        raise ValueError("a graph from the data reads all rows at once, and does not go with --memory")
+
+    def __array__(self, *given: Any, **named: Any) -> Any:
+        return self[:]
 
 
 def choose_alpha(problem: Problem, alpha: float | None, ratio: float | None, name: str) -> tuple[float, float | None]:
@@ -190,8 +237,8 @@ def _make_loss(options: ModelOptions, y: AnyArray, file: str) -> tuple[Loss, Flo
     if name is None:
         name = "logistic" if labels <= 2 or not numbers else "squared"
     if name not in LOSSES:
-        raise ValueError(f"--loss is {name!r}; {hint(name, LOSSES)}")
-    params = {key: getattr(options, key) for key in ("smoothing", "delta", "quantile", "epsilon")}
+        raise ValueError(f"--loss is {name!r}; {why_unknown(name)}")
+    params = {key: getattr(options, key) for key in ("smoothing", "delta", "quantile", "epsilon", "power", "theta")}
     params = {key: value for key, value in params.items() if value is not None}
     takes = vars(LOSSES[name]())
     for key in params:

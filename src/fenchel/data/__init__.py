@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from .offsets import as_offset
-from .roles import RowData
+from .pools import Pool
+from .roles import RowData, RowPool
 from .rows import ROUGH, WIDE, Rows, as_weights
 
-__all__ = ["ROUGH", "WIDE", "RowData", "Rows", "as_offset", "as_weights"]
+__all__ = ["ROUGH", "WIDE", "Pool", "RowData", "RowPool", "Rows", "as_offset", "as_weights"]

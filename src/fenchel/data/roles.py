@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
 from .._validate import AnyArray, Array, Floats, Ints, SparseMatrix
+
+if TYPE_CHECKING:
+    from .partitions import Partition
+    from .pools import Facts, Outcome, Reading
 
 
 class RowData(Protocol):
@@ -110,3 +115,53 @@ class RowData(Protocol):
     def compact_rows(self, columns: Ints) -> tuple[AnyArray, ...]:
         """These columns of sparse data, numbered in their order, as the arrays of CSR."""
         ...
+
+
+class Job(Protocol):
+    """Something to be run on every partition: a small object that can be sent there."""
+
+    @property
+    def name(self) -> str:
+        """What a dashboard or a progress line calls it."""
+        ...
+
+    def __call__(self, part: Partition) -> tuple[Array | None, Any]:
+        """A vector that is summed over all partitions, and what is kept of this one; either may be None."""
+        ...
+
+
+class RowPool(Protocol):
+    """Rows in partitions, in memory, on disks or on a cluster: what stands in place of X and y in a Problem.
+
+    What it must have is `run`: every job on every partition, for one read of the data. Partitions keep nothing between
+    two runs, so that they can be lost and made again. Sums must be those of :class:`fenchel.data.exact_sums.ExactSum`,
+    which do not depend on who adds first; then the answer does not either.
+
+    Attributes
+    ----------
+    count : int
+        Partitions.
+    facts : Facts
+        What one pass tells of the rows.
+    home : str
+        Where the rows are, for messages.
+    memory : float or None
+        Bytes that a solver may take for a sample of the rows; None leaves it free.
+    names : list of str, or None
+        Of the features.
+    watch : callable or None
+        Told how far a pass has come, where somebody waits for it.
+    """
+
+    home: str
+    memory: float | None
+    names: Sequence[str] | None
+    watch: Callable[[Reading], None] | None
+
+    @property
+    def count(self) -> int: ...
+
+    @property
+    def facts(self) -> Facts: ...
+
+    def run(self, jobs: Sequence[Job]) -> list[Outcome]: ...

@@ -20,12 +20,14 @@ from ..problem import Certificate
 from .choices import CALLS
 from .covariances import Covariances, covariances, covariances_price, whole_pays
 from .roles import Goal, Iterate, Proposal
+from .unit_rounding import UnitRounding
 from .units import Units, Vector, dual_variables, shared_units, units_of
 
 if TYPE_CHECKING:
     from ..problem import Problem
 
 NAME = "compiled path"
+ROOM = 0.9  # of the tolerance, that the loops are asked for: the rest allows for rounding
 ENTRIES = 1 << 25  # numbers of dense data; with more, Python between products takes no time that anybody notices
 COPIED = 1 << 23  # numbers of dense data that is copied: a fold's rows, single precision; larger: 64 MiB and more
 PAIRS = 1 << 34  # multiply-adds of the largest Gram matrix, about half a second that nobody can interrupt
@@ -92,8 +94,9 @@ class CompiledPath:
         while alpha not in self.answers and self._advance is not None and self._collect is not None:
             began, end = time.perf_counter(), min(self._done + self._chunk, len(self.alphas))
             now = self._advance(self._done, end)
-            for k in range(self._done, now):
-                self.answers[self.alphas[k]] = self._collect(k)
+            found = [self._collect(k) for k in range(self._done, now)]
+            self._allow_for_rounding(found, self.multiples[self._done : now])
+            self.answers.update(zip(self.alphas[self._done : now], found, strict=True))
             if now < end or now == len(self.alphas):
                 self._advance = self._collect = None  # with all the memory that they hold
             elif time.perf_counter() - began < SHORT:
@@ -101,7 +104,20 @@ class CompiledPath:
             self._done = now
         return alpha in self.answers
 
+    def _allow_for_rounding(self, found: list[_Found], multiples: Vector) -> None:
+        """Lower the bounds of these answers by what rounding may have done to them and to the objective."""
+        made = [one.proven for one in found if one.proven is not None]
+        if not made or self.rounding is None:
+            return
+        bounds = np.array([(one.primal, one.dual) for one in made]).T
+        less = self.rounding.of(np.array([one.w for one in found]), bounds[0], bounds[1], multiples)
+        for one, rounding in zip(made, less.tolist(), strict=True):
+            one.dual, one.rounding = one.dual - rounding, rounding
+
+    rounding: UnitRounding | None
+
     def _all_at_once(self, problem: Problem, units: Units, tol: float) -> None:
+        self.rounding = UnitRounding(problem, units)
         from ..kernels.small_losses import KINDS
         from ..kernels.tiny_fit import fit
 
@@ -110,18 +126,21 @@ class CompiledPath:
         weight = problem.weight if problem.weight.size else np.ones(problem.n)
         found = fit(
             problem.data.filled().T.astype(float, "C", copy=False), problem.target, weight, KINDS[form[0]], form[1],
-            problem.alpha / self.base, units.l1, units.ridge, units.lower, units.upper, problem.fit_intercept, tol,
+            problem.alpha / self.base, units.l1, units.ridge, units.lower, units.upper, problem.fit_intercept,
+            ROOM * tol,
         )  # fmt: skip
         if found is not None:
             w, primal, dual, x, models = found
             self.answers[problem.alpha] = _Found(w, x, models, Certificate(primal, dual, 0.0))
+            self._allow_for_rounding([self.answers[problem.alpha]], np.array([problem.alpha / self.base]))
 
     def _on_covariances(self, problem: Problem, known: Covariances, units: Units, tol: float) -> None:
+        self.rounding = None  # they know of theirs
         out = _Answers.room(len(self.alphas), problem.p, 0)
         longest = units.gauge_bound(known.sizes)
         self._advance = (_follower if units.alone else _group_follower)(
-            known.gram, known.with_target, np.zeros(0), "covariances", known.variance, self.multiples, units, tol,
-            False, out, np.zeros(0),
+            known.gram, known.with_target, np.zeros(0), "covariances", known.variance, self.multiples, units,
+            ROOM * tol, False, out, np.zeros(0),
         )  # fmt: skip
 
         def collect(k: int) -> _Found:
@@ -131,12 +150,15 @@ class CompiledPath:
             blurred, w[-1] = known.blurred(coef, value), known.mean - known.centre @ coef
             if blurred:  # targets that are nearly explained
                 value, passes = problem.with_alpha(self.alphas[k]).primal_at(w), passes + 0.5
+            else:
+                lower -= known.of_loss(coef)  # the objective is wrong by as much
             return _Found(w, None, passes, Certificate(value, lower, 0.0))
 
         self._collect = collect
 
     def _on_rows(self, problem: Problem, units: Units, tol: float, some: bool) -> None:
         """On all rows, or on `some`: those of a fold alone."""
+        self.rounding = UnitRounding(problem, units)
         form = problem.small_form
         assert form is not None
         X, target, weight = problem.data.filled(), problem.target, problem.weight
@@ -151,7 +173,8 @@ class CompiledPath:
         # a path keeps no dual variables: whoever asks for them can make them from w
         out = _Answers.room(count, problem.p, n if careful or count == 1 else 0)
         length = np.sqrt(scale * problem.data.mean_squares)  # of the columns; those of fewer rows are no longer
-        given = X, target, weight, form[0], form[1], self.multiples, units, tol, problem.fit_intercept, out, length
+        wanted = ROOM * tol
+        given = X, target, weight, form[0], form[1], self.multiples, units, wanted, problem.fit_intercept, out, length
         self._advance = _follower(*given) if units.alone else _group_follower(*given, filled=problem.data.sparse)
 
         def collect(k: int) -> _Found:
@@ -168,6 +191,7 @@ class CompiledPath:
         self._collect = collect
 
     def _on_columns(self, problem: Problem, units: Units, tol: float, prices: Any) -> None:
+        self.rounding = UnitRounding(problem, units)
         from ..kernels.small_losses import KINDS
         from ..kernels.sparse_path import follower
 
@@ -180,7 +204,7 @@ class CompiledPath:
         self._advance = follower(
             problem.data.columns, problem.data.pairs, problem.target,
             problem.weight if problem.weight.size else np.ones(problem.n), KINDS[form[0]], form[1],
-            self.multiples, units.l1, units.ridge, units.lower, units.upper, tol, problem.fit_intercept, price,
+            self.multiples, units.l1, units.ridge, units.lower, units.upper, ROOM * tol, problem.fit_intercept, price,
             LONGEST, out,
         )  # fmt: skip
 

@@ -61,9 +61,18 @@ class Covariances:
         Slopes of these `sizes` are up to `beyond` times too long for the penalty. Slopes that are too long by a share
         of their weights cost at most that share of the penalty of the answer, which is at most the objective.
         """
-        error, reach = _EPS * (8 + math.sqrt(self.rows)), self._reach(w)
+        error, reach = self._error, self._reach(w)
         over = beyond * primal if math.isfinite(primal) else 0.0
         return error * reach * (self.variance * reach + over)
+
+    @property
+    def _error(self) -> float:
+        """Of a sum over all rows, in units of the lengths of its factors: errors of rows are independent."""
+        return _EPS * (8 + math.sqrt(self.rows))
+
+    def of_loss(self, w: Vector) -> float:
+        """What rounding may do to the loss at w."""
+        return float(self._error * (self.variance + 2 * float(np.abs(w) @ self.sizes)))
 
     def blurred(self, w: Vector, primal: float) -> bool:
         """Whether the objective is so much smaller than what it is the difference of that it lacks digits."""

@@ -11,11 +11,14 @@ from .latent import LatentGroups
 from .models import QuadraticModels
 from .roles import Engine
 from .rounds import WorkingSets
+from .sampled import SampledModels
 from .tasks import BlockModels
 from .wide import Faces
 
 Kind = TypeVar("Kind")
 ENGINES: list[Callable[[Prices], Engine]] = [BlockModels, WorkingSets, LatentGroups, Faces, QuadraticModels]
+
+POOLED: list[Callable[[Prices], Engine]] = [SampledModels]  # for rows that nobody holds: others want to see them
 
 
 def register(kind: type[Kind]) -> type[Kind]:
@@ -28,7 +31,7 @@ def register(kind: type[Kind]) -> type[Kind]:
 
 def fitting(problem: Problem) -> Engine | None:
     """A new engine for a problem and its neighbours along alpha; None where none fits."""
-    for kind in ENGINES:
+    for kind in POOLED if problem.pooled else ENGINES:
         engine = kind(PRICES)
         if engine.unfit(problem) is None:
             return engine

@@ -93,6 +93,13 @@ class Units:
         total = float(self.norm @ self.sizes(w))
         return total if self._no_l1 else total + float(self.l1 @ np.abs(w))
 
+    def values(self, W: Vector) -> Vector:
+        """The same for every row of W."""
+        total = np.abs(W) @ self.l1
+        if not self.alone:
+            total = total + np.sqrt(np.add.reduceat(np.square(W[:, self.members]), self.start[:-1], axis=1)) @ self.norm
+        return np.asarray(total)
+
     def quadratic(self, w: Vector) -> float:
         """The quadratic of the penalty."""
         return 0.5 * float(self.ridge @ np.square(w)) if self._ridged else 0.0
@@ -220,6 +227,17 @@ class Units:
     def _weighed(self) -> npt.NDArray[np.bool_]:
         """Coefficients whose slope some weight can hold."""
         return (self.l1 > 0) | (self.norm[self.label] > 0)
+
+    def share_of_weights(self, sizes: Vector) -> float:
+        """The most that slopes of these sizes are of the weights that alone hold them: what they may add to a gauge."""
+        some = np.where((self.ridge == 0) & self._weighed & (self.lower < self.upper), sizes, 0.0)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            if self.alone:
+                share = some / self.l1
+            else:
+                single = (some / self.l1)[self.members[self.start[:-1]]]
+                share = np.where(self.norm > 0, self.sizes(some) / self.norm, single)
+        return float(np.max(share, initial=0.0, where=~np.isnan(share)))
 
     def unheld(self, slope: Vector) -> Vector:
         """The slopes that nothing holds, neither a weight, a quadratic nor a bound: zero at an answer."""

@@ -17,13 +17,14 @@ from typing import Any
 
 import numpy as np
 
+from .._files import regular, text_lines
 from .._validate import AnyArray, Array
-from .arrays import _npy_like, _read_npy, _read_npz
+from .arrays import _SURELY, _npy_like, _read_npy, _read_npz
 from .contents import Data, _some_weight
 from .frames import _from_frame, _match, _read_frame
 from .libsvm import _read_libsvm
 from .offsets import from_file
-from .text import _existing, _numbered
+from .text import _numbered
 
 _KINDS = {
     ".svm": "libsvm", ".libsvm": "libsvm", ".svmlight": "libsvm", ".csv": "csv", ".tsv": "csv",
@@ -40,6 +41,7 @@ def read_data(
     header: bool | None = None,
     task: str | None = None,
     offset: str | None = None,
+    max_features: int | None = None,
 ) -> Data:
     """Read rows and their target.
 
@@ -60,12 +62,15 @@ def read_data(
     offset : str, optional
         A column (or npz array) with what is added to the scores, else a file with one number per line; log(name) for
         the logarithms of what stands there.
+    max_features : int, optional
+        The most columns that sparse data may have. By default a million, or a hundred for every entry where that is
+        more: a wrong index in a small file would otherwise take all memory.
 
     Returns
     -------
     Data
     """
-    path = _existing(path)
+    path = regular(path)
     kind = _kind(path)
     targets: list[Any] = [] if target is None else list(target) if isinstance(target, (list, tuple)) else [target]
     if kind in ("csv", "parquet"):
@@ -80,9 +85,9 @@ def read_data(
             )
         one = targets[0] if targets else None
         if kind == "npz":
-            data = _read_npz(path, one, weights, task, offset)
+            data = _read_npz(path, one, weights, task, offset, max_features)
         else:
-            data = _read_npy(path, targets) if kind == "npy" else _read_libsvm(path, one)
+            data = _read_npy(path, targets) if kind == "npy" else _read_libsvm(path, one, max_features=max_features)
         if data.y is None:
             raise ValueError(f"{path} has no array {one or 'y'!r}; it needs one with the targets")
     if weights is not None and data.weights is None:
@@ -121,7 +126,7 @@ def read_like(
         Raise if the file has no such column.
     header, task, offset : as in `read_data`
     """
-    path = _existing(path)
+    path = regular(path)
     kind = _kind(path)
     targets = [] if target is None else [target] if isinstance(target, str) else list(target)
     if kind in ("csv", "parquet"):
@@ -129,7 +134,7 @@ def read_like(
     elif kind == "npy":
         data = _npy_like(path, n_features, targets, must_have_target)
     elif kind == "npz":
-        data = _read_npz(path, targets[0] if targets else None, None, task, offset)
+        data = _read_npz(path, targets[0] if targets else None, None, task, offset, max(n_features, _SURELY))
     else:
         data = _read_libsvm(path, None, first_index, n_features)
     if must_have_target and data.y is None:
@@ -159,8 +164,7 @@ def _weights_file(weights: str, path: str | Path, rows: int) -> Array:
 def _tasks_file(task: str, path: str | Path, rows: int) -> AnyArray:
     if not os.path.isfile(task):
         raise ValueError(f"task is {task!r}, which is neither a column of {path} nor a file")
-    with open(task, encoding="utf-8-sig") as file:
-        names = [line.strip() for line in file]
+    names = [line.strip() for _, line in text_lines(task)]
     while names and not names[-1]:
         names.pop()
     if "" in names:

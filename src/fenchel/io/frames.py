@@ -2,29 +2,41 @@
 
 from __future__ import annotations
 
+import csv
 import dataclasses
 import difflib
+import io
 import itertools
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
+from .._files import check_unpacked
 from .._validate import AnyArray, Array, Frame
 from .contents import Data, _some_weight
 from .offsets import named, taken
 from .text import _cells, _exact_floats, _first_line, _listed, _looks_like_header, _pandas, _separator
+from .wide import _is_wide, _read_wide
+
+_LOOKED_AT = 10_000  # names among which one like a name that does not exist is looked for: a second
 
 
 @dataclasses.dataclass
 class _Frame:
-    """Columns of a table; `place(row)` says where a row stands in the file."""
+    """Columns of a table; `place(row)` says where a row stands in the file, and `apart` holds the columns that the
+    table has no right values for."""
 
     path: str | Path
     table: Frame
     names: list[str]
     header: bool
     place: Callable[[int], str]
+    apart: dict[int, Frame] = dataclasses.field(default_factory=dict)
+
+    def column(self, number: int) -> Frame:
+        return self.apart[number] if number in self.apart else self.table.iloc[:, number]
 
     def position(self, column: int | str, what: str) -> int:
         """The column of that name or number, or a ValueError that lists what there is."""
@@ -34,7 +46,7 @@ class _Frame:
         try:
             number = int(column)
         except ValueError:
-            close = difflib.get_close_matches(str(column), self.names, 1)
+            close = difflib.get_close_matches(str(column), self.names[:_LOOKED_AT], 1)
             hint = f"did you mean {close[0]!r}?" if close else f"its columns are {_listed(self.names)}"
             raise ValueError(f"{what} is {column!r}, but {self.path} has no such column; {hint}") from None
         if not -count <= number < count:
@@ -48,7 +60,7 @@ class _Frame:
         """A column as finite floats, or a ValueError that names the first cell that is not one."""
         import pandas as pd
 
-        cells = self.table.iloc[:, column]
+        cells = self.column(column)
         if pd.api.types.is_numeric_dtype(cells):
             values = cells.to_numpy(dtype=float, na_value=np.nan)
         else:
@@ -67,7 +79,7 @@ class _Frame:
         """A column as it stands: numbers, truth values or strings; none may be missing."""
         import pandas as pd
 
-        cells = self.table.iloc[:, column]
+        cells = self.column(column)
         missing = np.flatnonzero(cells.isna())
         if missing.size:
             raise self.fault(missing[0], column, "has no value")
@@ -82,9 +94,27 @@ class _Frame:
 
     def matrix(self, columns: list[int]) -> Array:
         out = np.empty((len(self.table), len(columns)))
+        plain = self._plain
+        together = [j for j, column in enumerate(columns) if plain[column]]
+        if together:
+            numbers = [columns[j] for j in together]
+            some = self.table if len(numbers) == self.table.shape[1] else self.table.iloc[:, numbers]
+            out[:, together] = some.to_numpy(dtype=float, na_value=np.nan)
+            for k in np.flatnonzero(~np.isfinite(out[:, together].sum(axis=0))):
+                self.numbers(numbers[k])  # says what is wrong with it, if anything is
         for j, column in enumerate(columns):
-            out[:, j] = self.numbers(column)
+            if not plain[column]:
+                out[:, j] = self.numbers(column)
         return out
+
+    @property
+    def _plain(self) -> list[bool]:
+        """Which columns hold numbers of numpy, and can be taken together."""
+        kinds = self.table.dtypes.to_numpy()
+        plain = [isinstance(kind, np.dtype) and kind.kind in "biuf" for kind in kinds]
+        for column in self.apart:
+            plain[column] = False
+        return plain
 
 
 def _read_frame(path: str | Path, kind: str, header: bool | None) -> _Frame:
@@ -97,10 +127,16 @@ def _read_frame(path: str | Path, kind: str, header: bool | None) -> _Frame:
 def _read_parquet(path: str | Path) -> _Frame:
     pd = _pandas(path)
     try:
+        import pyarrow.parquet
+
+        about = pyarrow.parquet.read_metadata(path)
+        check_unpacked(path, 8 * about.num_rows * about.num_columns, "write it as npy")
         table = pd.read_parquet(path)
     except ImportError:
         raise ImportError(f"reading {path} needs pyarrow: pip install 'fenchel[io]'") from None
     except Exception as error:  # pyarrow has its own family of errors
+        if str(error).startswith(str(path)):
+            raise
         raise ValueError(f"{path} is not a Parquet file ({_first_line(error)})") from error
     return _Frame(path, table, [str(name) for name in table.columns], True, lambda row: f"row {row} (counted from 0)")
 
@@ -118,6 +154,15 @@ def _read_csv(path: str | Path, header: bool | None) -> _Frame:
     names = _header_names(path, line, first) if header else [str(j) for j in range(len(first))]
     if second is not None and len(second) > len(names):
         raise ValueError(f"{path}, line {start[1][0]}: {len(second)} cells, but the first line has {len(names)}")
+
+    def place(row: int) -> str:
+        number, _ = next(itertools.islice(_cells(path, separator), int(row) + header, None))
+        return f"line {number}"
+
+    if _is_wide(path, first):
+        values, words = _read_wide(path, separator, header, len(names))
+        apart = {column: _typed(pd, cells) for column, cells in words.items()}
+        return _Frame(path, pd.DataFrame(values, copy=False), names, header, place, apart)
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("error", pd.errors.ParserWarning)
@@ -132,12 +177,14 @@ def _read_csv(path: str | Path, header: bool | None) -> _Frame:
                     f"{path}, line {number}: {len(cells)} cells, but the first line has {len(names)}"
                 ) from error
         raise ValueError(f"{path} is not a CSV file ({_first_line(error)})") from error
-
-    def place(row: int) -> str:
-        number, _ = next(itertools.islice(_cells(path, separator), int(row) + header, None))
-        return f"line {number}"
-
     return _Frame(path, table, names, header, place)
+
+
+def _typed(pd: Any, cells: list[str]) -> Frame:
+    """A column with the type that pandas gives it."""
+    text = io.StringIO()
+    csv.writer(text).writerows([cell] for cell in ["column", *cells])
+    return pd.read_csv(io.StringIO(text.getvalue()), skip_blank_lines=False, **_exact_floats(pd)).iloc[:, 0]
 
 
 def _header_names(path: str | Path, line: int, names: list[str]) -> list[str]:

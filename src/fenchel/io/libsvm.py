@@ -7,21 +7,26 @@ from pathlib import Path
 import numpy as np
 import scipy.sparse as sp
 
-from .arrays import _whole
+from .arrays import _whole, check_width
 from .contents import Data
 from .text import _first_line, _is_finite
 
 
 def _read_libsvm(
-    path: str | Path, target: int | str | None, first_index: int | None = None, n_features: int = 0
+    path: str | Path,
+    target: int | str | None,
+    first_index: int | None = None,
+    n_features: int = 0,
+    max_features: int | None = None,
 ) -> Data:
     from sklearn.datasets import load_svmlight_file
 
     if target is not None:
         raise ValueError(f"target is {target!r}, but in the LIBSVM file {path} the target is the first entry of a line")
     try:
-        X, y = load_svmlight_file(path, zero_based=True)
-    except (ValueError, OverflowError, IndexError) as error:
+        with open(path, "rb") as file:  # by its name it might be taken for a packed one
+            X, y = load_svmlight_file(file, zero_based=True)
+    except (ValueError, OverflowError, IndexError, MemoryError) as error:
         line, what = _libsvm_fault(path)
         raise ValueError(f"{path}{line}: {what or _first_line(error)}") from error
     if X.shape[0] == 0:
@@ -37,6 +42,8 @@ def _read_libsvm(
     elif has_zero and first_index == 1:
         raise ValueError(f"{path} has a feature 0, but the model was fitted on a file that counts from 1")
     width = max(X.shape[1] - first_index, n_features)
+    if width > n_features:
+        check_width(path, width, X.nnz, max_features)
     X = sp.csr_array((X.data, X.indices - first_index, X.indptr), shape=(X.shape[0], width))
     return Data(X, _whole(y), first_index=first_index)
 

@@ -15,9 +15,10 @@ from typing import Any
 
 import numpy as np
 
+from .._files import read_json, regular, text_lines
 from .._validate import Array, Flags, Index, Names
 from .arrays import _npy_array, read_vector
-from .text import _cells, _existing, _is_finite, _separator
+from .text import _cells, _is_finite, _separator
 
 _GROUP_HEADERS = {"feature", "features", "column", "name", "variable", "index"}
 _EDGE_HEADERS = {"i", "j", "source", "target", "from", "to", "a", "b", "feature", "feature1", "feature2"}
@@ -43,7 +44,7 @@ def read_groups(path: str | Path, p: int, features: list[str] | None = None) -> 
     groups : list of index arrays
     names : list of str
     """
-    path = _existing(path)
+    path = regular(path)
     if path.lower().endswith((".gmt", ".gmt.gz")):
         return _groups_from_gmt(path, features)
     find = _Finder(p, features)
@@ -55,7 +56,7 @@ def read_groups(path: str | Path, p: int, features: list[str] | None = None) -> 
 
 
 def _groups_from_json(path: str | Path, find: _Finder) -> dict[str, list[int]]:
-    content = _read_json(path)
+    content = read_json(path, repeats=False)
     if isinstance(content, list):
         content = {str(k): group for k, group in enumerate(content)}
     if not isinstance(content, dict):
@@ -91,7 +92,7 @@ def _groups_from_gmt(path: str | Path, features: Names | None) -> tuple[list[Ind
     try:
         groups = Groups.from_gmt(path, features)
     except (ValueError, OSError) as error:
-        raise ValueError(f"{path}: {error}") from error
+        raise ValueError(str(error) if str(error).startswith(str(path)) else f"{path}: {error}") from error
     return groups.members, groups.names
 
 
@@ -114,7 +115,7 @@ def read_edges(path: str | Path, p: int, features: list[str] | None = None) -> t
     edges : array (m, 2)
     weights : array (m,) or None
     """
-    path = _existing(path)
+    path = regular(path)
     find = _Finder(p, features)
     edges: list[tuple[int, int]] = []
     weights: list[float] = []
@@ -135,7 +136,7 @@ def read_edges(path: str | Path, p: int, features: list[str] | None = None) -> t
 
 def _edge_cells(path: str | Path, find: _Finder) -> Iterator[tuple[str, list[Any]]]:
     if Path(path).suffix.lower() == ".json":
-        content = _read_json(path)
+        content = read_json(path, repeats=False)
         if not isinstance(content, list):
             raise ValueError(f"{path} must hold a list of [i, j] or [i, j, weight]")
         for k, edge in enumerate(content):
@@ -160,10 +161,10 @@ def read_tree(path: str | Path) -> dict[str, str | None]:
 
     A root has no line, or an empty parent (null in JSON).
     """
-    path = _existing(path)
+    path = regular(path)
     parents: dict[str, str | None] = {}
     if Path(path).suffix.lower() == ".json":
-        content = _read_json(path)
+        content = read_json(path, repeats=False)
         if not isinstance(content, dict):
             raise ValueError(f'{path} must hold {{"child": "parent", ...}}')
         for child, parent in content.items():
@@ -186,7 +187,7 @@ def read_tree(path: str | Path) -> dict[str, str | None]:
 
 def read_mask(path: str | Path, shape: Sequence[int]) -> Flags:
     """Which cells of a grid are features: an npy file, or text with 0 and 1 (or false and true), row by row."""
-    path = _existing(path)
+    path = regular(path)
     cells = int(np.prod(shape))
     if path.lower().endswith(".npy"):
         mask = np.array(_npy_array(path))
@@ -196,11 +197,10 @@ def read_mask(path: str | Path, shape: Sequence[int]) -> Flags:
         line_of = None
     else:
         words, line_of = [], []
-        with open(path, encoding="utf-8-sig") as file:
-            for number, line in enumerate(file, 1):
-                found = line.replace(",", " ").replace(";", " ").split()
-                words += found
-                line_of += [number] * len(found)
+        for number, line in text_lines(path):
+            found = line.replace(",", " ").replace(";", " ").split()
+            words += found
+            line_of += [number] * len(found)
     meaning = {"0": False, "1": True, "false": False, "true": True, "0.0": False, "1.0": True}
     for k, word in enumerate(words):
         if str(word).lower() not in meaning:
@@ -226,10 +226,10 @@ def read_weights(path: str | Path, names: list[str] | None = None) -> Array | di
     -------
     array, or dict from name to weight
     """
-    path = _existing(path)
+    path = regular(path)
     named: dict[str, float] = {}
     if Path(path).suffix.lower() == ".json":
-        content = _read_json(path)
+        content = read_json(path, repeats=False)
         if not isinstance(content, (dict, list)):
             raise ValueError(f'{path} must hold {{"name": weight, ...}} or a list of weights')
         pairs = content.items() if isinstance(content, dict) else enumerate(content)
@@ -297,21 +297,3 @@ def _is_whole(feature: int | str) -> bool:
     except ValueError:
         return False
     return True
-
-
-def _read_json(path: str | Path) -> Any:
-    def no_repeats(pairs: list[Any]) -> dict[str, Any]:
-        content = {}
-        for name, value in pairs:
-            if name in content:
-                raise ValueError(f"{path} names {name!r} twice")
-            content[name] = value
-        return content
-
-    try:
-        with open(path, encoding="utf-8-sig") as file:
-            return json.load(file, object_pairs_hook=no_repeats)
-    except json.JSONDecodeError as error:
-        raise ValueError(f"{path}, line {error.lineno}: not JSON ({error.msg})") from error
-    except UnicodeDecodeError as error:
-        raise ValueError(f"{path} is not text in UTF-8") from error

@@ -3,28 +3,20 @@
 from __future__ import annotations
 
 import csv
-import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from .._files import regular, text_lines
+
 _MISSING = {"na", "n/a", "null", "none", "?"}
-
-
-def _existing(path: str | Path) -> str:
-    path = os.fspath(path)
-    if os.path.isdir(path):
-        raise ValueError(f"{path} is a folder; give a file")
-    if not os.path.exists(path):
-        raise FileNotFoundError(f"{path} does not exist")
-    return path
 
 
 def _cells(path: str | Path, separator: str) -> Iterator[tuple[int, list[str]]]:
     """Line number and cells of every line that is not blank."""
-    with open(path, encoding="utf-8-sig", newline="") as file:
+    with open(regular(path), encoding="utf-8-sig", newline="") as file:
         reader = csv.reader(file, delimiter=separator, skipinitialspace=True)
         try:
             for cells in reader:
@@ -40,8 +32,7 @@ def _separator(path: str | Path) -> str:
     """The one of comma, semicolon and tab that the first line has most of."""
     if Path(path).suffix.lower() == ".tsv":
         return "\t"
-    with open(path, encoding="utf-8-sig", errors="replace") as file:
-        line = next((line for line in file if line.strip()), "")
+    line = next((line for _, line in text_lines(path) if line.strip()), "")
     return max((",", ";", "\t"), key=line.count)
 
 
@@ -70,7 +61,6 @@ def _is_finite(word: float | str) -> bool:
 
 def _numbered(path: str | Path) -> Iterator[tuple[int, float]]:
     """Line number and number of every line that is not blank."""
-    path = _existing(path)
     for line, cells in _cells(path, ","):
         if len(cells) != 1 or not _is_finite(cells[0]):
             raise ValueError(f"{path}, line {line}: expected one finite number, found {','.join(cells)[:40]!r}")

@@ -44,3 +44,38 @@ def poisson(n, x, score, curvature, target, weight, params):
     """f(u) = exp(u) - t u."""
     for i in range(n):
         x[i] = weight[i] * (math.exp(score[i]) - target[i]) if weight[i] > 0.0 else 0.0
+
+
+def gamma(n, x, score, curvature, target, weight, params):
+    """f(u) = u + t exp(-u), up to a constant."""
+    for i in range(n):
+        x[i] = -weight[i] * math.expm1(math.log(target[i]) - score[i]) if weight[i] > 0.0 else 0.0
+
+
+def tweedie(n, x, score, curvature, target, weight, params):
+    """f(u) = exp(q u) / q + t exp(-r u) / r, up to a constant, with q, r = params."""
+    for i in range(n):
+        x[i] = 0.0
+        if weight[i] > 0.0:
+            down = target[i] * math.exp(-params[1] * score[i]) if target[i] > 0.0 else 0.0
+            x[i] = weight[i] * (math.exp(params[0] * score[i]) - down)
+
+
+def negative_binomial(n, x, score, curvature, target, weight, params):
+    """f(u) = (t + theta) log(1 + exp(u) / theta) - t u, up to a constant, with theta = params[0]."""
+    shift = math.log(params[0])
+    for i in range(n):
+        z = score[i] - shift
+        small = math.exp(-abs(z))
+        share = 1.0 / (1.0 + small) if z > 0.0 else small / (1.0 + small)
+        x[i] = weight[i] * ((target[i] + params[0]) * share - target[i])
+
+
+def binomial(n, x, score, curvature, target, weight, params):
+    """f(u) = log(1 + exp(u)) - t u, up to a constant, for a proportion t."""
+    for i in range(n):
+        small = math.exp(-abs(score[i]))
+        share, rest = 1.0 / (1.0 + small), small / (1.0 + small)
+        if score[i] < 0.0:
+            share, rest = rest, share
+        x[i] = weight[i] * ((1.0 - target[i]) * share - target[i] * rest)

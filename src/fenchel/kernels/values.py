@@ -10,11 +10,10 @@ import math
 
 
 def separable(d, u, out, params, index):
-    """psi(u) = sum weight |u| on [lower, upper], up to rounding at the bounds."""
+    """psi(u) = sum weight |u| on [lower, upper]."""
     total = 0.0
     for j in range(d):
-        slack = 1e-12 * (1.0 + abs(u[j]))
-        if u[j] < params[d + j] - slack or u[j] > params[2 * d + j] + slack:
+        if u[j] < params[d + j] or u[j] > params[2 * d + j]:
             total = math.inf
             break
         total += params[j] * abs(u[j])

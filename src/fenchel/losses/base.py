@@ -24,7 +24,7 @@ from .._validate import Array
 if TYPE_CHECKING:
     pass
 
-_TINY = 1e-12  # rounding slack, relative to the size of a domain
+_TINY = 2.0**-51  # rounding of a weight times the end of a domain, relative to it; an end at zero has none
 _DIFFERENCE = 1e-5  # in the scores, for a second derivative that nobody told
 
 
@@ -51,6 +51,7 @@ class Loss:
     closed_step = True  # whether the dual step has a closed form; where it has none a visit to a row takes longer
     fast_sums = False  # whether `sums` is compiled, or takes no more than a few operations
     gradient_kernel: str | None = None  # the name of a compiled gradient in ``kernels/gradients.py``
+    deviance = False  # whether the loss is half a deviance, up to a constant of the target: D^2 judges predictions
     likelihood = False  # whether the loss is minus the logarithm of a probability, which `probability` gives
     attained = True  # whether some score has the least value
     least: float | None = (

@@ -21,6 +21,7 @@ class Poisson(Loss):
 
     kernel = gradient_kernel = "poisson"
     closed_step = False
+    deviance = True
     kinked = False
 
     def small_form(self) -> tuple[str, float]:
@@ -51,7 +52,7 @@ class Poisson(Loss):
     def conjugate(self, dual: Array, target: Array) -> Array:
         target = np.asarray(target)
         a = np.asarray(dual) + target
-        inside = a >= -_TINY * (1 + np.abs(target))
+        inside = a >= -_TINY * np.abs(target)
         a = np.maximum(a, 0.0)
         return np.where(inside, xlogy(a, a) - a, np.inf)
 

@@ -28,8 +28,7 @@ class _Margin(Loss):
 
     def conjugate(self, dual: Array, target: Array) -> Array:
         a = np.asarray(dual) * np.asarray(target)
-        slack = _TINY * min(self._bound, 1.0)
-        inside = (a <= slack) & (a >= -self._bound - slack)
+        inside = (a <= 0) & (a >= -self._bound * (1 + _TINY))
         a = np.clip(a, -self._bound, 0.0)
         return np.where(inside, a + 0.5 * self._smoothing * a * a, np.inf)
 
@@ -163,9 +162,8 @@ class Logistic(Loss):
 
     def conjugate(self, dual: Array, target: Array) -> Array:
         a = -np.asarray(dual) * np.asarray(target)
-        inside = (a >= -_TINY) & (a <= 1 + _TINY)
+        inside = (a >= 0) & (a <= 1 + _TINY)
         a = np.minimum(np.maximum(a, 0.0), 1.0)
-        b = 1.0 - a
         # in place of the logarithm of zero any number will do
-        entropy = a * np.log(np.maximum(a, 1e-300)) + b * np.log(np.maximum(b, 1e-300))
+        entropy = a * np.log(np.maximum(a, 1e-300)) + (1.0 - a) * np.log1p(-np.minimum(a, 1.0 - 2.0**-53))
         return np.where(inside, entropy, np.inf)

@@ -16,6 +16,7 @@ from .base import (
 )
 from .differences import Difference, Gradient, Incidence
 from .gram import Gram
+from .operators import Operator
 from .registry import MAPS, register
 from .selections import Copies, Selection
 
@@ -31,6 +32,7 @@ __all__ = [
     "MadeMap",
     "Map",
     "Matrix",
+    "Operator",
     "Selection",
     "Stack",
     "is_shared_identity",

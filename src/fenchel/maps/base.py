@@ -15,7 +15,7 @@ import numpy as np
 import scipy.sparse as sp
 import scipy.sparse.linalg as sla
 
-from .._validate import Array, Ints, MatrixLike, SparseMatrix, _count
+from .._validate import Array, Ints, MatrixLike, SparseMatrix, _count, sound
 from .gram import Gram, _is_plain
 
 _identities: weakref.WeakValueDictionary[int, SparseMatrix] = weakref.WeakValueDictionary()
@@ -124,7 +124,7 @@ class Matrix(Map):
     """u = M w for a dense or sparse matrix M = B' of shape (d, p)."""
 
     def __init__(self, M: MatrixLike) -> None:
-        M = M if sp.issparse(M) else np.asarray(M)
+        M = sound("M", M) if sp.issparse(M) else np.asarray(M)
         if M.dtype.kind not in "biuf" or M.ndim != 2:
             raise ValueError(f"M has dtype {M.dtype} and shape {M.shape}; it must be a real matrix")
         values = sp.csr_array(M, dtype=float, copy=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from .._validate import registering
 from .base import Identity, Matrix, Stack
 from .differences import Difference, Gradient, Incidence
+from .operators import Operator
 from .selections import Copies, Selection
 
 MAPS = {
@@ -16,6 +17,7 @@ MAPS = {
     "copies": Copies,
     "selection": Selection,
     "stack": Stack,
+    "operator": Operator,
 }
 
 register = registering(MAPS, "map")  # a decorator: @register("name") enters a map of your own

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from .columns import Scaling
     from .cross_validation import CrossValidation, cross_validate_path
-    from .estimators import StructuredClassifier, StructuredClassifierCV, StructuredRegressor, StructuredRegressorCV
+    from .cv_estimators import StructuredClassifierCV, StructuredRegressorCV
+    from .estimators import StructuredClassifier, StructuredRegressor
     from .paths import Path, alpha_grid, path
     from .saved_model import Model, encode_labels
 
@@ -21,9 +22,9 @@ _HOME = {
     "Path": "paths",
     "Scaling": "columns",
     "StructuredClassifier": "estimators",
-    "StructuredClassifierCV": "estimators",
+    "StructuredClassifierCV": "cv_estimators",
     "StructuredRegressor": "estimators",
-    "StructuredRegressorCV": "estimators",
+    "StructuredRegressorCV": "cv_estimators",
     "alpha_grid": "paths",
     "cross_validate_path": "cross_validation",
     "encode_labels": "saved_model",

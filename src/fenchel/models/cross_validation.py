@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 import numpy.typing as npt
 
 from .._validate import Array, Frame, Ints, MatrixLike
-from .paths import Path, _as_alphas, _as_problem, _follow, alpha_grid
+from ..problem.pooled import PooledProblem
+from .paths import Path, _as_alphas, _as_problem, _follow, alpha_grid, split_limit, until_from
+from .pooled import fold_paths
+from .progress import Bar
 
 if TYPE_CHECKING:
     from ..problem.problem import Problem
+    from .folds import Answers
+
+FOLD_TOL = 1e-5  # relative gap of a fold's fit: moves scores by less than .04 standard errors (8 kinds of problems)
 
 
 class CrossValidation:
@@ -28,11 +34,13 @@ class CrossValidation:
     """
 
     def __init__(self, alphas: Array, scores: list[list[float]], paths: list[Path]) -> None:
+        """`scores` and `paths` are those of the folds; one that ran out of time is shorter, and has no score there."""
         self.alphas = alphas
-        self.scores = np.column_stack(scores)
-        self.relative_gaps = np.column_stack([one.relative_gaps for one in paths])
-        self.epochs = np.column_stack([one.epochs for one in paths])
-        self.converged = np.column_stack([one.converged for one in paths])
+        count = len(alphas)
+        self.scores = np.column_stack([_padded(one, count, np.nan) for one in scores])
+        self.relative_gaps = np.column_stack([_padded(one.relative_gaps, count, np.inf) for one in paths])
+        self.epochs = np.column_stack([_padded(one.epochs, count, 0) for one in paths])
+        self.converged = np.column_stack([_padded(one.converged, count, False) for one in paths])
         self.mean = self.scores.mean(axis=1)
         folds = self.scores.shape[1]
         self.standard_error = self.scores.std(axis=1, ddof=1) / np.sqrt(folds) if folds > 1 else np.zeros(len(alphas))
@@ -81,20 +89,29 @@ class CrossValidation:
         )
 
 
+def _padded(values: Any, count: int, fill: Any) -> Any:
+    values = np.asarray(values)
+    return np.concatenate([values, np.full(count - len(values), fill, dtype=values.dtype if len(values) else None)])
+
+
 def cross_validate_path(
     problem: Problem | MatrixLike,
     y: npt.ArrayLike | None = None,
     *,
     cv: Any = 5,
+    groups: npt.ArrayLike | None = None,
     score: Callable[..., Any] | None = None,
+    standardize: bool = False,
     alphas: npt.ArrayLike | None = None,
     n_alphas: int = 50,
-    eps: float = 1e-3,
-    tol: float = 1e-6,
+    eps: float | None = None,
+    tol: float = FOLD_TOL,
     max_epochs: int = 10_000,
+    time_limit: float | None = None,
     random_state: int | None = 0,
     n_jobs: int | None = None,
     solver_options: Mapping[str, Any] | None = None,
+    verbose: bool = False,
     **data: Any,
 ) -> CrossValidation:
     """Paths on the training rows of every fold, judged on the rows held out.
@@ -107,48 +124,57 @@ def cross_validate_path(
     problem, y, data
         A Problem, or what makes one, as in :func:`path`.
     cv : int, splitter, or list of (training rows, held-out rows)
-        A whole number means as many folds, stratified for classification, in the order of the rows.
+        A whole number means as many folds, stratified for classification, in the order of the rows. Rows in a pool
+        take a number; their folds are drawn at random, and all of them are served by the same passes.
+    groups : vector of n labels, optional
+        For splitters that keep groups together, such as ``GroupKFold()``.
     score : callable, optional
         Called with (coef, intercept, rows), the rows held out; returns a number, larger is better. By default minus
         their mean loss, weighted by the sample weights.
-    alphas, n_alphas, eps, tol, max_epochs, random_state, solver_options
+    standardize : bool
+        Bring the columns to unit deviation within every fold, on its training rows alone. Coefficients that `score`
+        receives are in the data's units.
+    alphas, n_alphas, eps, max_epochs, random_state, solver_options
         As in :func:`path`; all folds share the alphas.
+    tol : float
+        Relative gap of every fit. By default no smaller than a choice needs: scores then move by a few hundredths of
+        their standard error at the most.
+    time_limit : float, optional
+        Seconds for all folds together; it divides itself among them, and among the alphas of each. Alphas that some
+        fold did not come to have no score.
     n_jobs : int, optional
         Folds at a time, by joblib, in threads: the kernels release the interpreter.
+    verbose : bool
+        Show one live bar over folds and alphas.
 
     Returns
     -------
     CrossValidation
     """
-    from joblib import Parallel, delayed
+    from .folds import split
+    from .run_folds import run_folds
 
     problem = _as_problem(problem, y, data)
     alphas = alpha_grid(problem, n_alphas, eps) if alphas is None else _as_alphas(alphas)
-    folds = _folds(problem, cv)
-    training = [_training(problem, k, train) for k, (train, _) in enumerate(folds)]
+    if problem.pooled:
+        if score is not None or standardize or groups is not None:
+            raise ValueError(
+                "score, standardize and groups are for rows in memory; rows in a pool are judged by their mean loss"
+            )
 
-    def whole_path(part: Problem) -> Path:
-        return Path(alphas, _follow(part, alphas, tol, max_epochs, random_state, solver_options), tol)
+        def whole_path(part: Problem) -> Path:
+            return Path(alphas, _follow(part, alphas, tol, max_epochs, random_state, solver_options), tol)
 
-    paths = Parallel(n_jobs=n_jobs, prefer="threads")(delayed(whole_path)(part) for part in training)
-    scores = []
-    for one, (_, test) in zip(paths, folds, strict=True):
-        if score is None:
-            scores.append(_held_out_losses(problem, test, one))
-        else:
-            scores.append([float(score(*answer, test)) for answer in zip(one.coefs, one.intercepts, strict=True)])
-    return CrossValidation(alphas, scores, paths)
-
-
-def _folds(problem: Problem, cv: Any) -> list[tuple[Ints, Ints]]:
-    from sklearn.model_selection import check_cv
-
+        paths, scores = fold_paths(cast(PooledProblem, problem), cv, alphas, whole_path, random_state)
+        return CrossValidation(alphas, scores, paths)
     target = problem.target.reshape(problem.n, -1)
-    target = target[:, 0] if target.shape[1] == 1 else target
-    folds = list(check_cv(cv, target, classifier=problem.loss.classification).split(np.zeros((problem.n, 1)), target))
-    if not folds:
-        raise ValueError("cv gives no folds")
-    return folds
+    rows = split(problem, cv, target[:, 0] if target.shape[1] == 1 else target, groups)
+    limit, options = split_limit(time_limit, solver_options)
+    with Bar(len(rows) * len(alphas), verbose) as bar:
+        return run_folds(
+            problem, rows, alphas, score=score, standardize=standardize, n_jobs=n_jobs, until=until_from(limit),
+            bar=bar, tol=tol, max_epochs=max_epochs, random_state=random_state, solver_options=options,
+        )[0]  # fmt: skip
 
 
 def _training(problem: Problem, number: int, rows: Ints) -> Problem:
@@ -168,7 +194,7 @@ def _training(problem: Problem, number: int, rows: Ints) -> Problem:
     return problem.with_weights(weight)
 
 
-def _held_out_losses(problem: Problem, rows: Ints, path: Path) -> list[float]:
+def _held_out_losses(problem: Problem, rows: Ints, path: Path | Answers) -> list[float]:
     """Minus the weighted mean loss on these rows, for every point of a path."""
     outputs = problem.layout[0]
     visits = (np.asarray(rows)[:, None] * outputs + np.arange(outputs)).ravel()
@@ -185,7 +211,7 @@ def _held_out_losses(problem: Problem, rows: Ints, path: Path) -> list[float]:
     ]
 
 
-def _held_out_scores(problem: Problem, rows: Ints, visits: Ints, path: Path) -> Iterator[Array]:
+def _held_out_scores(problem: Problem, rows: Ints, visits: Ints, path: Path | Answers) -> Iterator[Array]:
     """The scores of these rows, for one point of a path after another."""
     if not problem.single:
         for coef, intercept in zip(path.coefs, path.intercepts, strict=True):

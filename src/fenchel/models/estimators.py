@@ -13,9 +13,11 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import validate_data
 
-from .._validate import AnyArray, Array, MatrixLike
+from .._validate import AnyArray, Array, MatrixLike, sound
+from ..data import Pool
 from . import preparation as helpers
-from .fitting import CrossValidated, OneAlpha, with_callbacks
+from .fitting import OneAlpha, with_callbacks
+from .judging import deviance_explained
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -36,7 +38,7 @@ class _Classifies(ClassifierMixin):  # type: ignore[misc]  # scikit-learn has no
     def fit(
         self,
         X: MatrixLike,
-        y: npt.ArrayLike,
+        y: npt.ArrayLike | None = None,
         sample_weight: npt.ArrayLike | None = None,
         task: npt.ArrayLike | None = None,
         offset: npt.ArrayLike | None = None,
@@ -48,7 +50,7 @@ class _Classifies(ClassifierMixin):  # type: ignore[misc]  # scikit-learn has no
         X : array, sparse matrix or data frame (n, p)
             float32 is kept as it is. Dense data is copied where neither rows nor columns are contiguous, or where a
             column lies far from zero (more than ten standard deviations) and there is an intercept: the copy is then
-            centred.
+            centred. Or rows that :func:`fenchel.open_data` opened, which have their own y, weights and tasks.
         y : vector of n labels
         sample_weight : vector of n weights, optional
         task : vector of n task names or numbers, optional
@@ -60,7 +62,10 @@ class _Classifies(ClassifierMixin):  # type: ignore[misc]  # scikit-learn has no
         -------
         self
         """
-        X, y = validate_data(self, X, y, **_ACCEPTED)
+        if isinstance(X, Pool):
+            found: Self = self._fit_pool(X, y=y, sample_weight=sample_weight, task=task, offset=offset)
+            return found
+        X, y = validate_data(self, sound("X", X), y, **_ACCEPTED)
         X = helpers.contiguous(X)
         check_classification_targets(y)
         weight = helpers.row_weights(sample_weight, self.class_weight, y, X)
@@ -112,7 +117,7 @@ class _Regresses(RegressorMixin):  # type: ignore[misc]  # scikit-learn has no t
     def fit(
         self,
         X: MatrixLike,
-        y: npt.ArrayLike,
+        y: npt.ArrayLike | None = None,
         sample_weight: npt.ArrayLike | None = None,
         task: npt.ArrayLike | None = None,
         offset: npt.ArrayLike | None = None,
@@ -124,7 +129,7 @@ class _Regresses(RegressorMixin):  # type: ignore[misc]  # scikit-learn has no t
         X : array, sparse matrix or data frame (n, p)
             float32 is kept as it is. Dense data is copied where neither rows nor columns are contiguous, or where a
             column lies far from zero (more than ten standard deviations) and there is an intercept: the copy is then
-            centred.
+            centred. Or rows that :func:`fenchel.open_data` opened, which have their own y, weights and tasks.
         y : vector of n targets, or (n, outputs)
         sample_weight : vector of n weights, optional
         task : vector of n task names or numbers, optional
@@ -137,14 +142,17 @@ class _Regresses(RegressorMixin):  # type: ignore[misc]  # scikit-learn has no t
         -------
         self
         """
-        X, y = validate_data(self, X, y, multi_output=True, y_numeric=True, **_ACCEPTED)
+        if isinstance(X, Pool):
+            found: Self = self._fit_pool(X, y=y, sample_weight=sample_weight, task=task, offset=offset)
+            return found
+        X, y = validate_data(self, sound("X", X), y, multi_output=True, y_numeric=True, **_ACCEPTED)
         X = helpers.contiguous(X)
         weight = helpers.row_weights(sample_weight, None, y, X)
         out: Self = self._fit(X, y, y, weight, task, offset)
         return out
 
     def predict(self, X: MatrixLike, task: npt.ArrayLike | None = None, offset: npt.ArrayLike | None = None) -> Array:
-        """The target of every row: (n,) or (n, outputs); for the Poisson loss the expected count."""
+        """The target of every row: (n,) or (n, outputs); with the log link (Poisson, Gamma, …) its mean."""
         scores = self._scores(X, task, offset)
         return helpers.as_loss(self.loss, False).mean(scores)
 
@@ -156,7 +164,13 @@ class _Regresses(RegressorMixin):  # type: ignore[misc]  # scikit-learn has no t
         task: npt.ArrayLike | None = None,
         offset: npt.ArrayLike | None = None,
     ) -> float:
-        """The coefficient of determination, R^2."""
+        """The coefficient of determination, R^2; for a likelihood such as Poisson's or Gamma's D^2, the share of the
+        deviance that is explained (with an offset: compared with the best constant beside it)."""
+        loss = helpers.as_loss(self.loss, False)
+        if loss.deviance:
+            known = self._held_offset if offset is None else offset
+            scores = self._scores(X, task, known)
+            return deviance_explained(loss, scores, np.asarray(y, dtype=float), sample_weight, known)
         out: float = r2_score(y, self.predict(X, task, offset), sample_weight=sample_weight)
         return out
 
@@ -180,6 +194,14 @@ class StructuredClassifier(_Classifies, OneAlpha):
         ``fenchel.L1()`` by default. Its parameters are reached as ``penalty__name``.
     alpha : float
         Multiplies the penalty.
+    alpha_ratio : float, optional
+        In place of `alpha`, the share of the alpha from which on the penalised part of the answer is zero.
+    standardize : bool
+        The penalty acts on columns of unit deviation, as in glmnet. Coefficients are in the data's units; `segments`
+        and `active_groups` look at those that the penalty saw. Sparse data is not filled.
+    relax : float
+        The share of a refit without penalty that has the structure found: the same zeros, ties and ranks. 1 is that
+        refit alone, 0 none of it; it is 1 less the gamma of glmnet.
     fit_intercept : bool
         An intercept without penalty.
     tol : float
@@ -192,10 +214,12 @@ class StructuredClassifier(_Classifies, OneAlpha):
         Order of the passes; the same seed gives the same bits.
     class_weight : dict, "balanced" or None
         Multiplies the weights of the rows of a class.
+    time_limit : float, optional
+        Seconds.
     verbose : bool
         Show a live line.
     solver_options : dict, optional
-        Further options of :func:`fenchel.solve`, such as ``{"time_limit": 60}`` or ``{"n_jobs": -1}``.
+        Further options of :func:`fenchel.solve`, such as ``{"n_jobs": -1}``.
 
     Attributes
     ----------
@@ -209,7 +233,15 @@ class StructuredClassifier(_Classifies, OneAlpha):
     n_iter_ : int
         Epochs.
     result_ : fenchel.Result
-        With the history of the run; the solver's state only with `warm_start`.
+        With the history of the run; the solver's state only with `warm_start`. Always the penalised answer.
+    alpha_ : float
+        What multiplied the penalty.
+    penalty_ : Penalty
+        With its structure for the columns of this fit.
+    scale_ : array of p deviations, or None
+        Of the columns, if they were standardised.
+    refit_ : fenchel.Result, if `relax` is not 0
+        Of the refit, with its own certificate.
     n_features_in_, feature_names_in_
 
     Notes
@@ -237,9 +269,13 @@ class StructuredClassifier(_Classifies, OneAlpha):
         penalty: Penalty | str | None = None,
         alpha: float = 0.01,
         *,
+        alpha_ratio: float | None = None,
+        standardize: bool = False,
+        relax: float = 0.0,
         fit_intercept: bool = True,
         tol: float = 1e-6,
         max_epochs: int = 10_000,
+        time_limit: float | None = None,
         warm_start: bool = False,
         random_state: Any = 0,
         class_weight: Mapping[Any, float] | str | None = None,
@@ -249,9 +285,13 @@ class StructuredClassifier(_Classifies, OneAlpha):
         self.loss = loss
         self.penalty = penalty
         self.alpha = alpha
+        self.alpha_ratio = alpha_ratio
+        self.standardize = standardize
+        self.relax = relax
         self.fit_intercept = fit_intercept
         self.tol = tol
         self.max_epochs = max_epochs
+        self.time_limit = time_limit
         self.warm_start = warm_start
         self.random_state = random_state
         self.class_weight = class_weight
@@ -268,9 +308,12 @@ class StructuredRegressor(_Regresses, OneAlpha):
     Parameters
     ----------
     loss : str or Loss
-        "squared", "huber", "quantile", "epsilon-insensitive", "poisson" (with the log link), or a loss object such as
-        ``fenchel.Quantile(0.9)``. The squared loss has a factor 1/2, as scikit-learn's Lasso.
-    penalty, alpha, fit_intercept, tol, max_epochs, warm_start, random_state, verbose, solver_options
+        "squared", "huber", "quantile", "epsilon-insensitive"; with the log link "poisson", "gamma", "tweedie",
+        "negative-binomial"; or a loss object such as ``fenchel.Quantile(0.9)`` or ``fenchel.Tweedie(1.5)``. The squared
+        loss has a factor 1/2, as scikit-learn's Lasso.
+    penalty, alpha, alpha_ratio, standardize, relax, fit_intercept, tol, max_epochs, time_limit, warm_start
+        As in :class:`StructuredClassifier`.
+    random_state, verbose, solver_options
         As in :class:`StructuredClassifier`.
 
     Attributes
@@ -296,9 +339,13 @@ class StructuredRegressor(_Regresses, OneAlpha):
         penalty: Penalty | str | None = None,
         alpha: float = 0.01,
         *,
+        alpha_ratio: float | None = None,
+        standardize: bool = False,
+        relax: float = 0.0,
         fit_intercept: bool = True,
         tol: float = 1e-6,
         max_epochs: int = 10_000,
+        time_limit: float | None = None,
         warm_start: bool = False,
         random_state: Any = 0,
         verbose: bool = False,
@@ -307,133 +354,14 @@ class StructuredRegressor(_Regresses, OneAlpha):
         self.loss = loss
         self.penalty = penalty
         self.alpha = alpha
+        self.alpha_ratio = alpha_ratio
+        self.standardize = standardize
+        self.relax = relax
         self.fit_intercept = fit_intercept
         self.tol = tol
         self.max_epochs = max_epochs
+        self.time_limit = time_limit
         self.warm_start = warm_start
-        self.random_state = random_state
-        self.verbose = verbose
-        self.solver_options = solver_options
-
-
-class StructuredClassifierCV(_Classifies, CrossValidated):
-    """A structured classifier whose alpha is found by cross-validation over warm-started paths.
-
-    Parameters
-    ----------
-    loss, penalty, fit_intercept, tol, max_epochs, random_state, class_weight, verbose, solver_options
-        As in :class:`StructuredClassifier`.
-    alphas, n_alphas, eps
-        As in :func:`fenchel.path`: the values to try, or how many, and down to which share of the largest useful one.
-    cv : int, splitter, or list of (training rows, held-out rows)
-        Folds; stratified for a number.
-    scoring : str or callable, optional
-        A scikit-learn scorer. By default (minus) the mean loss of the held-out rows.
-    selection : {"min", "1se"}
-        The best mean score, or the largest alpha within one standard error of it.
-    n_jobs : int, optional
-        Folds at a time, in threads.
-
-    Attributes
-    ----------
-    alpha_ : float
-        What was picked.
-    alphas_ : array, from large to small
-    cv_results_ : fenchel.CrossValidation
-        Scores of every alpha and fold, each fit with its certificate.
-    path_ : fenchel.Path
-        On all rows, down to the alpha picked.
-    coef_, intercept_, classes_, tasks_, gap_, status_, n_iter_, result_, n_features_in_, feature_names_in_
-        As in :class:`StructuredClassifier`.
-    """
-
-    def __init__(
-        self,
-        loss: Loss | str = "logistic",
-        penalty: Penalty | str | None = None,
-        *,
-        alphas: npt.ArrayLike | None = None,
-        n_alphas: int = 50,
-        eps: float = 1e-3,
-        cv: Any = 5,
-        scoring: Any = None,
-        selection: str = "min",
-        n_jobs: int | None = None,
-        fit_intercept: bool = True,
-        tol: float = 1e-6,
-        max_epochs: int = 10_000,
-        random_state: Any = 0,
-        class_weight: Mapping[Any, float] | str | None = None,
-        verbose: bool = False,
-        solver_options: Mapping[str, Any] | None = None,
-    ) -> None:
-        self.loss = loss
-        self.penalty = penalty
-        self.alphas = alphas
-        self.n_alphas = n_alphas
-        self.eps = eps
-        self.cv = cv
-        self.scoring = scoring
-        self.selection = selection
-        self.n_jobs = n_jobs
-        self.fit_intercept = fit_intercept
-        self.tol = tol
-        self.max_epochs = max_epochs
-        self.random_state = random_state
-        self.class_weight = class_weight
-        self.verbose = verbose
-        self.solver_options = solver_options
-
-
-class StructuredRegressorCV(_Regresses, CrossValidated):
-    """A structured regression whose alpha is found by cross-validation over warm-started paths.
-
-    Parameters
-    ----------
-    loss, penalty, fit_intercept, tol, max_epochs, random_state, verbose, solver_options
-        As in :class:`StructuredRegressor`.
-    alphas, n_alphas, eps, cv, scoring, selection, n_jobs
-        As in :class:`StructuredClassifierCV`.
-
-    Attributes
-    ----------
-    alpha_, alphas_, cv_results_, path_
-        As in :class:`StructuredClassifierCV`.
-    coef_, intercept_, tasks_, gap_, status_, n_iter_, result_, n_features_in_, feature_names_in_
-        As in :class:`StructuredRegressor`.
-    """
-
-    def __init__(
-        self,
-        loss: Loss | str = "squared",
-        penalty: Penalty | str | None = None,
-        *,
-        alphas: npt.ArrayLike | None = None,
-        n_alphas: int = 50,
-        eps: float = 1e-3,
-        cv: Any = 5,
-        scoring: Any = None,
-        selection: str = "min",
-        n_jobs: int | None = None,
-        fit_intercept: bool = True,
-        tol: float = 1e-6,
-        max_epochs: int = 10_000,
-        random_state: Any = 0,
-        verbose: bool = False,
-        solver_options: Mapping[str, Any] | None = None,
-    ) -> None:
-        self.loss = loss
-        self.penalty = penalty
-        self.alphas = alphas
-        self.n_alphas = n_alphas
-        self.eps = eps
-        self.cv = cv
-        self.scoring = scoring
-        self.selection = selection
-        self.n_jobs = n_jobs
-        self.fit_intercept = fit_intercept
-        self.tol = tol
-        self.max_epochs = max_epochs
         self.random_state = random_state
         self.verbose = verbose
         self.solver_options = solver_options

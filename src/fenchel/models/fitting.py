@@ -2,35 +2,34 @@
 
 from __future__ import annotations
 
-import copy
 import dataclasses
-import inspect
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 from sklearn.base import BaseEstimator
-from sklearn.metrics import check_scoring
-from sklearn.model_selection import check_cv
 from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from .._validate import AnyArray, Array, Frame, Ints, MatrixLike
+from .._validate import AnyArray, Array, Frame, Ints, MatrixLike, sound
+from ..data import Pool
+from ..penalties import Penalty
 from ..problem import Problem
 from ..solver import solve
 from ..solver.loop import warm_from
 from ..solver.polish import polish
 from ..solver.result import Status
-from . import columns
 from . import preparation as helpers
-from .cross_validation import cross_validate_path
-from .paths import Path, path
+from .columns import Scaling, prepared
+from .parameters import check_parameters
+from .paths import split_limit
+from .pooled import pooled_problem
+from .relaxed import refit, shares_of
 
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-    from ..penalties.base import Penalty
     from ..solver.result import Result, Snapshot
 
 
@@ -56,7 +55,7 @@ else:
 class Hooks:
     """scikit-learn's callbacks around a fit: one task, with a subtask per certificate or per point of a path."""
 
-    def __init__(self, model: Any, X: MatrixLike, y: npt.ArrayLike, **metadata: npt.ArrayLike | None) -> None:
+    def __init__(self, model: Any, X: MatrixLike, y: npt.ArrayLike | None, **metadata: npt.ArrayLike | None) -> None:
         given = {name: value for name, value in metadata.items() if value is not None}
         self.model, self.given = model, {"X": X, "y": y, "metadata": given or None}
         self.context: Any = None
@@ -92,8 +91,10 @@ class Structured(CallbackSupportMixin, BaseEstimator):  # type: ignore[misc]  # 
     intercept_: Any  # a number, or one for every output
     result_: Result
     tasks_: AnyArray
+    penalty_: Penalty | None
     n_features_in_: int
-    _mean: Array | None = None  # of the columns, while fitting to centred ones
+    scale_: Array | None
+    _scaling: Scaling | None = None  # of the columns, while fitting to others
     _with_offset = False  # whether it was fitted with one, so that scores need theirs
     _held_offset: Array | None = None  # of the rows that a scorer asks about, who cannot give it
 
@@ -104,11 +105,12 @@ class Structured(CallbackSupportMixin, BaseEstimator):  # type: ignore[misc]  # 
         X: MatrixLike,
         y: npt.ArrayLike,
         target: Array,
-        sample_weight: npt.ArrayLike | None,
+        sample_weight: Array | None,
         task: npt.ArrayLike | None,
         offset: npt.ArrayLike | None = None,
     ) -> Self:
         """Make the problem, solve it, keep the answer."""
+        check_parameters(self)
         loss = helpers.as_loss(self.loss, self._classification)
         codes: Ints | None = None
         if hasattr(self, "tasks_"):
@@ -118,25 +120,46 @@ class Structured(CallbackSupportMixin, BaseEstimator):  # type: ignore[misc]  # 
                 raise ValueError("task goes with one output or two classes; y has more")
             self.tasks_, codes = helpers.encode_tasks(task, len(target))
         outputs = len(self.tasks_) if task is not None else 1 if target.ndim == 1 else target.shape[1]
-        if not isinstance(self.fit_intercept, (bool, np.bool_)):
-            raise ValueError(f"fit_intercept is {self.fit_intercept!r}; it must be True or False")
-        penalty = helpers.for_outputs(self._named_penalty(), outputs, X.shape[1])
-        rows, self._mean = columns.centred(X) if self.fit_intercept else (X, None)
+        self.penalty_ = self._named_penalty()
+        penalty = helpers.for_outputs(self.penalty_, outputs, X.shape[1])
+        rows, self._scaling = prepared(X, sample_weight, bool(self.fit_intercept), bool(self.standardize))
         problem = Problem(
-            rows, target, loss=loss, penalty=penalty, alpha=self._alpha(), sample_weight=sample_weight,
+            rows, target, loss=loss, penalty=penalty, alpha=1.0, sample_weight=sample_weight,
             fit_intercept=bool(self.fit_intercept), task=codes, offset=offset,
         )  # fmt: skip
-        hooks = Hooks(self, X, y, sample_weight=sample_weight, offset=offset)
         self._with_offset = offset is not None
+        return self._answer(problem, X, y, sample_weight=sample_weight, offset=offset)
+
+    def _fit_pool(self, pool: Pool, **given: Any) -> Self:
+        """The same for rows in a pool."""
+        check_parameters(self)
+        if self.standardize:
+            raise ValueError(
+                "standardize=True is for rows in memory; bring the columns of a pool to one scale beforehand"
+            )
+        self.penalty_ = self._named_penalty()
+        self._scaling, self._with_offset = None, pool.facts.offset
+        return self._answer(pooled_problem(self, pool, **given), pool, given["y"])
+
+    def _answer(
+        self, problem: Problem, X: MatrixLike, y: npt.ArrayLike | None, **metadata: npt.ArrayLike | None
+    ) -> Self:
+        """Solve a problem, and keep the answer."""
+        hooks = Hooks(self, X, y, **metadata)
         seed = helpers.as_seed(self.random_state)
         try:
             result = self._solve(problem, y, seed, hooks)
-            for name, value in self._shaped(result.coef, result.intercept).items():
+            coef, intercept = result.coef, result.intercept
+            if getattr(self, "relax_", 0.0):
+                coef, intercept = self._relaxed(problem.with_alpha(self.alpha_), result)
+            for name, value in self._shaped(coef, intercept).items():
                 setattr(self, name, value)
-            if self._mean is not None:
-                result = columns.moved_back(result, self._mean)
+            if self._scaling is not None:
+                result = self._scaling.moved_back(result)
         finally:
-            del self._mean
+            scaling = self._scaling
+            del self._scaling
+        self.scale_ = scaling.scale if scaling is not None and self.standardize else None
         self.n_iter_, self.gap_, self.status_, self.result_ = result.epochs, result.gap, result.status, result
         hooks.finish()
         if result.status is Status.INTERRUPTED:
@@ -150,11 +173,29 @@ class Structured(CallbackSupportMixin, BaseEstimator):  # type: ignore[misc]  # 
     def _shaped(self, coef: Array, intercept: Array | float) -> dict[str, Any]:
         """coef_ and intercept_ as scikit-learn has them: rows for classes and outputs, a vector for one regression."""
         coef = coef + 0.0  # no -0.0
-        if self._mean is not None:
-            intercept = intercept - coef @ self._mean
+        if self._scaling is not None:
+            coef, intercept = self._scaling.undo(coef, intercept)
+        return self._shaped_plainly(coef, intercept)
+
+    def _shaped_plainly(self, coef: Array, intercept: Array | float) -> dict[str, Any]:
+        """The same for coefficients in the data's units."""
         if self._classification:
             coef, intercept = np.atleast_2d(coef), np.atleast_1d(np.asarray(intercept, dtype=float))
         return {"coef_": coef, "intercept_": intercept}
+
+    def _relaxed(self, problem: Problem, result: Result) -> tuple[Array, Any]:
+        """The mixture of an answer and its refit without penalty; the answer itself, with a warning, if none exists."""
+        found = refit(problem, result, self.tol)
+        if found is None:
+            helpers.warn(
+                "relax: there is no refit without penalty on the structure found (as many free coefficients as rows, "
+                "or classes that it tells apart); the penalised answer stands"
+            )
+            self.relax_ = 0.0
+            return result.coef, result.intercept
+        coef, intercept, self.refit_ = found
+        share = self.relax_
+        return (1 - share) * result.coef + share * coef, (1 - share) * result.intercept + share * intercept
 
     # -- prediction ---------------------------------------------------------------------------------
 
@@ -168,6 +209,7 @@ class Structured(CallbackSupportMixin, BaseEstimator):  # type: ignore[misc]  # 
 
     def _products(self, X: MatrixLike, task: npt.ArrayLike | None) -> Array:
         """The scores without offset."""
+        sound("X", X)
         X = validate_data(self, X, accept_sparse=["csr", "csc"], dtype=[np.float64, np.float32], reset=False)
         if hasattr(self, "tasks_"):
             if task is None:
@@ -204,6 +246,8 @@ class Structured(CallbackSupportMixin, BaseEstimator):  # type: ignore[misc]  # 
     def active_groups(self, groups: Any = None) -> Frame:
         """The groups with a non-zero coefficient; see :func:`fenchel.structure.active_groups`.
 
+        Of a latent group lasso these are the groups whose part in the coefficients is not zero, with that part's norm.
+
         Parameters
         ----------
         groups : Groups, or what makes one, optional
@@ -216,14 +260,17 @@ class Structured(CallbackSupportMixin, BaseEstimator):  # type: ignore[misc]  # 
         from ..structure import active_groups, as_groups
 
         check_is_fitted(self)
+        coef = self._plain_coef(penalised=True)
         if groups is None:
-            groups = helpers.find_groups(self._named_penalty(), self.n_features_in_)
-        if groups is None:
-            raise ValueError(f"{self.penalty!r} has no groups; give groups")
-        coef, groups = self._plain_coef(), as_groups(groups)
-        # the groups of a joint penalty may hold the coefficients of all outputs
-        last = max(group.max() for group in groups.members)
-        found = active_groups(coef.ravel() if last >= self.n_features_in_ else coef, groups)
+            penalty = self.penalty_
+            groups = helpers.find_groups(penalty, self.n_features_in_)
+            if penalty is None or groups is None:
+                raise ValueError(f"{self.penalty!r} has no groups; give groups")
+            found = active_groups(coef, penalty)
+        else:
+            groups = as_groups(groups)
+            # the groups may hold the coefficients of all outputs
+            found = active_groups(coef.ravel() if groups.flat.max() >= self.n_features_in_ else coef, groups)
         names = self._feature_names()
         if names is not None and len(groups) == self.n_features_in_ and groups.names[-1] == str(len(groups) - 1):
             found.index = found.index.map(lambda number: names[int(number)])  # single features
@@ -245,20 +292,16 @@ class Structured(CallbackSupportMixin, BaseEstimator):  # type: ignore[misc]  # 
 
         check_is_fitted(self)
         if structure is None:
-            structure = helpers.find_graph(self._named_penalty(), self.n_features_in_)
+            structure = helpers.find_graph(self.penalty_, self.n_features_in_)
             if structure is None:
                 raise ValueError(f"{self.penalty!r} joins no features; give structure")
-        return segments(self._plain_coef(), structure, self._feature_names(), self._output_names())
+        return segments(self._plain_coef(penalised=True), structure, self._feature_names(), self._output_names())
 
     def _named_penalty(self) -> Penalty | None:
-        """The penalty, which speaks of the features by the names that the data has, if it has any."""
+        """The penalty for the columns of the data, which it may know by name."""
         names = getattr(self, "feature_names_in_", None)
-        if names is None:
-            out: Penalty | None = self.penalty
-            return out
-        penalty = helpers.with_names(self.penalty, names)
-        helpers.check_names(penalty, names)
-        return penalty
+        penalty: Penalty | None = self.penalty
+        return penalty if names is None or not isinstance(penalty, Penalty) else penalty.for_columns(names)
 
     def _feature_names(self) -> Any:
         """Names of the features: those of the data frame, or those that the penalty's structure knows."""
@@ -266,7 +309,7 @@ class Structured(CallbackSupportMixin, BaseEstimator):  # type: ignore[misc]  # 
         if hasattr(self, "feature_names_in_"):
             return self.feature_names_in_
         for find in (helpers.find_groups, helpers.find_graph):
-            names = getattr(find(self.penalty, p), "features", None)
+            names = getattr(find(self.penalty_, p), "features", None)
             if names is not None and len(names) == p:
                 return names
         return None
@@ -274,8 +317,10 @@ class Structured(CallbackSupportMixin, BaseEstimator):  # type: ignore[misc]  # 
     def _output_names(self) -> Any:
         return getattr(self, "tasks_", getattr(self, "classes_", None)) if len(np.atleast_2d(self.coef_)) > 1 else None
 
-    def _plain_coef(self) -> Array:
-        return self.coef_[0] if self.coef_.ndim == 2 and len(self.coef_) == 1 else self.coef_
+    def _plain_coef(self, penalised: bool = False) -> Array:
+        """The coefficients, a vector for one output; as the penalty saw them if it acted on standardised columns."""
+        coef = self.coef_[0] if self.coef_.ndim == 2 and len(self.coef_) == 1 else self.coef_
+        return coef * self.scale_ if penalised and self.scale_ is not None else coef
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -286,85 +331,22 @@ class Structured(CallbackSupportMixin, BaseEstimator):  # type: ignore[misc]  # 
 class OneAlpha(Structured):
     """A fit for one alpha."""
 
-    def _alpha(self) -> float:
-        out: float = self.alpha
-        return out
-
-    def _solve(self, problem: Problem, y: npt.ArrayLike, seed: int, hooks: Hooks) -> Result:
+    def _solve(self, problem: Problem, y: npt.ArrayLike | None, seed: int, hooks: Hooks) -> Result:
         def tell(snapshot: Snapshot) -> bool:
             return hooks.subtask("certificate", snapshot.coef, snapshot.intercept)
 
-        warm = None
+        if self.alpha_ratio is None:
+            self.alpha_ = float(self.alpha)
+        else:
+            self.alpha_ = self.alpha_ratio * helpers.largest_alpha(problem)
+        problem, warm = problem.with_alpha(self.alpha_), None
         if self.warm_start and hasattr(self, "result_"):
-            warm = warm_from(problem, self.result_.state)
+            warm = self.result_ if problem.pooled else warm_from(problem, self.result_.state)
+        limit, options = split_limit(self.time_limit, self.solver_options)
         result = solve(
             problem, warm_start=warm, callback=tell if hooks.wanted else None, progress=bool(self.verbose),
-            **self._limits(seed), **(self.solver_options or {}),
+            time_limit=limit, **self._limits(seed), **options,
         )  # fmt: skip
+        (self.relax_,) = shares_of(float(self.relax) if isinstance(self.relax, (bool, np.bool_)) else self.relax)
         result = polish(problem, result)
         return result if self.warm_start else dataclasses.replace(result, state={})
-
-
-class CrossValidated(Structured):
-    """A fit for the alpha that cross-validation picks."""
-
-    def _alpha(self) -> float:
-        return 1.0
-
-    def _solve(self, problem: Problem, y: npt.ArrayLike, seed: int, hooks: Hooks) -> Result:
-        if self.selection not in ("min", "1se"):
-            raise ValueError(f"selection is {self.selection!r}; it must be 'min' or '1se'")
-        shared = {"solver_options": self.solver_options, **self._limits(seed)}
-        folds = list(check_cv(self.cv, y, classifier=self._classification).split(np.zeros((problem.n, 1)), y))
-        self.cv_results_ = cross_validate_path(
-            problem, cv=folds, score=self._score_function(hooks.given), n_jobs=self.n_jobs, alphas=self.alphas,
-            n_alphas=self.n_alphas, eps=self.eps, **shared,
-        )  # fmt: skip
-        self.alphas_ = self.cv_results_.alphas
-        index = self.cv_results_.select(self.selection)
-        self.alpha_ = float(self.alphas_[index])
-
-        def tell(alpha: float, result: Result) -> bool:
-            return hooks.subtask("alpha", result.coef, result.intercept)
-
-        self.path_ = path(
-            problem, alphas=self.alphas_[: index + 1], verbose=bool(self.verbose),
-            callback=tell if hooks.wanted else None, **shared,
-        )  # fmt: skip
-        if len(self.path_) <= index and not hooks.wanted:
-            raise KeyboardInterrupt
-        reached = self.cv_results_.converged
-        if not reached.all():
-            worst = self.cv_results_.relative_gaps.max()
-            helpers.warn(
-                f"{np.count_nonzero(~reached)} of {reached.size} fits of the folds stopped before tol = {self.tol:g} "
-                f"(largest relative gap {worst:.1e}); raise max_epochs, tol or eps"
-            )
-        last = polish(problem.with_alpha(self.path_.alphas[-1]), self.path_[-1])
-        if self._mean is not None:
-            results = [columns.moved_back(result, self._mean) for result in self.path_]
-            self.path_ = Path(self.path_.alphas, results, self.path_.tol, self.path_.interrupted)
-        return last
-
-    def _score_function(self, given: dict[str, Any]) -> Callable[..., float] | None:
-        """The scorer as a function of coefficients, intercept and held-out rows; None for the mean loss."""
-        if self.scoring is None:
-            return None
-        if hasattr(self, "tasks_"):
-            raise ValueError("scoring does not go with tasks; leave it out to score by the mean loss")
-        scorer = check_scoring(self, scoring=self.scoring)
-        X, y, weight = given["X"], given["y"], (given["metadata"] or {}).get("sample_weight")
-        offset = (given["metadata"] or {}).get("offset")
-        offset = None if offset is None else np.asarray(offset)
-        takes_weight = "sample_weight" in inspect.signature(getattr(scorer, "_score_func", scorer)).parameters
-
-        def score(coef: Array, intercept: float, rows: Ints) -> float:
-            model = copy.copy(self)
-            for name, value in self._shaped(coef, intercept).items():
-                setattr(model, name, value)
-            model._held_offset = None if offset is None else offset[rows]
-            weighted = {"sample_weight": weight[rows]} if weight is not None and takes_weight else {}
-            out: float = scorer(model, X[rows], y[rows], **weighted)
-            return out
-
-        return score

@@ -8,7 +8,8 @@ not get there, epochs do. Either way the point is accepted by the problem's cert
 
 from __future__ import annotations
 
-import sys
+import math
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
@@ -21,6 +22,8 @@ from ..problem import Problem
 from ..problem.alpha_max import zero_answer
 from ..solver.entry import follow
 from ..solver.result import Status
+from .parameters import is_number
+from .progress import Bar
 
 if TYPE_CHECKING:
     from ..problem.alpha_max import ZeroAnswer
@@ -100,9 +103,11 @@ def path(
     *,
     alphas: npt.ArrayLike | None = None,
     n_alphas: int = 50,
-    eps: float = 1e-3,
+    eps: float | None = None,
+    early_stop: bool = False,
     tol: float = 1e-6,
     max_epochs: int = 10_000,
+    time_limit: float | None = None,
     callback: Callable[..., Any] | None = None,
     random_state: int | None = 0,
     solver_options: Mapping[str, Any] | None = None,
@@ -121,7 +126,14 @@ def path(
         Visited from large to small. By default `n_alphas` values, evenly spaced in the logarithm, from
         ``problem.alpha_max()`` to `eps` times that.
     n_alphas : int
-    eps : float
+    eps : float, optional
+        A hundredth by default where there are more features than rows, otherwise a thousandth.
+    early_stop : bool
+        End where the loss that is explained hardly grows any more, as glmnet does: at 99.9 per cent of it, or where a
+        point adds less than a hundred-thousandth (after the first five).
+    time_limit : float, optional
+        Seconds for the whole path. Each point gets its share of what is left, and what it does not use goes to those
+        after it; the path ends when the time is over.
     tol, max_epochs, random_state
         As in :func:`fenchel.solve`, for every point.
     callback : callable, optional
@@ -129,7 +141,7 @@ def path(
     solver_options : dict, optional
         Further options of :func:`fenchel.solve`. With any of them every point is left to that.
     verbose : bool
-        Print a line per point to the standard error.
+        Print a line per point to the standard error; a live bar on a terminal and in a notebook.
 
     Returns
     -------
@@ -159,20 +171,67 @@ def path(
         if known is not None and alphas[0] > 0 and known.alpha <= alphas[0] * (1 + 1e-12):
             first = known
     results: list[Result] = []
-    interrupted = False
-    try:
-        for result in _follow(problem, alphas, tol, max_epochs, random_state, solver_options, first):
-            alpha = alphas[len(results)]
-            results.append(result)
-            if verbose:
-                print(f"alpha {alpha:.4e}   {result!r}", file=sys.stderr)
-            if callback is not None and callback(alpha, result):
-                break
-    except KeyboardInterrupt:
-        if not results:
-            raise
-        interrupted = len(results) < len(alphas)
+    limit, options = split_limit(time_limit, solver_options)
+    explained = Explained(problem) if early_stop else None
+    until, interrupted = until_from(limit), False
+    with Bar(len(alphas), verbose, "alphas") as bar:
+        try:
+            for result in _follow(problem, alphas, tol, max_epochs, random_state, options, first, until):
+                alpha = alphas[len(results)]
+                results.append(result)
+                bar.tell(f"alpha {alpha:.4e}   {result!r}")
+                if callback is not None and callback(alpha, result):
+                    break
+                if explained is not None and explained.saturated(alpha, result):
+                    break
+        except KeyboardInterrupt:
+            if not results:
+                raise
+            interrupted = len(results) < len(alphas)
     return Path(alphas[: len(results)], results, tol, interrupted)
+
+
+def split_limit(
+    time_limit: float | None, solver_options: Mapping[str, Any] | None
+) -> tuple[float | None, dict[str, Any]]:
+    """The seconds for a whole path, which may stand among the solver's options, and the other options."""
+    options = dict(solver_options or {})
+    within = options.pop("time_limit", None)
+    limit = within if time_limit is None else time_limit
+    if limit is not None and not (is_number(limit) and limit >= 0):
+        raise ValueError(f"time_limit is {limit!r}; it must be a number of seconds, not negative")
+    return limit, options
+
+
+def until_from(limit: float | None) -> float:
+    """The time of the clock when so many seconds are over."""
+    return math.inf if limit is None else time.perf_counter() + limit
+
+
+class Explained:
+    """The share of the loss that is explained along a path: 0 at its first point, 1 where no loss is left."""
+
+    _MOST, _GAIN, _LEAST = 0.999, 1e-5, 5  # glmnet's devmax, fdev and mnlam
+
+    def __init__(self, problem: Problem) -> None:
+        self.problem, self.first, self.before, self.count = problem, math.nan, 0.0, 0
+        self.least = -problem.mean_conjugate(np.zeros(problem.visits))  # no scores have a smaller loss
+
+    def saturated(self, alpha: float, result: Result) -> bool:
+        """Whether the next point will hardly explain more than this one."""
+        at = self.problem.with_alpha(alpha)
+        loss = result.primal - at.penalty_value(at.penalised(at.pack(result.coef, result.intercept)))
+        self.count += 1
+        if self.count == 1:
+            self.first = loss
+        if not (math.isfinite(self.least) and self.first > self.least):
+            return False
+        share, before = (self.first - loss) / (self.first - self.least), self.before
+        self.before = share
+        # a loss with kinks has answers that stay as they are for a while, and then go on
+        slow = self.count > self._LEAST and share > 0 and share - before < self._GAIN * share
+        slow = slow and not self.problem.loss.kinked
+        return share >= self._MOST or slow
 
 
 def _follow(
@@ -183,17 +242,22 @@ def _follow(
     random_state: Any,
     solver_options: Mapping[str, Any] | None,
     first: ZeroAnswer | None = None,
+    until: float = math.inf,
 ) -> Iterator[Result]:
-    """The result of every alpha, one after another, without the solver's state."""
+    """The result of every alpha, one after another, without the solver's state; they end when the time is over."""
     known = None
     if first is not None:
         known = Iterate(first.w, first.x, first.y, problem.gradient_sum(first.x), np.zeros(first.y.size))
     options = solver_options or {}
     limits = {"tol": tol, "max_epochs": max_epochs, "random_state": random_state}
-    for result in follow(problem, cast(Sequence[float], alphas), known=known, correct=not options, **limits, **options):
+    for result in follow(
+        problem, cast(Sequence[float], alphas), known=known, correct=not options, until=until, **limits, **options
+    ):
         if result.status is Status.INTERRUPTED:
             raise KeyboardInterrupt
         yield result
+        if time.perf_counter() >= until:
+            return
 
 
 def _as_problem(problem: Problem | MatrixLike, y: npt.ArrayLike | None, data: Mapping[str, Any]) -> Problem:
@@ -205,22 +269,27 @@ def _as_problem(problem: Problem | MatrixLike, y: npt.ArrayLike | None, data: Ma
     return problem
 
 
-def alpha_grid(problem: Problem, n_alphas: int = 50, eps: float = 1e-3) -> Array:
-    """`n_alphas` values from ``problem.alpha_max()`` down to `eps` times that, evenly spaced in the logarithm."""
+def alpha_grid(problem: Problem, n_alphas: int = 50, eps: float | None = None) -> Array:
+    """`n_alphas` values from ``problem.alpha_max()`` down to `eps` times that, evenly spaced in the logarithm.
+
+    By default `eps` is a hundredth where there are more features than rows (beyond, the model follows the noise), and
+    otherwise a thousandth.
+    """
     return _grid(problem, problem.alpha_max(), n_alphas, eps)
 
 
-def _grid(problem: Problem, top: float, n_alphas: int, eps: float) -> Array:
+def _grid(problem: Problem, top: float, n_alphas: int, eps: float | None) -> Array:
+    eps = (1e-2 if problem.p > problem.n else 1e-3) if eps is None else eps
     if isinstance(n_alphas, bool) or int(n_alphas) != n_alphas or n_alphas < 1:
         raise ValueError(f"n_alphas is {n_alphas!r}; it must be a whole number, at least 1")
-    if not 0 < eps < 1:
+    if not (is_number(eps) and 0 < eps < 1):
         raise ValueError(f"eps is {eps!r}; it must lie between 0 and 1")
     if not np.isfinite(top):
         raise ValueError(
             f"no alpha makes {problem.penalty!r} vanish at the answer (alpha_max is infinite); give alphas"
         )
     # data that say nothing (a constant target, say) leave rounding here; any alpha will do
-    floor = 1e-12 * np.sqrt(problem.data.mean_squares.max(initial=0.0)) * np.abs(problem.target).max(initial=0.0)
+    floor = 1e-12 * np.sqrt(problem.data.mean_squares.max(initial=0.0)) * problem.largest_target
     top = top if top > max(floor, 1e-200) else 1.0
     return np.geomspace(top, eps * top, int(n_alphas)) if n_alphas > 1 else np.array([top])
 

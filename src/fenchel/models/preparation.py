@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import functools
-import sys
-import warnings
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -12,9 +10,9 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.utils import check_random_state
 
-from .._validate import AnyArray, Array, Floats, Ints, MatrixLike
+from .._validate import AnyArray, Array, Floats, Ints, MatrixLike, warn_user
 from ..data import as_offset
-from ..losses import LOSSES, Loss
+from ..losses import LOSSES, Loss, why_unknown
 from ..penalties import L1, Penalty
 from ..solver.result import Status
 
@@ -26,6 +24,8 @@ if TYPE_CHECKING:
 def as_loss(loss: Loss | str, classification: bool) -> Loss:
     """The loss by name or itself; a ValueError where it is of the other kind."""
     found = named_loss(loss)
+    if found is None and isinstance(loss, str):
+        raise ValueError(f"loss is {loss!r}; {why_unknown(loss)}")
     if found is None or found.classification != classification:
         loss = loss if found is None else found
         fitting = [name for name, kind in LOSSES.items() if kind.classification == classification]
@@ -155,29 +155,6 @@ def for_outputs(penalty: Penalty | None, outputs: int, p: int) -> Penalty:
     return out
 
 
-def with_names(penalty: Penalty | None, names: Any) -> Penalty | None:
-    """The penalty with these names wherever it holds names of features but not the list of all."""
-    return penalty.with_feature_names(names) if isinstance(penalty, Penalty) else penalty
-
-
-def check_names(penalty: Penalty | None, names: Any) -> None:
-    """Refuse structure that knows the features by other names than the data does."""
-    if not isinstance(penalty, Penalty):
-        return
-    for part, places in penalty.written_parts(None, len(names)):
-        own = names if places is None else names[places]
-        for structure in part.named_structures():
-            known = getattr(structure, "features", None)
-            if known is None or len(known) != len(own):
-                continue
-            other = next((j for j in range(len(own)) if str(own[j]) != known[j]), None)
-            if other is not None:
-                raise ValueError(
-                    f"{structure!r} knows feature {other} as {known[other]!r}, but that column of X is {own[other]!r}; "
-                    "make it with features=X, or fit to an array, which has no names"
-                )
-
-
 def find_groups(penalty: Penalty | None, p: int) -> Groups | None:
     """The groups of the p features that a penalty is made of; None where there are none."""
     from ..structure import Groups
@@ -206,6 +183,16 @@ def find_graph(penalty: Penalty | None, p: int) -> Any:
     return None
 
 
+def largest_alpha(problem: Any) -> float:
+    """The alpha from which on the penalised part of the answer is zero, for a share of it to mean something."""
+    largest = float(problem.alpha_max())
+    if not np.isfinite(largest):
+        raise ValueError(
+            f"alpha_ratio is a share of the largest useful alpha, and {problem.penalty!r} has none; give alpha instead"
+        )
+    return largest
+
+
 _ADVICE = {
     Status.EPOCH_LIMIT: "raise max_epochs or tol, or bring the features to a like scale",
     Status.TIME_LIMIT: "raise the time limit or tol",
@@ -230,7 +217,4 @@ def warn(message: str) -> None:
     """A ConvergenceWarning that points at the code which asked for the fit."""
     from sklearn.exceptions import ConvergenceWarning
 
-    level, frame = 1, sys._getframe()
-    while frame.f_back is not None and frame.f_globals.get("__name__", "").split(".")[0] in ("fenchel", "sklearn"):
-        level, frame = level + 1, frame.f_back
-    warnings.warn(message, ConvergenceWarning, stacklevel=level)
+    warn_user(message, ConvergenceWarning)

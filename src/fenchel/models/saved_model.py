@@ -9,7 +9,6 @@ from __future__ import annotations
 import dataclasses
 import json
 import math
-import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,12 +17,14 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from .. import __version__
-from .._files import write_whole
-from .._validate import AnyArray, Array, Floats, MatrixLike
+from .._files import read_json, regular, write_whole
+from .._validate import AnyArray, Array, Floats, MatrixLike, sound
 from ..losses import LOSSES, Loss
 from ..solver.result import Result
 from .columns import Scaling
+from .judging import deviance_explained
 from .preparation import class_probabilities, shifted
+from .saved_checks import check_content, check_scaling
 
 if TYPE_CHECKING:
     from ..problem.problem import Problem
@@ -103,7 +104,7 @@ class Model:
 
     def decision(self, X: MatrixLike, task: npt.ArrayLike | None = None, offset: npt.ArrayLike | None = None) -> Array:
         """The scores X coef + intercept + offset: (n,), or (n, outputs) for several classes or targets."""
-        X = X if sp.issparse(X) else np.asarray(X, dtype=float)
+        X = sound("X", X) if sp.issparse(X) else np.asarray(X, dtype=float)
         if X.ndim != 2 or X.shape[1] != self.n_features:
             raise ValueError(f"X has shape {X.shape}, but the model has {self.n_features} features")
         if self.offset is not None and offset is None:
@@ -123,7 +124,7 @@ class Model:
     def predict(
         self, X: MatrixLike, task: npt.ArrayLike | None = None, offset: npt.ArrayLike | None = None
     ) -> AnyArray:
-        """Labels as they stood in the data, or numbers (for Poisson the expected count)."""
+        """Labels as they stood in the data, or numbers (with the log link the mean)."""
         return self.from_decision(self.decision(X, task, offset))
 
     def from_decision(self, decision: Array) -> AnyArray:
@@ -148,8 +149,11 @@ class Model:
         """The loss, made again; one of the user's own that has no name here predicts scores."""
         return LOSSES[self.loss](**self.loss_params) if self.loss in LOSSES else Loss()
 
-    def score(self, predicted: AnyArray, y: npt.ArrayLike) -> tuple[str, float]:
-        """("accuracy", share) or ("R^2", value, the mean over several targets) of predictions for these targets."""
+    def score(
+        self, predicted: AnyArray, y: npt.ArrayLike, decision: Array | None = None, offset: npt.ArrayLike | None = None
+    ) -> tuple[str, float]:
+        """("accuracy", share), or for numbers ("R^2", value), the mean over several targets, of predictions for these
+        targets; with their scores ("D^2", share of the deviance explained) where the loss is half a deviance."""
         y = np.asarray(y)
         if len(y) != len(predicted):
             raise ValueError(f"y has {len(y)} entries, but there are {len(predicted)} predictions")
@@ -163,6 +167,8 @@ class Model:
             raise ValueError(f"y holds {y[0]!r}; the model predicts numbers")
         if y.shape != predicted.shape:
             raise ValueError(f"y has shape {y.shape}; the model predicts {predicted.shape}")
+        if self._loss.deviance and decision is not None:
+            return "D^2", deviance_explained(self._loss, decision, y.astype(float), None, offset)
         spread = np.sum((y - np.mean(y, axis=0)) ** 2, axis=0)
         left = np.sum((predicted - y) ** 2, axis=0)
         return "R^2", float(np.mean(1.0 - left / spread)) if np.all(spread > 0) else math.nan
@@ -190,16 +196,8 @@ class Model:
     @classmethod
     def load(cls, path: Path | str) -> Model:
         """Read what `save` wrote, or raise a ValueError that says what is wrong with the file."""
-        path = os.fspath(path)
-        if not os.path.exists(path):
-            raise FileNotFoundError(f"{path} does not exist")
-        try:
-            with open(path, encoding="utf-8") as file:
-                content = json.load(file)
-        except json.JSONDecodeError as error:
-            raise ValueError(f"{path} is not a fenchel model: line {error.lineno}: {error.msg}") from error
-        except UnicodeDecodeError as error:
-            raise ValueError(f"{path} is not a fenchel model: it is not text") from error
+        path = regular(path)
+        content = read_json(path, "a fenchel model")
         made = content.get("format") if isinstance(content, dict) else None
         if made != _FORMAT:
             found = f"its format is {made!r}, this fenchel reads {_FORMAT!r}" if made else "it has no 'format'"
@@ -208,7 +206,7 @@ class Model:
             return cls._from_content(content)
         except KeyError as error:
             raise ValueError(f"{path} is a broken fenchel model: it has no {error.args[0]!r}") from error
-        except (TypeError, ValueError, AttributeError) as error:
+        except (TypeError, ValueError, AttributeError, OverflowError) as error:
             raise ValueError(f"{path} is a broken fenchel model: {error}") from error
 
     @classmethod
@@ -217,7 +215,8 @@ class Model:
         intercept = np.array(content["intercept"], dtype=float)
         if coef.ndim not in (1, 2) or not np.isfinite(coef).all() or not np.isfinite(intercept).all():
             raise ValueError("coef and intercept must be finite numbers")
-        if intercept.shape != coef.shape[:-1]:
+        check_content(content)
+        if intercept.shape != coef.shape[:-1] or not coef.size:
             raise ValueError(f"it has coefficients of shape {coef.shape}, but intercepts of shape {intercept.shape}")
         features, classes, tasks = content["features"], content["classes"], content.get("tasks")
         if features is not None and len(features) != coef.shape[-1]:
@@ -238,7 +237,8 @@ class Model:
         scaling = content.get("scaling")
         if scaling is not None:
             center = scaling["center"]
-            scaling = Scaling(np.array(scaling["scale"]), None if center is None else np.array(center))
+            scaling = Scaling(np.array(scaling["scale"], float), None if center is None else np.array(center, float))
+            check_scaling(scaling.scale, scaling.center, coef.shape[-1])
         return cls(
             coef, float(intercept) if intercept.ndim == 0 else intercept, name, params, content["penalty"],
             float(content["alpha"]), features, classes, content["target"], content["first_index"], certificate,

@@ -20,7 +20,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from .._validate import Array, Flags, Index, Ints, MatrixLike, SparseMatrix
-from ..maps import Identity, MadeMap, Map, Matrix
+from ..maps import Identity, MadeMap, Map, Matrix, Operator
 from .written import Written
 
 _TINY = 1e-12  # rounding slack of a dual constraint, relative to its radius
@@ -115,6 +115,23 @@ class Penalty(Written):
         """Coordinates where y breaks a one-sided dual bound of zero, which no scaling mends."""
         return np.zeros(0, dtype=np.int64)
 
+    # -- what rounding may do to a dual bound; see ``problem/rounding.py`` -------------------------------
+
+    def rounding(self, y: Array, moved: Array, at: Array) -> tuple[float, float]:
+        """What a move of y by at most `moved` in every coordinate may add to the gauge, and to the conjugate within its
+        domain; `at` is close to the maximiser of u'y - psi(u). By the values at coordinates of the largest size, as is
+        right where signs do not matter."""
+        held = max(self.gauge(moved), self.gauge(-moved)) if moved.any() else 0.0
+        size = np.abs(y)
+        if held > 0 or not moved.any() or not np.isfinite(self.conjugate(size)):
+            return held, 0.0
+        return 0.0, max(self.conjugate(size + moved) - self.conjugate(size), 0.0)
+
+    def growth(self, sizes: Array) -> float:
+        """At least what psi grows by where every coordinate moves by its size."""
+        value = self.value(sizes)
+        return value if np.isfinite(value) else float(self.radius(len(sizes)) @ sizes)
+
     # -- structure that an answer should carry exactly ------------------------------------------------
 
     def local(self, u: Array) -> tuple[Array, Array, Array] | None:
@@ -156,6 +173,10 @@ class Penalty(Written):
     def restore(self, at: Array, u: Array) -> Array:
         """A point close to `at` with the structure of u, a prox, beyond zeros and ties; `at` itself if none is."""
         return at
+
+    def kept_directions(self, u: Array) -> Array | None:
+        """A basis (d, k) of the space in which the structure of u stays beyond zeros and ties; None where none does."""
+        return None
 
     def value_at_zero(self, d: int) -> float:
         """The value at d zeros."""
@@ -278,8 +299,11 @@ class Penalty(Written):
     __rmul__ = __mul__
 
     def __matmul__(self, map_: Map | MatrixLike) -> Penalty:
+        map_ = map_.to_numpy() if hasattr(map_, "to_numpy") else map_
         if isinstance(map_, np.ndarray) or sp.issparse(map_):
             map_ = Matrix(map_)
+        elif hasattr(map_, "matvec") and not isinstance(map_, Map):
+            map_ = Operator(map_)
         return Mapped(self, map_) if isinstance(map_, Map) else NotImplemented
 
     def __repr__(self) -> str:
@@ -386,6 +410,13 @@ class Mapped(Penalty):
         if chosen is None:
             return super().written_parts(places, p)
         return self.part.written_parts(chosen if places is None else places[chosen], p)
+
+    def with_feature_names(self, names: Any) -> Any:
+        chosen = self.map.selected()
+        if chosen is None:  # what it acts on are no features
+            return self
+        own = self.part.with_feature_names([names[place] for place in chosen])
+        return self if own is self.part else Mapped(own, self.map)
 
     def feature_graph(self, size: int) -> Any:
         from ..structure import Graph, Grid

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     pass
 
 _NONE = np.zeros(0, dtype=np.int64)
+_UNIT = 2.0**-53  # the largest relative error of one operation
 
 
 def _once_per_map(method: Callable[..., Any]) -> Any:
@@ -115,7 +116,37 @@ class BlockSum:
             return w[: self.p].copy()
         # a matrix is made only where it does more than to pick numbers
         out: Array = self.map.data * w[self.entry_slots] if self._picks else self.map_slots @ w
+        if not self._picks and self._rounded_limits is not None:
+            self._settle(out, w)
         return out
+
+    @_once_per_map
+    def _rounded_limits(self) -> tuple[Ints, Array, Array] | None:
+        """Rows of B' whose sums round, and which have limits; None where there are none. A product does not pass a
+        limit by rounding, and a difference of two numbers has the right sign."""
+        counts, start = np.diff(self.map.indptr), self.map.indptr[:-1]
+        pairs = np.flatnonzero(counts == 2)
+        exact = counts <= 1
+        exact[pairs[self.map.data[start[pairs]] == -self.map.data[start[pairs] + 1]]] = True
+        low, high = np.full(self.d, -np.inf), np.full(self.d, np.inf)
+        for block, first, last in self._parts():
+            limits = block.function.limits(block.d)
+            if limits is not None:
+                low[first:last], high[first:last] = limits
+        sign_only = ((low == 0) | np.isinf(low)) & ((high == 0) | np.isinf(high))
+        rows = np.flatnonzero(~(exact & sign_only) & (counts > 1) & (np.isfinite(low) | np.isfinite(high)))
+        return (rows, low[rows], high[rows]) if rows.size else None
+
+    def _settle(self, u: Array, w: Array) -> None:
+        """Put entries of u = B'w that pass a limit by no more than their own rounding on that limit."""
+        rows, low, high = self._rounded_limits
+        inside = np.clip(u[rows], low, high)
+        beyond = np.flatnonzero(inside != u[rows])
+        if beyond.size:
+            own = self.map_slots[rows[beyond]]
+            terms = abs(own) @ np.abs(w)
+            near = np.abs(inside - u[rows])[beyond] <= _UNIT * (np.diff(own.indptr) + 1) * terms
+            u[rows[beyond[near]]] = inside[beyond[near]]
 
     def spread(self, y: Array) -> Array:
         """B y, on all slots of w."""

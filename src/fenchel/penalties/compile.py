@@ -15,7 +15,7 @@ from .._validate import Array, Ints, SparseMatrix
 from ..maps import Identity, is_shared_identity
 from .base import Penalty, unbounded
 from .groups import _Groups
-from .separable import Ridge, Separable, _SeparableLeaf
+from .separable import L1, Ridge, Separable, _SeparableLeaf
 
 
 @dataclasses.dataclass
@@ -85,6 +85,21 @@ class Block:
             return 0.0 if not np.any(y) else np.inf
         return self.function.zero_gauge(y) / self.scale
 
+    def rounding(self, y: Array, moved: Array, at: Array) -> tuple[float, float]:
+        """What a move of y by at most `moved` may add to its gauge, and to the conjugate within its domain; the answer
+        has u near `at`."""
+        if self.ridge > 0:
+            u = np.abs(self.prox(y / self.ridge, np.full(self.d, self.scale / self.ridge)))
+            return 0.0, float(moved @ (u + 0.5 * moved / self.ridge))
+        if self.scale == 0:
+            return 0.0, float(moved @ np.abs(at))
+        held, rise = self.function.rounding(y / self.scale, moved / self.scale, at)
+        return held, self.scale * rise
+
+    def steepest_at(self, sizes: Array) -> float:
+        """At least what the value rises by where every coordinate moves by its size, within the limits."""
+        return self.scale * self.function.growth(sizes) + self.ridge * float(sizes @ sizes)
+
     def bound_violations(self, y: Array) -> Ints:
         return self.function.bound_violations(y) if self.ridge == 0 else np.zeros(0, dtype=np.int64)
 
@@ -109,14 +124,15 @@ def unit_blocks(penalty: Penalty | None, p: int) -> list[Block]:
             ridges.append((scale, matrix))
         elif isinstance(leaf, _SeparableLeaf):
             _check_size(leaf, matrix)
-            own = leaf.separable(matrix.shape[0], scale)
-            for block in blocks:
-                if isinstance(block.function, Separable) and _same(block.matrix, matrix):
-                    block.function = block.function + own
-                    break
-            else:
-                blocks.append(Block(own, 1.0, 0.0, matrix))
+            _add_separable(blocks, leaf.separable(matrix.shape[0], scale), matrix)
         elif isinstance(leaf, _Groups):
+            held = leaf.held(matrix.shape[0])
+            if held is not None:
+                _add_separable(blocks, L1(np.where(held, np.inf, 0.0)).separable(matrix.shape[0], scale), matrix)
+                kept = leaf.without_held()
+                if kept is None:
+                    continue
+                leaf = kept
             copies = leaf.copies_matrix(matrix.shape[0])
             copied = matrix if is_shared_identity(copies) else copies
             if copied is copies and type(map_) is not Identity:
@@ -130,6 +146,15 @@ def unit_blocks(penalty: Penalty | None, p: int) -> list[Block]:
             d = matrix.shape[0]
             blocks.append(Block(Separable(np.zeros(d), *unbounded(d)), 1.0, scale, matrix))
     return [pruned for pruned in map(_prune, blocks) if pruned is not None]
+
+
+def _add_separable(blocks: list[Block], own: Separable, matrix: SparseMatrix) -> None:
+    """A function of single coordinates, in the block that has them if there is one."""
+    for block in blocks:
+        if isinstance(block.function, Separable) and _same(block.matrix, matrix):
+            block.function = block.function + own
+            return
+    blocks.append(Block(own, 1.0, 0.0, matrix))
 
 
 def _check_size(leaf: Penalty, matrix: SparseMatrix) -> None:

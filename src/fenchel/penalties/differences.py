@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +12,7 @@ import numpy.typing as npt
 from .._validate import Ints, _count, finite_vector
 from ..maps import Difference, Incidence
 from ..structure import Graph, Grid
+from ..structure.by_name import graph_for, joins_names
 from .groups import GroupL2
 from .separable import L1, NonNegative
 from .shorthand import Shorthand, _feature_weights, _known, _ratio
@@ -116,8 +118,9 @@ class GraphFused(Shorthand):
 
     Parameters
     ----------
-    graph : Graph, or array of edges (m, 2), with weights (m, 3)
-        :math:`a_{ij}` are its weights and :math:`s_{ij}` their signs.
+    graph : Graph, or array of edges (m, 2), with weights (m, 3), or pairs of names
+        :math:`a_{ij}` are its weights and :math:`s_{ij}` their signs. Names are looked up among the columns of the
+        data frame at every fit.
     l1_ratio : float
         The share :math:`\rho` of the l1 norm.
     weights : vector of p numbers, optional
@@ -133,7 +136,16 @@ class GraphFused(Shorthand):
     ) -> None:
         self.graph, self.l1_ratio, self.weights = graph, _ratio(l1_ratio), weights
 
+    def with_feature_names(self, names: Any) -> Any:
+        out = super().with_feature_names(names)
+        return copy.copy(out).set_params(graph=graph_for(self.graph, names)) if joins_names(self.graph) else out
+
     def build(self, p: int | None) -> Penalty:
+        if joins_names(self.graph):
+            raise ValueError(
+                f"{self!r} joins features by name, and the data has no names: fit to a data frame (in a pipeline, "
+                "set_output(transform='pandas') makes one), or give Graph(edges, features=names)"
+            )
         graph = self.graph if isinstance(self.graph, Graph) else Graph(self.graph, _known(p, "GraphFused"))
         graph.checked(p)
         edges, weights = graph.edges, graph.weights

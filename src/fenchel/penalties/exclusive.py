@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -12,7 +12,10 @@ from ..maps import Copies
 from .base import Penalty, run_prox
 from .group_lasso import _Grouped
 from .separable import L1
-from .shorthand import _group_weights, _known
+from .shorthand import _known
+
+if TYPE_CHECKING:
+    from ..structure.groups import Groups
 
 
 class ExclusiveL1(Penalty):
@@ -79,8 +82,8 @@ class ExclusiveLasso(_Grouped):
 
     Parameters
     ----------
-    groups : Groups, or lists of feature numbers, dict, or vector of p labels
-        They may overlap. Features in no group carry no penalty.
+    groups, by, rest
+        As in :class:`GroupLasso`.
     weights : vector, or dict by name, optional
         One per group; 1 by default.
 
@@ -90,12 +93,12 @@ class ExclusiveLasso(_Grouped):
     Conjugate: :math:`\tfrac12 \sum_g \|y_g\|_\infty^2 / \omega_g`.
     """
 
+    def _usual_weights(self, groups: Groups) -> Array:
+        return np.ones(len(groups))
+
     def build(self, p: int | None) -> Penalty:
         groups = self._groups(p)
-        weights = np.ones(len(groups)) if self.weights is None else self.weights
-        if isinstance(weights, dict):
-            weights = dict.fromkeys(groups.names, 1.0) | weights
-        weights = _group_weights(weights, groups)
+        weights = self._weights(groups)
         alive = np.flatnonzero(weights)
         if not alive.size:
             return 0.0 * L1()

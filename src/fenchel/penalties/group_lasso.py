@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import copy
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
-from .._validate import finite_vector
+from .._validate import Array, warn_user, weight_vector
 from ..structure import as_groups
+from ..structure.by_name import groups_by, groups_for, holds_names
+from ..structure.names import _several
 from .groups import GroupL2, GroupLinf
 from .nested import _nested
 from .separable import L1
 from .shorthand import Shorthand, _group_weights, _known, _ratio
 
 if TYPE_CHECKING:
+    from .._validate import Array
     from ..penalties.shorthand import GroupWeights
     from ..structure.groups import Groups
     from ..structure.tree import GroupsLike
@@ -26,14 +30,82 @@ class _Grouped(Shorthand):
 
     weights_per = ("group",)
 
-    def __init__(self, groups: GroupsLike, weights: GroupWeights = None) -> None:
+    def __init__(
+        self, groups: GroupsLike | None = None, weights: GroupWeights = None, by: Any = None, rest: str | None = None
+    ) -> None:
+        self.groups, self.weights, self.by, self.rest = groups, weights, by, _checked_rest(rest)
+        if (groups is None) == (by is None):
+            raise ValueError(f"{type(self).__name__} needs groups, or by to make them from the names of the columns; "
+                             f"{'both are' if by is not None else 'neither is'} given")  # fmt: skip
         # what is wrong with them is said here rather than in the middle of a fit
-        self.groups, self.weights, self._read = groups, weights, (groups, as_groups(groups))
+        self._read = (groups, None if groups is None or holds_names(groups) else as_groups(groups))
 
-    def _groups(self, p: int | None) -> Groups:
+    def with_feature_names(self, names: Any) -> Any:
+        out = super().with_feature_names(names)
+        if self._read[1] is not None:
+            return out
+        made = groups_by(self.by, names) if self.by is not None else groups_for(self.groups, names)
+        return copy.copy(out).set_params(groups=made, by=None)
+
+    def _given(self, p: int | None) -> Groups:
         """The groups for p features; they are read once, unless somebody sets others."""
         given, read = self._read
-        return read.checked(p) if given is self.groups else as_groups(self.groups, p)
+        if given is not self.groups and self.groups is not None:
+            return as_groups(self.groups, p)
+        if read is None:
+            raise ValueError(
+                f"{self!r} knows features by name, and the data has no names: fit to a data frame (in a pipeline, "
+                "set_output(transform='pandas') makes one), or give Groups(..., features=names)"
+            )
+        return read.checked(p)
+
+    def feature_groups(self, size: int) -> Groups | None:
+        groups = self._given(None)
+        return groups.complete(size) if self.rest == "alone" else groups
+
+    def _groups(self, p: int | None) -> Groups:
+        """The groups to penalise. Features in none of them carry no penalty, which is told unless it is wanted."""
+        groups = self._given(p)
+        number = p or groups.p
+        if number is None or self.rest == "unpenalised":
+            return groups
+        if self.rest == "alone":
+            return groups.complete(number)
+        if self._leaves_free:
+            left = number - np.unique(groups.flat).size
+            if left:
+                warn_user(
+                    f"{_several(left, 'feature')} of {number} stand in no group and carry no penalty; "
+                    "groups.complete() or rest='alone' makes each a group of its own, rest='unpenalised' says that it "
+                    "is meant",
+                    UserWarning,
+                )
+        return groups
+
+    _leaves_free = True  # whether nothing else penalises a feature that stands in no group
+
+    def _usual_weights(self, groups: Groups) -> Array:
+        """Of groups whose weight nobody gives."""
+        return np.sqrt(groups.sizes)
+
+    def _weights(self, groups: Groups, *, infinite: bool = False) -> Array:
+        """One weight per group; those that `rest` adds have 1 where the others are given as a vector."""
+        weights = self.weights
+        if weights is None:
+            return self._usual_weights(groups)
+        if isinstance(weights, dict):
+            usual = dict(zip(groups.names, self._usual_weights(groups).tolist(), strict=True))
+            return _group_weights(usual | weights, groups, infinite=infinite)
+        if self.rest == "alone":
+            added = len(groups) - len(self._given(None))
+            weights = np.append(np.asarray(weights), np.ones(added)) if added else weights
+        return _group_weights(weights, groups, infinite=infinite)
+
+
+def _checked_rest(rest: str | None) -> str | None:
+    if rest not in (None, "unpenalised", "alone"):
+        raise ValueError(f"rest is {rest!r}; it must be 'unpenalised' or 'alone', for features that stand in no group")
+    return rest
 
 
 class GroupLasso(_Grouped):
@@ -41,11 +113,18 @@ class GroupLasso(_Grouped):
 
     Parameters
     ----------
-    groups : Groups, or lists of feature numbers, dict, or vector of p labels
-        They may overlap; the support is then what is left when some groups are taken out. Features in no group
-        carry no penalty.
+    groups : Groups, or lists of features, dict, or vector of p labels
+        They may overlap; the support is then what is left when some groups are taken out. Features are numbers, or
+        names of the columns of a data frame.
     weights : vector, or dict by name, optional
-        One per group; the square root of its size by default, and where a dict says nothing.
+        One per group; the square root of its size by default, and where a dict says nothing. 0 leaves a group without
+        penalty, infinity keeps it out.
+    by : str, list of str, dict or callable, optional
+        In place of `groups`: makes them from the names of the columns at every fit, as
+        :meth:`fenchel.Groups.from_columns` does. ``by="_"`` puts "colour_red" and "colour_blue" together.
+    rest : {"unpenalised", "alone"}, optional
+        Features in no group carry no penalty, with a warning; "unpenalised" says that it is meant, and "alone" makes
+        each of them a group of its own.
 
     Notes
     -----
@@ -55,7 +134,7 @@ class GroupLasso(_Grouped):
 
     def build(self, p: int | None) -> Penalty:
         groups = self._groups(p)
-        return GroupL2.of_flat(groups.flat, groups.bounds, _group_weights(self.weights, groups))
+        return GroupL2.of_flat(groups.flat, groups.bounds, self._weights(groups, infinite=True))
 
 
 class GroupMax(_Grouped):
@@ -71,7 +150,7 @@ class GroupMax(_Grouped):
 
     def build(self, p: int | None) -> Penalty:
         groups = self._groups(p)
-        return GroupLinf(groups.members, _group_weights(self.weights, groups))
+        return GroupLinf(groups.members, self._weights(groups, infinite=True))
 
 
 class SparseGroupLasso(_Grouped):
@@ -79,8 +158,8 @@ class SparseGroupLasso(_Grouped):
 
     Parameters
     ----------
-    groups : Groups, or lists of feature numbers, dict, or vector of p labels
-        They may overlap.
+    groups, by, rest
+        As in GroupLasso. Groups may overlap.
     l1_ratio : float
         The share :math:`\rho` of the l1 norm.
     weights : vector, or dict by name, optional
@@ -95,20 +174,31 @@ class SparseGroupLasso(_Grouped):
 
     def __init__(
         self,
-        groups: GroupsLike,
+        groups: GroupsLike | None = None,
         l1_ratio: float = 0.5,
         weights: GroupWeights = None,
         feature_weights: npt.ArrayLike | None = None,
+        by: Any = None,
+        rest: str | None = None,
     ) -> None:
-        super().__init__(groups, weights)
+        super().__init__(groups, weights, by, rest)
         self.l1_ratio, self.feature_weights = _ratio(l1_ratio), feature_weights
+        self._leaves_free = self.l1_ratio == 0
 
     def build(self, p: int | None) -> Penalty:
         groups = self._groups(p)
         p = _known(p or groups.p, "SparseGroupLasso")
         single = np.ones(p) if self.feature_weights is None else self.feature_weights
-        single = self.l1_ratio * finite_vector("feature_weights", single, p, minimum=0)
-        weights = (1 - self.l1_ratio) * _group_weights(self.weights, groups)
+        single = weight_vector("feature_weights", single, p)
+        weights = self._weights(groups, infinite=True)
+        held = np.isinf(single)
+        held[groups.flat[np.repeat(np.isinf(weights), groups.sizes)]] = True
+        single = self.l1_ratio * np.where(np.isinf(single), 1.0, single)  # what holds a feature is another matter
+        weights = (1 - self.l1_ratio) * np.where(np.isinf(weights), 1.0, weights)
+        out = self._weighted(groups, single, weights, p)
+        return out + L1(np.where(held, np.inf, 0.0)) if held.any() else out
+
+    def _weighted(self, groups: Groups, single: Array, weights: Array, p: int) -> Penalty:
         if groups.overlap:
             return L1(single) + GroupL2(groups.members, weights)
         # single features are nested in anything, so that only groups are ever named

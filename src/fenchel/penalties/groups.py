@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import itertools
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
 
-from .._validate import Array, Index, Ints, SparseMatrix, finite_vector, index_array, repeated
+from .._validate import Array, Flags, Index, Ints, SparseMatrix, index_array, repeated, weight_vector
 from ..maps import Copies, Identity, Map
 from .base import _TINY, Penalty, UnitForm, run_prox, unbounded
 
@@ -22,7 +22,7 @@ class _Groups(Penalty):
         self.copies, self.bounds = _members(groups)
         self._default_weights = weights is None
         weights = np.sqrt(np.diff(self.bounds)) if weights is None else weights
-        self.weights = finite_vector("weights", weights, len(self), minimum=0)
+        self.weights = weight_vector("weights", weights, len(self))
         self._local = False
 
     @classmethod
@@ -132,8 +132,27 @@ class _Groups(Penalty):
         sizes = np.diff(self.bounds)
         return np.repeat(self.weights / np.sqrt(sizes), sizes)
 
+    def held(self, p: int) -> Flags | None:
+        """The features that a weight of infinity keeps at zero; None where there is none."""
+        out = np.isinf(self.weights)
+        if not out.any():
+            return None
+        flags = np.zeros(p, dtype=bool)
+        flags[self.copies[np.repeat(out, np.diff(self.bounds))]] = True
+        return flags
+
+    def without_held(self) -> _Groups | None:
+        """The groups of finite weights; None where there is none of them."""
+        kept = np.isfinite(self.weights)
+        sizes = np.diff(self.bounds)
+        if not kept.any():
+            return None
+        bounds = np.concatenate([[0], np.cumsum(sizes[kept])]).astype(np.int64)
+        return cast("_Groups", self.of_flat(self.copies[np.repeat(kept, sizes)], bounds, self.weights[kept]))
+
     def value(self, u: Array) -> float:
-        return float(self.weights @ self._norms(self._split(u)))
+        norms = self._norms(self._split(u))
+        return float(np.sum(np.multiply(self.weights, norms, out=np.zeros_like(norms), where=norms > 0)))
 
     def value_at_zero(self, d: int) -> float:
         return 0.0
@@ -207,7 +226,8 @@ class GroupL2(_Groups):
     groups : list of index lists
         They may overlap, be non-contiguous and leave features out.
     weights : vector, optional
-        One per group, not negative; the square root of the group's size by default.
+        One per group, not negative; the square root of the group's size by default. 0 leaves a group without penalty,
+        infinity keeps it at 0.
 
     Notes
     -----

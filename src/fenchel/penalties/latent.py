@@ -12,11 +12,13 @@ from .._validate import Array, Index, Ints, SparseMatrix
 from ..maps import Selection
 from .base import _Norm, run_prox
 from .group_lasso import _Grouped
+from .latent_parts import latent_parts
 from .separable import L1
-from .shorthand import _group_weights, _known
+from .shorthand import _known
 
 if TYPE_CHECKING:
     from ..penalties.base import Penalty
+    from ..structure.groups import Groups
 
 
 class LatentL2(_Norm):
@@ -104,8 +106,8 @@ class LatentGroupLasso(_Grouped):
 
     Parameters
     ----------
-    groups : Groups, or lists of feature numbers, dict, or vector of p labels
-        Features in no group carry no penalty; see ``Groups.complete``.
+    groups, by, rest
+        As in :class:`GroupLasso`.
     weights : vector, or dict by name, optional
         One per group; the square root of its size by default. The features of a group of weight 0 carry no penalty.
 
@@ -116,9 +118,15 @@ class LatentGroupLasso(_Grouped):
     Conjugate: 0 on :math:`\|y_g\| \le \omega_g` (Jacob, Obozinski and Vert, 2009).
     """
 
+    def group_parts(self, coef: Array, groups: Groups) -> list[Array]:
+        """The latent parts, every output's for itself."""
+        weights = self._weights(groups)
+        rows = [latent_parts(one, groups.members, weights) for one in coef]
+        return [np.array(parts) for parts in zip(*rows, strict=True)]
+
     def build(self, p: int | None) -> Penalty:
         groups = self._groups(p)
-        weights = _group_weights(self.weights, groups)
+        weights = self._weights(groups)
         members = groups.members
         if not np.all(weights):
             free = np.unique(np.concatenate([members[k] for k in np.flatnonzero(weights == 0)]))

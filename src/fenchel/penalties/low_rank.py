@@ -85,6 +85,12 @@ class TraceNorm(Penalty):
         out: Array = (left @ (left.T @ np.reshape(at, self.shape))).ravel()
         return out
 
+    def kept_directions(self, u: Array) -> Array | None:
+        """The matrices with the same spaces of rows and columns."""
+        left, s, right = np.linalg.svd(np.reshape(u, self.shape), full_matrices=False)
+        rank = np.count_nonzero(s > 1e-9 * s[0]) if s[0] > 0 else 0
+        return None if rank == len(s) else np.kron(left[:, :rank], right[:rank].T)
+
     def __repr__(self) -> str:
         return f"TraceNorm({self.shape})"
 

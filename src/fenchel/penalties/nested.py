@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -10,6 +11,7 @@ import scipy.sparse as sp
 from .._validate import Array, Index, Ints, SparseMatrix
 from ..maps import Selection
 from ..structure import as_groups
+from ..structure.by_name import groups_for, holds_names
 from .base import UnitForm, _Norm, unbounded
 from .separable import L1
 from .shorthand import Shorthand, _group_weights, _known
@@ -119,8 +121,13 @@ class TreeGroups(Shorthand):
     weights_per = ("group",)
 
     def __init__(self, tree: GroupsLike, weights: GroupWeights = None) -> None:
-        as_groups(tree)
+        if not holds_names(tree):
+            as_groups(tree)
         self.tree, self.weights = tree, weights
+
+    def with_feature_names(self, names: Any) -> Any:
+        out = super().with_feature_names(names)
+        return copy.copy(out).set_params(tree=groups_for(self.tree, names)) if holds_names(self.tree) else out
 
     def build(self, p: int | None) -> Penalty:
         groups = as_groups(self.tree, p)

@@ -11,6 +11,7 @@ import numpy as np
 from .._validate import Ints, Names, _count, finite_vector, index_array
 from ..maps import Selection
 from ..structure import Groups, as_groups
+from ..structure.by_name import groups_for, holds_names
 from ..structure.names import _names, _places
 from .base import Sum
 from .groups import GroupL2
@@ -59,6 +60,10 @@ class MultiTaskLasso(Shorthand):
         self, n_outputs: int | None = None, groups: GroupsLike | None = None, weights: GroupWeights = None
     ) -> None:
         self.n_outputs, self.groups, self.weights = _outputs(n_outputs), groups, weights
+
+    def with_feature_names(self, names: Any) -> Any:
+        out = super().with_feature_names(names)
+        return copy.copy(out).set_params(groups=groups_for(self.groups, names)) if holds_names(self.groups) else out
 
     def feature_groups(self, size: int) -> Groups | None:
         """The groups, or the features themselves, each of which is in or out for all outputs."""
@@ -126,10 +131,11 @@ class Unpenalised(Shorthand):
         return self.penalty.written_parts(rest if places is None else places[rest], p)
 
     def with_feature_names(self, names: Any) -> Any:
-        out = super().with_feature_names(names)
+        out: Any = self
         if self.names is None and any(isinstance(feature, str) for feature in self.features):
-            out = copy.copy(out).set_params(names=list(names))
-        return out
+            out = copy.copy(self).set_params(names=list(names))
+        own = self.penalty.with_feature_names([names[place] for place in out.rest(len(names))])
+        return out if own is self.penalty else copy.copy(out).set_params(penalty=own)
 
     def rest(self, p: int | None) -> Ints:
         """The features that the penalty acts on."""

@@ -56,8 +56,7 @@ class Separable(Penalty):
     def value(self, u: Array) -> float:
         if self._unbounded:
             return float(self.weights @ np.abs(u))
-        slack = _TINY * (1 + np.abs(u))
-        if np.any(u < self.lower - slack) or np.any(u > self.upper + slack):
+        if np.any(u < self.lower) or np.any(u > self.upper):
             return np.inf
         return float(self.weights @ np.abs(u))
 
@@ -103,6 +102,20 @@ class Separable(Penalty):
             return np.inf
         ratio = np.divide(over, self.weights, out=np.zeros_like(over), where=self.weights > 0)
         return float(ratio.max(initial=0.0))
+
+    def rounding(self, y: Array, moved: Array, at: Array) -> tuple[float, float]:
+        if self._unbounded:
+            return self.gauge(moved), 0.0
+        # a slope beyond a finite limit grows by that limit; where there is neither limit nor weight, by the answer
+        ends = [np.where(np.isfinite(end), np.abs(end), 0.0) for end in (self.lower, self.upper)]
+        bare = (self.weights == 0) & (np.isinf(self.lower) | np.isinf(self.upper))
+        rise = np.maximum(*ends) + np.where(bare, np.abs(at), 0.0)
+        open_ended = (self.weights > 0) & (np.isinf(self.lower) | np.isinf(self.upper))
+        held = np.divide(moved, self.weights, out=np.zeros_like(moved), where=open_ended)
+        return float(held.max(initial=0.0)), float(moved @ rise)
+
+    def growth(self, sizes: Array) -> float:
+        return float(self.weights @ sizes)
 
     def local(self, u: Array) -> tuple[Array, Array, Array] | None:
         if not self._unbounded and (

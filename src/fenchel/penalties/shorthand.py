@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, cast
 import numpy as np
 import numpy.typing as npt
 
-from .._validate import Array, finite_vector
+from .._validate import Array, finite_vector, weight_vector
 from ..structure.names import _places
 from .base import Penalty
 from .compile import compile_penalty
@@ -67,12 +67,14 @@ def _known(p: int | None, name: str) -> int:
 
 
 def _feature_weights(weights: npt.ArrayLike | None, p: int | None) -> Array | None:
-    return None if weights is None else finite_vector("weights", weights, _known(p, "weights"), minimum=0)
+    return None if weights is None else weight_vector("weights", weights, _known(p, "weights"))
 
 
-def _group_weights(weights: GroupWeights, groups: Groups) -> Array:
-    """One weight per group: the root of its size, or as given, or as given by name."""
+def _group_weights(weights: GroupWeights, groups: Groups, *, infinite: bool = False) -> Array:
+    """One weight per group: the root of its size, or as given, or as given by name; `infinite` ones may keep it out."""
     if weights is not None and not isinstance(weights, dict):
+        if infinite:
+            return weight_vector("weights", weights, len(groups))
         return finite_vector("weights", weights, len(groups), minimum=0)
     default = np.sqrt(groups.sizes)
     if weights is None:
@@ -82,7 +84,7 @@ def _group_weights(weights: GroupWeights, groups: Groups) -> Array:
         name = str(name)
         if name not in places:
             raise ValueError(f"weights names the group {name!r}, which does not exist")
-        if not (_is_real(weight) and weight >= 0):
+        if not ((_is_real(weight) and weight >= 0) or (infinite and weight == np.inf)):
             raise ValueError(f"weights[{name!r}] is {weight!r}; it must be finite and at least 0")
         default[places[name]] = weight
     return default

@@ -107,14 +107,60 @@ class Snapping(BlockSum):
         return w
 
     def within(self, w: Array) -> Array:
-        """w with single features brought inside the bounds that the penalty sets them; it is changed in place."""
+        """w brought inside the limits that the penalty sets to features, and to differences of two of them; it is
+        changed in place."""
         for block, first in zip(self.blocks, self.bounds, strict=False):
             limits = block.function.limits(block.d)
             if limits is not None:
                 rows = self.map_slots[first : first + block.d]
                 if np.all(np.diff(rows.indptr) == 1):
-                    w[rows.indices] = np.clip(rows.data * w[rows.indices], *limits) / rows.data
+                    _clip_products(w, rows.indices, rows.data, *limits)
+        if self._orders is not None:
+            _put_in_order(w, *self._orders)
         return w
+
+    @_once_per_map
+    def _orders(self) -> tuple[Ints, Ints] | None:
+        """Pairs of slots the first of which may not be below the second; None where there are none."""
+        counts, start = np.diff(self.map.indptr), self.map.indptr[:-1]
+        above, below = [], []
+        for block, first, last in self._parts():
+            limits = block.function.limits(block.d)
+            pairs = first + np.flatnonzero(counts[first:last] == 2)
+            if limits is None or not pairs.size:
+                continue
+            left, right = self.entry_slots[start[pairs]], self.entry_slots[start[pairs] + 1]
+            difference = self.map.data[start[pairs]] == -self.map.data[start[pairs] + 1]
+            rising = self.map.data[start[pairs]] > 0  # whether the first of the two counts as it is
+            for limit, up in zip(limits, (True, False), strict=True):
+                some = difference & (limit[pairs - first] == 0)
+                above.append(np.where(rising == up, left, right)[some])
+                below.append(np.where(rising == up, right, left)[some])
+        if not any(part.size for part in above):
+            return None
+        return np.concatenate(above), np.concatenate(below)
+
+
+def _clip_products(w: Array, slots: Ints, factor: Array, low: Array, high: Array) -> None:
+    """Bring w there that the products factor * w lie within limits, rounding included."""
+    at = np.clip(factor * w[slots], low, high) / factor
+    for _ in range(2):  # a quotient may be wrong in its last digit
+        product = factor * at
+        out = (product < low) | (product > high)
+        if not out.any():
+            break
+        towards = np.where((product < low) == (factor > 0), np.inf, -np.inf)
+        at = np.where(out, np.nextafter(at, towards), at)
+    w[slots] = at
+
+
+def _put_in_order(w: Array, above: Ints, below: Ints) -> None:
+    """Raise w where an order is broken, until none is; what rounding breaks is mended in a few passes."""
+    for _ in range(above.size + 1):
+        broken = w[above] < w[below]
+        if not broken.any():
+            break
+        np.maximum.at(w, above[broken], w[below[broken]])
 
 
 def tied_features(a: Ints, b: Ints, sign: Array, count: int) -> tuple[Ints, Array, Ints]:

@@ -46,6 +46,28 @@ class Written:
         found = next((params[name] for name in ("groups", "tree") if params.get(name) is not None), None)
         return None if found is None else as_groups(found)
 
+    def group_parts(self, coef: np.ndarray, groups: Groups) -> list[np.ndarray]:
+        """What every group has in coefficients (outputs, size): those of its features, or its own parts."""
+        return [coef[:, group] for group in groups]
+
+    def grouped(self, coef: np.ndarray) -> tuple[Groups, list[np.ndarray]] | None:
+        """The groups of features that it is made of, and what each of them has in coefficients (outputs, p).
+
+        Where the groups number the coefficients of all outputs, one output's after the other's, there is one row.
+        """
+        from ..structure import Groups
+
+        p = coef.shape[1]
+        for part, places in self.written_parts(None, p):
+            groups = part.feature_groups(p if places is None else len(places))
+            if groups is None:
+                continue
+            own = coef if places is None else coef[:, places]
+            own = own.reshape(1, -1) if groups.flat.max() >= own.shape[1] else own
+            numbered = groups if places is None else Groups([places[group] for group in groups], groups.names, p)
+            return numbered, part.group_parts(own, groups)
+        return None
+
     def feature_graph(self, size: int) -> Graph | Grid | str | None:
         """What joins features: a graph, a grid, "sizes" where features of one size stick together; None for nothing."""
         from ..structure import Graph, Grid
@@ -68,6 +90,15 @@ class Written:
         """The groups, trees and graphs among its parameters, which may know features by names."""
         params = self._own_params()
         return [params[name] for name in ("groups", "tree", "graph") if params.get(name) is not None]
+
+    def for_columns(self, names: Any) -> Any:
+        """This penalty for data whose columns have these names; a ValueError if its structure is of others."""
+        named = self.with_feature_names(names)
+        for part, places in named.written_parts(None, len(names)):
+            own = names if places is None else [names[place] for place in places]
+            for structure in part.named_structures():
+                _check_columns(structure, own)
+        return named
 
     def with_feature_names(self, names: list[str]) -> Any:
         """This penalty with these names wherever it holds names of features but not the list of all."""
@@ -102,3 +133,33 @@ class Written:
                 return self
             raise
         return PerOutput(written, outputs)
+
+
+_REMEDY = (
+    "make it with features=X, or let the penalty make it at every fit from groups or edges by name, by='_' or "
+    "by=function"
+)
+
+
+def _check_columns(structure: Any, names: Any) -> None:
+    """Refuse structure that knows the features by other names than the data does."""
+    known = getattr(structure, "features", None)
+    if known is None:
+        return
+    if len(known) == len(names):
+        other = next((j for j in range(len(names)) if str(names[j]) != known[j]), None)
+        if other is not None:
+            raise ValueError(
+                f"{structure!r} knows feature {other} as {known[other]!r}, but that column of X is {names[other]!r}; "
+                f"{_REMEDY}, or fit to an array, which has no names"
+            )
+    elif len(known) % len(names):  # a multiple: perhaps it is about all outputs
+        own = {str(name) for name in names}
+        absent = [repr(name) for name in known if name not in own]
+        extra = [repr(str(name)) for name in names if str(name) not in set(known)]
+        found = f"X lacks {_some(absent)}" if absent else f"X has {_some(extra)} besides"
+        raise ValueError(f"{structure!r} was made for {len(known)} columns, but X has {len(names)}: {found}; {_REMEDY}")
+
+
+def _some(names: list[str], most: int = 3) -> str:
+    return ", ".join(names[:most]) + (", \u2026" if len(names) > most else "")

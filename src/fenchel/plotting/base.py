@@ -68,11 +68,16 @@ def groups_of(model: Model, groups: Any) -> Any:
     if groups is not None:
         out: Any = groups
         return out
-    if hasattr(model, "penalty"):
-        from ..models.preparation import find_groups
+    from ..models.preparation import find_groups
 
-        return find_groups(model.penalty, coef_of(model).shape[1]) if not isinstance(model.penalty, str) else None
-    return None
+    penalty = penalty_of(model)
+    return None if penalty is None else find_groups(penalty, coef_of(model).shape[1])
+
+
+def penalty_of(model: Model) -> Any:
+    """The penalty of an estimator, for the columns that it was fitted to; None for anything else."""
+    penalty = getattr(model, "penalty_", getattr(model, "penalty", None))
+    return None if isinstance(penalty, str) else penalty
 
 
 def fitted_groups(groups: Groups, p: int) -> tuple[Groups, bool]:
@@ -86,19 +91,18 @@ def fitted_groups(groups: Groups, p: int) -> tuple[Groups, bool]:
 def graph_of(model: Model) -> Any:
     from ..models.preparation import find_graph
 
-    if not hasattr(model, "penalty") or isinstance(model.penalty, str):
-        return None
-    found = find_graph(model.penalty, coef_of(model).shape[1])
+    found = find_graph(penalty_of(model), coef_of(model).shape[1])
     return found if isinstance(found, (Graph, Grid)) else None
 
 
 def grid_of(model: Model) -> Any:
     """A grid or a matrix's shape in the terms of an estimator's penalty."""
-    if not hasattr(model, "penalty") or model.penalty is None or isinstance(model.penalty, str):
+    penalty = penalty_of(model)
+    if penalty is None:
         return None
     p = coef_of(model).shape[1]
     # what acts on some of the features only lies on no grid of all of them
-    shapes = (part.feature_shape(p) for part, places in model.penalty.written_parts(None, p) if places is None)
+    shapes = (part.feature_shape(p) for part, places in penalty.written_parts(None, p) if places is None)
     return next((shape for shape in shapes if shape is not None), None)
 
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .._validate import Array, Flags, Ints
+from .._validate import Array, Ints
 from .base import (
     COLOURS,
     GREY,
@@ -21,6 +21,7 @@ from .base import (
     need_matplotlib,
     new_axes,
     path_of,
+    penalty_of,
     short,
     tidy,
     titled,
@@ -40,7 +41,7 @@ def group_norms(
     top: int | None = None,
     ax: Axes | None = None,
 ) -> Axes:
-    """How much each group weighs: the Euclidean norm of its coefficients.
+    """How much each group weighs: the Euclidean norm of its coefficients, or of its part in them if it is latent.
 
     Parameters
     ----------
@@ -57,13 +58,14 @@ def group_norms(
     matplotlib Axes
     """
     need_matplotlib()
+    of_penalty = groups is None and not is_path(model)
     groups = groups_of(model, groups)
     if groups is None:
         raise ValueError("groups is needed: the model does not know any")
     if is_path(model):
         return _norm_lines(model, groups, 7 if top is None else top, ax)
     coef = coef_of(model)
-    norms, nonzero, groups = _norms(coef, groups)
+    norms, nonzero, groups = _part_norms(*penalty_of(model).grouped(coef)) if of_penalty else _norms(coef, groups)
     top = 15 if top is None else top
     order = np.argsort(-norms, kind="stable")
     order = order[norms[order] > 0]
@@ -90,9 +92,13 @@ def group_norms(
 def _norms(coef: Array, groups: Groups) -> tuple[Array, Ints, Groups]:
     groups, joint = fitted_groups(groups, coef.shape[1])
     coef = coef.reshape(1, -1) if joint else coef
-    live: Flags = np.any(coef, axis=0)
-    norms = np.array([np.linalg.norm(coef[:, group]) for group in groups])
-    return norms, np.array([np.count_nonzero(live[group]) for group in groups]), groups
+    return _part_norms(groups, [coef[:, group] for group in groups])
+
+
+def _part_norms(groups: Groups, parts: list[Array]) -> tuple[Array, Ints, Groups]:
+    """The norm of what every group has, its features that are not zero, and the groups."""
+    counts = np.array([np.count_nonzero(part.any(axis=0)) for part in parts])
+    return np.array([np.linalg.norm(part) for part in parts]), counts, groups
 
 
 def _norm_lines(model: Model, groups: Groups, top: int, ax: Axes | None) -> Axes:

@@ -297,11 +297,6 @@ def face_row_space_nanoseconds(problem: Problem, count: int, rows: int, units: i
     return made + PRICES.potrf * (rows + units) ** 3 / 2
 
 
-def face_borrowed_nanoseconds(problem: Problem, count: int) -> float:
-    """The factor of a curvature that an earlier face knows."""
-    return PRICES.face_kept_entry * problem.n * count + PRICES.face_factor * count**3
-
-
 def face_solve_nanoseconds(count: int) -> float:
     """A solve with such a factor."""
     return PRICES.face_solve_pair * count**2

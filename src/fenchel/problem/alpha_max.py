@@ -66,7 +66,7 @@ def zero_answer(problem: Problem, *, refine: bool = True, enough: float = math.i
 def _zero_answer(problem: Problem, refine: bool, enough: float) -> ZeroAnswer:
     unit = problem.with_alpha(1.0)
     try:
-        w, scores, x = _unpenalised_answer(unit)
+        w, scores, x = unit.unpenalised_answer() if unit.pooled else _unpenalised_answer(unit)
         near, rows = _seen_from_zero(unit)
         y = np.zeros(unit.d)
         if (
@@ -74,7 +74,7 @@ def _zero_answer(problem: Problem, refine: bool, enough: float) -> ZeroAnswer:
         ):  # what only quadratics see never becomes zero
             return ZeroAnswer(math.inf, w, x, y)
         slopes = near.gradient_sum(x)
-        if np.all(np.abs(slopes[near.feature_slots]) <= _ROUNDING * near._row_sums * np.linalg.norm(x)):
+        if np.all(np.abs(slopes[near.feature_slots]) <= _ROUNDING * near._row_sums * near._length(x)):
             return ZeroAnswer(0.0, w, x, y)  # no feature sees anything that is left
         start, _ = near._repair(x, np.zeros(near.d), slopes)
     except NoCertificate as why:

@@ -8,19 +8,22 @@ from typing import Any
 import numpy as np
 
 from .._lazy import lazy
-from .._validate import AnyArray, Array, Ints
+from .._validate import Array, Ints
 from ..penalties.block_sum import _NONE, _once_per_map
 from .bounds import Certificate, NoCertificate
-from .objective import Objective
 from .points import Point
+from .rounding import SCORE, STEPS, UNIT, Rounding
 
-_ROUNDING = 1e-11  # relative to the terms of a sum
+_ROUNDING = 1e-11  # relative to the terms of a sum: where a system counts as solved, and numbers near zero as zero
 _BALANCED = 1e-14  # of the terms of a sum over all rows: what counts as a sum of zero
 _INSIDE = 0.5  # of a model's error: how far what it foresees of x may be outside the domain of the loss
+_LOST = (
+    1e-8  # of a weight: rounding beyond which it is lost; larger: proofs that rounding spoils, smaller: less is proven
+)
 _MOST_FREE = 1000  # unpenalised directions that a certificate will repair
 
 
-class Certifying(Objective):
+class Certifying(Rounding):
     """An objective that proves how far an answer is from the optimum."""
 
     def certificate(
@@ -31,6 +34,7 @@ class Certifying(Objective):
         primal: float | None = None,
         enough: float = np.inf,
         hope: float = -np.inf,
+        exact: bool = False,
     ) -> Certificate:
         """A proven interval for the optimum from any (w, x, y).
 
@@ -44,9 +48,17 @@ class Certifying(Objective):
             The objective at w, if it is known; saves a pass over the data.
         enough, hope : float
             A dual bound that will do, and one so low that it is no use: no better one is searched for there.
+        exact : bool
+            Make the products with the data with more digits than doubles have, so that less is taken from the bounds
+            for the sake of rounding; takes some ten times as long.
         """
         point = Point.of(state)
         x, y, zx = point.x, point.y, point.zx
+        if exact:
+            at = self.slopes_at(self.scores(point.w)) if x is None else x
+            scores, zx = self.exact_products(point.w, at)
+            x, fresh = at, False
+            primal = self.mean_loss(scores, exact=True) + self.penalty_value(self.penalised(point.w))
         if primal is None or x is None:
             scores = self.scores(point.w)
             primal = self.mean_loss(scores) + self.penalty_value(self.penalised(point.w))
@@ -55,31 +67,39 @@ class Certifying(Objective):
         y = np.zeros(self.d) if y is None else y
         zx = self._mask(self.combine(x) if fresh or zx is None else zx.copy())
         residual = np.linalg.norm(zx + self.spread(y)) / max(float(np.linalg.norm(zx)), 1e-300)
+        more, less = self.primal_rounding(point.w, primal, x, exact=exact), 0.0
         try:
-            dual, reason = self.dual_bound(x, y, zx, enough=enough, hope=hope), ""
+            dual, less = self._feasible_dual(x, y, zx, point.w, enough + more, hope, exact)
+            dual, reason = dual - more, ""
         except NoCertificate as why:
             dual, reason = -np.inf, str(why)
         if not np.isfinite(primal):
             reason = reason or "w breaks a constraint of the penalty"
-        return Certificate(primal, dual, float(residual), reason)
+        return Certificate(primal, dual, float(residual), reason, more + less)
 
     def zero_certificate(self) -> Certificate:
         """The certificate of w = 0, x = 0, y = 0, where every solve begins; it needs no pass over the data."""
-        return Certificate(self.objective_at_zero(), self._dual_at_zero, 0.0)
+        primal = self.objective_at_zero()
+        more = self.primal_rounding(np.zeros(self.size), primal)
+        return Certificate(primal, self._dual_at_zero - more, 0.0, rounding=more)
 
     def objective_at_zero(self) -> float:
         """The objective at w = 0; infinite where that breaks a constraint."""
         return self._objective_at_zero
 
-    def dual_bound(
-        self, x: Array, y: Array, zx: Array | None = None, *, enough: float = np.inf, hope: float = -np.inf
-    ) -> float:
-        """The dual objective at a feasible point made from (x, y): repair, then scale.
+    def dual_bound(self, x: Array, y: Array, zx: Array | None = None, *, w: Array | None = None) -> float:
+        """The dual objective at a feasible point made from (x, y): repair, then scale; less what rounding may have
+        added to it. `w` is the answer that x and y belong to, if there is one.
 
         Raises NoCertificate where that is not possible.
         """
-        if zx is None:
-            zx = self.gradient_sum(x)
+        zx = self.gradient_sum(x) if zx is None else zx
+        return self._feasible_dual(x, y, zx, np.zeros(self.size) if w is None else w, np.inf, -np.inf, False)[0]
+
+    def _feasible_dual(
+        self, x: Array, y: Array, zx: Array, w: Array, enough: float, hope: float, exact: bool
+    ) -> tuple[float, float]:
+        """The dual bound, and about what was taken from it for the sake of rounding."""
         x, zx = self._balance(x, zx)
         y, violations = self._repair(x, y, zx)
         for _ in range(8):
@@ -87,33 +107,71 @@ class Certifying(Objective):
                 break
             x, zx = self._balance(x, zx, y, violations)
             y, violations = self._repair(x, y, zx, violations)
+        if exact and not violations.size:
+            zx = self.exact_products(w, x)[1]
+            y, violations = self._repair(x, y, zx)
         if violations.size:
             raise NoCertificate(f"the sign of {violations.size} dual variables could not be mended")
         gauge = self.gauge(y / self.n)
         if not np.isfinite(gauge):
             raise NoCertificate("the dual point leaves the domain of the penalty's conjugate in every scaling")
-        largest = 1.0 if gauge <= 1 else (1 - 1e-15) / gauge
+        share, beyond, less = self._dual_rounding(x, y, zx, w, exact)
+        gauge = (self.gauge(share) + beyond) * (1 + 2 * STEPS * UNIT)
+        largest = 1.0 if gauge <= 1 else 1 / gauge
+        taken = less + beyond * self.penalty_size(w)
 
         def dual(scale: float) -> float:
-            return -self.mean_conjugate(x, scale) - self.penalty_conjugate(scale * y / self.n)
+            return -self.mean_conjugate(x, scale, exact) - self.penalty_conjugate(scale * share) - less
 
         at_largest = dual(largest)
         if at_largest >= enough:
-            return at_largest
+            return at_largest, taken
         best = max(at_largest, self._dual_at_zero)
         if best < hope:
-            return best
+            return best, taken
         if any(b.ridge > 0 for b in self.blocks):
             # pure norms reach their best at the largest scale; a quadratic may prefer a smaller one
-            unridged = self.gauge_without_ridge(y / self.n)
+            unridged = self.gauge_without_ridge(share)
             if unridged > 1:
                 best = max(best, _parabola(dual, 1.0 / unridged, largest, at_largest))
-        return best
+        return best, taken
 
-    def _sums_of_sizes(self, y: Array) -> AnyArray:
-        """What the sums B y are made of."""
-        row, size = self.entries
-        return np.bincount(self.map.indices, size * np.abs(y)[row], self.map.shape[1])
+    def _length(self, x: Array) -> float:
+        """|x|."""
+        return float(np.linalg.norm(x))
+
+    def penalty_size(self, w: Array) -> float:
+        """The penalty of w within its limits."""
+        at = np.abs(self.penalised(w))
+        return float(sum(block.scale * block.function.growth(at[i:j]) for block, i, j in self._parts()))
+
+    def _dual_rounding(self, x: Array, y: Array, zx: Array, w: Array, exact: bool) -> tuple[Array, float, float]:
+        """y / n as rounding leaves it, what rounding may add to its gauge, and to the dual objective, of a point that
+        seems feasible."""
+        n, beyond, less = self.n, 0.0, self.conjugate_rounding(x, w, exact=exact)
+        left = None if self.renames else (zx + self.spread(y))[self.feature_slots]
+        moved, at = self.moved(self.slope_error(x, zx, exact=exact), y, left) / n, np.abs(self.penalised(w))
+        y, alone = y / n, UNIT * (n + SCORE) * self._mean_length(x) * self._target_size
+        for block, i, j in self._parts():
+            part = moved[i:j]
+            if block.ridge == 0:
+                # weights that are lost in rounding hold nothing: such a coordinate counts as one without penalty
+                lost = np.flatnonzero(part > _LOST * block.scale * block.function.radius(block.d))
+                if lost.size:
+                    own = i + lost
+                    y[own] = np.sign(y[own]) * np.maximum(np.abs(y[own]) - moved[own], 0.0)
+                    less += 2 * float(moved[own] @ at[own]) + alone * lost.size
+                    part[lost] = 0.0
+            held, rise = block.rounding(y[i:j], part, at[i:j])
+            beyond, less = max(beyond, held), less + rise
+        if self._free_count:
+            directions, _ = self._free
+            sizes = np.zeros(self.size)
+            sizes[self.feature_slots] = self.column_lengths
+            sizes[self.intercept_slots] = 1.0
+            error = UNIT * (SCORE if exact else n + SCORE) * self._mean_length(x) * (np.abs(directions).T @ sizes)
+            less += float((np.abs(directions.T @ zx) / n + error) @ np.abs(directions.T @ w)) + alone * error.size
+        return y, beyond, less
 
     @_once_per_map
     def _row_sums(self) -> Array:
@@ -159,7 +217,7 @@ class Certifying(Objective):
         # where every feature stands in one place there is one such y
         y = -zx[self.entry_slots] / self.map.data if self.renames else self._balanced_by_penalty(x, y, zx)
         if zeroed.size:
-            largest = (self._row_sums * np.linalg.norm(x)).max(initial=0.0)
+            largest = (self._row_sums * self._length(x)).max(initial=0.0)
             y[zeroed[np.abs(y[zeroed]) <= _ROUNDING * largest]] = 0.0
         found = [(first, b.bound_violations(y[first:last])) for b, first, last in self._parts()]
         bad = [first + own for first, own in found if own.size]
@@ -169,18 +227,18 @@ class Certifying(Objective):
         """The y closest to the given one with Z x + B y = 0."""
         # rounding is judged against what the sums are made of, which may cancel
         left = (zx + self.spread(y))[self.feature_slots]
-        own = np.tile(np.sqrt(self.n * self.data.mean_squares), self.vectors) * np.linalg.norm(x)
+        own = np.tile(np.sqrt(self.n * self.data.mean_squares), self.vectors) * self._length(x)
         if np.all(np.abs(left) <= _BALANCED * (own + self._sums_of_sizes(y))):
             return y  # whoever brought it has balanced it
-        scale = self._row_sums * np.linalg.norm(x)
+        scale = self._row_sums * self._length(x)
         for _ in range(3):
             if np.abs(left).max(initial=0.0) > 0:
                 # B B' may be badly conditioned, but y is not large: a second solve mends the first
                 y = y - self.map @ self.gram.solve(left)
                 left = (zx + self.spread(y))[self.feature_slots]
             if np.all(np.abs(left) <= _ROUNDING * (scale + self._sums_of_sizes(y))):
-                return y
-        raise NoCertificate("the system B B' could not be solved to rounding")
+                break
+        return y  # what is left of the residual is paid for in the bound, feature by feature
 
     @property
     def constraint_count(self) -> int:
@@ -197,6 +255,10 @@ class Certifying(Objective):
     @_once_per_map
     def _free(self) -> tuple[Array, Array]:
         """Unpenalised directions of w (size, k), and the data along them (visits, k)."""
+        directions = self._free_directions()
+        return directions, self._along(directions)
+
+    def _free_directions(self) -> Array:
         count = self._free_count
         if count > _MOST_FREE:
             raise NoCertificate(f"{count} directions carry no penalty; at most {_MOST_FREE} can be repaired")
@@ -207,7 +269,7 @@ class Certifying(Objective):
         directions[slots, np.arange(slots.size)] = 1.0
         if count > slots.size:
             directions[self.feature_slots, slots.size :] = self.gram.blind.toarray()
-        return directions, self._along(directions)
+        return directions
 
     def _along(self, directions: Array) -> Array:
         if directions.shape[1] == self.layout[0] == 1 and not directions[:-1].any():

@@ -19,9 +19,9 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from .._validate import AnyArray, Array, Index, MatrixLike
+from .._validate import AnyArray, Array, Index, MatrixLike, sound
 from ..data import RowData, Rows, as_offset, as_weights
-from ..losses import LOSSES, Loss
+from ..losses import LOSSES, Loss, why_unknown
 from ..penalties import Penalty
 from ..penalties.block_sum import _NONE, BlockSum, _vector
 
@@ -36,7 +36,7 @@ class Objective(BlockSum):
     def __init__(
         self,
         X: MatrixLike,
-        y: npt.ArrayLike,
+        y: npt.ArrayLike | None = None,
         *,
         loss: Loss | str,
         penalty: Penalty | None = None,
@@ -48,8 +48,12 @@ class Objective(BlockSum):
     ) -> None:
         self.loss = _as_loss(loss)
         penalty, alpha = _as_penalty(penalty), _as_alpha(alpha)
+        if penalty is not None and hasattr(X, "columns"):
+            penalty = penalty.for_columns([str(name) for name in X.columns])
         self.data = Rows(X)
         self.n, p = self.data.n, self.data.p
+        if y is None:
+            raise ValueError("y is missing: the target of every row")
         target = y if type(y) is np.ndarray else _as_target(y)
         if target.ndim not in (1, 2):
             raise ValueError(f"y has shape {target.shape}; it must be (n,) or (n, outputs)")
@@ -80,6 +84,11 @@ class Objective(BlockSum):
     @property
     def visits(self) -> int:
         return self.target.size
+
+    @property
+    def largest_target(self) -> float:
+        """The largest size of a target."""
+        return float(np.abs(self.target).max(initial=0.0))
 
     def scores(self, w: Array) -> Array:
         """z_i'w for every visit."""
@@ -162,8 +171,12 @@ class Objective(BlockSum):
         these loops do not know."""
         return None if self.offset.size else self.loss.small_form()
 
-    def mean_loss(self, scores: Array) -> float:
+    def mean_loss(self, scores: Array, exact: bool = False) -> float:
+        """The weighted mean of the loss; `exact` sums with more digits, where the machine has them."""
         scores = self.seen(scores)
+        if exact:
+            values = self._weights() * self.loss.value(scores, self.target).astype(np.longdouble)
+            return float(np.sum(values, where=np.broadcast_to(self._weights() > 0, values.shape)) / self.n)
         if scores.size <= _CHUNK and not self.weight.size:
             return float(np.sum(self.loss.value(scores, self.target))) / self.n
         total = 0.0
@@ -184,9 +197,10 @@ class Objective(BlockSum):
         scores = self.scores(w) if scores is None else scores
         return self.mean_loss(scores) + self.penalty_value(self.penalised(w))
 
-    def mean_conjugate(self, x: Array, scale: float = 1.0) -> float:
-        """(1/n) sum of (s_i f)*(scale x_i); infinite outside the domain."""
-        total = -scale * float(self.offset @ x) if self.offset.size else 0.0
+    def mean_conjugate(self, x: Array, scale: float = 1.0, exact: bool = False) -> float:
+        """(1/n) sum of (s_i f)*(scale x_i); infinite outside the domain. `exact` sums with more digits."""
+        shift = -scale * float(self.offset @ x) if self.offset.size else 0.0
+        total = np.longdouble(shift) if exact else shift
         for part in self._chunks():
             weight, dual, target = self._weights(part), scale * x[part], self.target[part]
             if self.weight.size:
@@ -194,10 +208,11 @@ class Objective(BlockSum):
                 if np.any(dual[~some] != 0):
                     return np.inf
                 weight, dual, target = weight[some], dual[some], target[some]
-                total += float((weight * self.loss.conjugate(dual / weight, target)).sum())
+                values = weight * self.loss.conjugate(dual / weight, target)
             else:
-                total += float(np.sum(self.loss.conjugate(dual, target)))
-        return total / self.n
+                values = self.loss.conjugate(dual, target)
+            total += np.sum(values, dtype=type(total))
+        return float(total / self.n)
 
     def dual(self, x: Array, y: Array) -> float:
         """The dual objective; a bound on the optimum only where Z x + B y = 0."""
@@ -230,7 +245,7 @@ class Objective(BlockSum):
 def _as_loss(loss: Loss | str) -> Loss:
     if isinstance(loss, str):
         if loss not in LOSSES:
-            raise ValueError(f"loss is {loss!r}; known losses: {', '.join(LOSSES)}")
+            raise ValueError(f"loss is {loss!r}; {why_unknown(loss)}")
         out: Loss = LOSSES[loss]()
         return out
     if not isinstance(loss, Loss):
@@ -242,7 +257,9 @@ def _as_target(y: Any) -> AnyArray:
     """Targets of any kind as an array."""
     if isinstance(y, np.ma.MaskedArray):
         raise ValueError("y is a masked array; drop the rows whose target is masked")
-    out: AnyArray = y.to_numpy() if hasattr(y, "to_numpy") else y.toarray() if sp.issparse(y) else np.asarray(y)
+    out: AnyArray = (
+        y.to_numpy() if hasattr(y, "to_numpy") else sound("y", y).toarray() if sp.issparse(y) else np.asarray(y)
+    )
     return out
 
 
@@ -253,10 +270,9 @@ def _as_penalty(penalty: Any) -> Penalty | None:
 
 
 def _as_alpha(alpha: float) -> float:
-    try:
-        alpha = float(alpha)
-    except (TypeError, ValueError):
-        raise ValueError(f"alpha is {alpha!r}; it must be a number") from None
+    if isinstance(alpha, (str, bytes, bool, np.bool_)) or np.ndim(alpha) > 0 or alpha is None:
+        raise ValueError(f"alpha is {alpha!r}; it must be a number")
+    alpha = float(alpha)
     if not 0 <= alpha < np.inf:
         raise ValueError(f"alpha is {alpha:g}; it must be finite and not negative")
     return alpha

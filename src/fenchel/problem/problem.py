@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy.typing as npt
 
 from .._lazy import lazy
-from ..data import as_weights
+from .._validate import MatrixLike
+from ..data import Pool, Rows, as_weights
 from ..penalties import Block, Penalty, scale_blocks, unit_blocks
 from ..penalties.block_sum import _once_per_map
 from ..penalties.snapping import Snapping
@@ -20,7 +22,7 @@ if TYPE_CHECKING:
 
 # what makes a problem the one it is
 _FIXED = frozenset(("loss", "penalty", "alpha", "data", "target", "weight", "offset", "fit_intercept", "layout", "n",
-                    "p", "vectors", "single", "size"))  # fmt: skip
+                    "p", "vectors", "single", "size", "pool", "terms"))  # fmt: skip
 _PLAIN = 1e-100  # products of numbers that are not smaller are never too small for a number
 
 
@@ -54,7 +56,22 @@ class Problem(Certifying, Snapping):
     alone, never from alpha or weights; `remembered` what belongs to one problem.
     """
 
+    pooled = False  # whether the rows live in a pool, see ``problem/pooled.py``
     zero_answer: ZeroAnswer | None = None  # the largest useful alpha with its answer, once it was asked for
+
+    def __new__(cls, X: Any = None, *given: Any, **named: Any) -> Problem:
+        """Rows in a pool make a problem of their own kind."""
+        kind: type[Problem] = cls
+        if cls is Problem and isinstance(X, Pool):
+            from .pooled import PooledProblem as kind
+        return object.__new__(kind)
+
+    def watch(self, tell: Callable[..., None] | None) -> None:
+        """Have somebody told how far a pass over rows in a pool has come."""
+
+    def unpenalised_answer(self) -> Any:
+        """The best w that the penalty does not see, where the rows live in a pool."""
+        raise NotImplementedError
 
     def with_alpha(self, alpha: float) -> Problem:
         """The same data with another alpha; nothing is checked, compiled or copied again."""
@@ -80,6 +97,15 @@ class Problem(Certifying, Snapping):
         """The same data and penalty with other weights of the rows; what does not depend on these is shared."""
         weight = as_weights(sample_weight, self.n)
         return self._sibling("_conjugate_at_zero", "_loss_at_zero", weight=weight)
+
+    def with_data(self, X: MatrixLike) -> Problem:
+        """The same targets, loss, weights and penalty on other columns of the same shape, such as scaled ones."""
+        data = Rows(X)
+        if (data.n, data.p) != (self.n, self.p):
+            raise ValueError(f"X has shape {(data.n, data.p)}; the problem's data has {(self.n, self.p)}")
+        other = self._sibling(data=data)
+        other._set_blocks(self.blocks)
+        return other
 
     def with_penalty(self, penalty: Penalty | None, alpha: float | None = None) -> Problem:
         """The same data, loss and weights with another penalty, and another alpha if one is given."""

@@ -15,11 +15,13 @@ import numpy.typing as npt
 from .. import __version__
 from .._validate import Array, Names
 from ..structure import active_groups, segments
+from .explore import Fitted, explorer, script, style
 from .html import _MOST, _pairs, _some, _table, embed, page, picture
 
 if TYPE_CHECKING:
     from ..models.cross_validation import CrossValidation
     from ..models.paths import Path
+    from ..problem.problem import Problem
     from ..solver.result import Result
 
 _OWN = """
@@ -54,6 +56,8 @@ def make(
     cv: CrossValidation | None = None,
     alpha: float | None = None,
     standardised: bool = False,
+    problem: Problem | None = None,
+    classes: list[Any] | None = None,
 ) -> str:
     """The page.
 
@@ -77,27 +81,44 @@ def make(
         That of the answer.
     standardised : bool
         Whether coefficients are per standard deviation.
+    problem : Problem, optional
+        That of the answer: fitted values, and accuracy or R^2.
+    classes : list, optional
+        The two labels of a classification.
     """
     coef = np.atleast_2d(result.coef)
     places = np.arange(coef.shape[1]) if features is None else np.asarray(features)
     kept = coef[:, places]
     known = _Known(coef, kept, [names[int(j)] for j in places], labels, groups, tree, graph, grid)
     at = "" if alpha is None else f" at alpha = {alpha:.4g}"
+    whole, chosen = _all_points(path, result, tol, alpha)
+    fitted = None if problem is None else Fitted.of(problem, whole.coefs, whole.intercepts, classes)
+    described = known.groups if known.whole and not known.nodes else None
     parts = [
         f"<h1>{html.escape(title)}</h1>",
         f"<p class=lead>{_verdict(result, tol)}</p>",
-        "<div class=pair><section><h2>Certificate</h2>" + _certificate(result, tol, at) + "</section>",
+        "<div class=pair><section><h2>Certificate</h2>" + _certificate(result, tol, fitted, chosen) + "</section>",
         "<section><h2>What was fitted</h2>" + _pairs(settings) + "</section></div>",
+        explorer(whole, chosen, names, labels, described, cv, fitted),
         *_search(path, cv, known, names),
-        f"<h2>How it got there{html.escape(at)}</h2>",
-        *_convergence(result, tol),
+        f"<h2>How it got there{html.escape(at) if path is None else ''}</h2>",
+        *_convergence(result if path is None else path, tol),
         f"<h2>The answer{html.escape(at)}</h2>",
         *_structure(known),
         _support(coef, names, labels, standardised),
         *([_points(path)] if path is not None else []),
         f"<footer>fenchel {__version__}. This page needs no network.</footer>",
     ]
-    return page(title, parts, _OWN)
+    return page(title, parts, _OWN + style(), script())
+
+
+def _all_points(path: Path | None, result: Result, tol: float, alpha: float | None) -> tuple[Path, int]:
+    """The path, or one of a single point, and the place of the answer on it."""
+    from ..models.paths import Path
+
+    if path is None:
+        return Path(np.array([np.nan if alpha is None else alpha]), [result], tol), 0
+    return path, next((k for k, one in enumerate(path.results) if one is result), len(path) - 1)
 
 
 class _Known:
@@ -134,7 +155,7 @@ def _verdict(result: Result, tol: float) -> str:
     return f"{badge} No coefficients whatever give an objective lower by more than {share} of its value{goal}."
 
 
-def _certificate(result: Result, tol: float, at: str) -> str:
+def _certificate(result: Result, tol: float, fitted: Fitted | None, chosen: int) -> str:
     rows = [("objective (upper bound)", f"{result.primal:.10g}")]
     if result.certified:
         rows += [("optimum is at least", f"{result.dual:.10g}"), ("gap", f"{result.gap:.3e}")]
@@ -142,6 +163,11 @@ def _certificate(result: Result, tol: float, at: str) -> str:
     rows += [("goal", f"{tol:g}"), ("epochs", f"{result.epochs:,}"), ("seconds", f"{result.seconds:.3f}")]
     if result.reason:
         rows.append(("last certificate", result.reason))
+    if fitted is not None:
+        name, quality = fitted.quality
+        seen = len(fitted.target)
+        some = "the rows fitted" if seen == fitted.rows else f"{seen:,} of the {fitted.rows:,} rows fitted"
+        rows.append((f"{name} on {some}", f"{quality[chosen]:.4g}"))
     return _pairs(rows)
 
 
@@ -149,6 +175,9 @@ def _search(path: Path | None, cv: CrossValidation | None, known: _Known, names:
     """Pictures of cross-validation and of the path."""
     from .. import plotting
 
+    if cv is None and path is None:
+        return
+    yield "<noscript>"  # with scripts, what can be explored shows the same
     if cv is not None:
         yield "<h2>Cross-validation</h2>"
         curve = picture(lambda ax: plotting.cv_curve(cv, ax=ax), (6.2, 3.9))
@@ -164,23 +193,19 @@ def _search(path: Path | None, cv: CrossValidation | None, known: _Known, names:
         if groups is not None:
             norms = picture(lambda ax: plotting.group_norms(path, groups, ax=ax), (5.2, 3.8))
             yield embed(norms, "svg", "Norms of the groups as the penalty grows weaker.")
-        else:
-            work = picture(lambda ax: plotting.convergence(path, ax=ax), (5.2, 3.8))
-            yield embed(work, "svg", "The certified gap of every alpha, one after another.")
         yield "</div>"
+    yield "</noscript>"
 
 
-def _convergence(result: Result, tol: float) -> Iterator[str]:
+def _convergence(found: Result | Path, tol: float) -> Iterator[str]:
+    """The one picture of convergence: all certificates of the answer, or of every alpha."""
     from .. import plotting
 
-    if not len(result.history):
+    if not all(len(one.history) for one in getattr(found, "results", [found])):
         yield "<p>No certificate was made on the way.</p>"
         return
-    yield "<div class=pair>"
-    for against in ("epochs", "seconds"):
-        content = picture(lambda ax, a=against: plotting.convergence(result, against=a, tol=tol, ax=ax), (5.2, 3.5))
-        yield embed(content, "svg", f"The certified relative gap against {against}.")
-    yield "</div>"
+    content = picture(lambda ax: plotting.convergence(found, tol=tol, ax=ax), (6.2, 3.7))
+    yield embed(content, "svg", "The certified relative gap against epochs.")
 
 
 def _structure(known: _Known) -> Iterator[str]:

@@ -33,13 +33,14 @@ pre { background: #f6f7f8; padding: .8rem; overflow: auto; font-size: .82rem; }
 _MOST = 40  # rows of a table
 
 
-def page(title: str, parts: Iterable[str], style: str = "") -> str:
-    """A whole page; `parts` are HTML, the title is text."""
+def page(title: str, parts: Iterable[str], style: str = "", script: str = "") -> str:
+    """A whole page; `parts` are HTML, the title is text. A script runs when all of it is there."""
     title = html.escape(title)
+    after = f"\n<script>{script}</script>" if script else ""
     return (
         f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>{title}</title>'
         f'<meta name="viewport" content="width=device-width, initial-scale=1">'
-        f"<style>{STYLE}{style}</style></head><body>\n" + "\n".join(parts) + "\n</body></html>\n"
+        f"<style>{STYLE}{style}</style></head><body>\n" + "\n".join(parts) + f"{after}\n</body></html>\n"
     )
 
 

@@ -22,7 +22,7 @@ def unattained(problem: Problem) -> str:
     but some are pushed to the right one: along it the objective falls for ever.
     """
     loss, parts = problem.loss, cast(Any, problem)
-    if loss.attained or not loss.classification or problem.visits * problem.size > _MOST:
+    if problem.pooled or loss.attained or not loss.classification or problem.visits * problem.size > _MOST:
         return ""
     weight = np.broadcast_to(np.asarray(parts._weights(), dtype=float), (problem.visits,))
     some = np.greater(weight, 0)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
+import math
 import numbers
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
@@ -91,11 +93,13 @@ def follow(
     random_state: int | None = 0,
     check_every: int | None = None,
     progress: bool = False,
+    until: float = math.inf,
     **options: Any,
 ) -> Iterator[Result]:
     """The results for falling alphas, each from the ones before; see :func:`solve` for the arguments, which hold for
     every alpha. `known` is the answer at the first, if somebody knows it; `correct` lets Newton's method carry a
-    prediction to the next answer, where no engine does.
+    prediction to the next answer, where no engine does. `until` is the time of the clock (perf_counter) by which all
+    must be done: each alpha gets its share of what is left, and what it does not use goes to those after it.
 
     The results come without the method's state; after Ctrl-C the last one has that status.
     """
@@ -103,6 +107,7 @@ def follow(
         problem, method, options, tol=tol, max_epochs=max_epochs, time_limit=time_limit, callback=callback,
         random_state=random_state, check_every=check_every, progress=progress,
     )  # fmt: skip
+    settings = dataclasses.replace(settings, until=until)
     return loop.follow(problem, alphas, settings, known, correct=correct)
 
 

@@ -23,7 +23,7 @@ from ..engine.registry import fitting
 from ..engine.roles import Array, Engine, Goal, Iterate, Proposal
 from ..methods.roles import Method, PrimalIterate, State
 from ..prices import accelerated_nanoseconds, certificate_nanoseconds, epoch_nanoseconds
-from ..problem import Certificate, Problem
+from ..problem import Certificate, Point, Problem
 from .attainment import unattained
 from .convergence import NOTHING, Convergence, stalled
 from .live import make_progress
@@ -40,6 +40,7 @@ _SHARE = 0.07  # of the run for certificates on schedule; the last ones come on 
 _TWO = 0.15  # of the wait between certificates: the shortest, which is what two of them cost
 _LEFT, _SURELY = 0.7, 1.5  # of the epochs that seem to be left: when to look, and when the goal is surely reached
 _ALMOST = 1e-3  # of the objective at zero: where a loss without a least value may be on its way to infinity
+_SHARPER = 0.5  # of the gap at the last certificate with more digits: where another one is worth its time
 _GROWTH = 12  # certificates, that a long run may go without in the end, as a part of it
 
 
@@ -56,6 +57,14 @@ class Settings:
     seed: int | None = 0
     check_every: int | None = None
     show: bool = False
+    until: float = math.inf  # seconds of the clock by which all alphas must be done
+
+    def sharing(self, left: int) -> Settings:
+        """The settings of the first of so many alphas: what one does not use of its share goes to those after it."""
+        if self.until == math.inf:
+            return self
+        share = max(self.until - time.perf_counter(), 0.0) / left
+        return dataclasses.replace(self, time_limit=share if self.time_limit is None else min(share, self.time_limit))
 
 
 def fit(problem: Problem, settings: Settings, warm_start: Result | None = None) -> Result:
@@ -89,9 +98,9 @@ def follow(
         correction = Correction(problem)
     problem.zero_certificate()  # what it knows of zero is shared by all alphas
     with interrupts_noticed() as caught:
-        for alpha in alphas:
+        for k, alpha in enumerate(alphas):
             at = problem.with_alpha(alpha)
-            run = _Run(at, settings, engines, caught)
+            run = _Run(at, settings.sharing(len(alphas) - k), engines, caught)
             if correction is not None:
                 correction.move_to(at)
             # an engine predicts for itself
@@ -124,7 +133,7 @@ class _Engines:
     """The engine that fits, for a whole sequence of alphas; None where the method or its options do not allow one."""
 
     def __init__(self, problem: Problem, settings: Settings, alphas: Sequence[float]) -> None:
-        allowed = settings.engines and settings.max_epochs >= _HANDFUL
+        allowed = problem.pooled or (settings.engines and settings.max_epochs >= _HANDFUL)
         self.engine: Engine | None = fitting(problem) if allowed else None
         self.alphas, self.tol, self.begun = alphas, settings.tol, False
 
@@ -158,6 +167,7 @@ class _Run:
         self.begun = False  # whether the method has had a turn
         self.interrupts: list[int] = []
         self.suspected = False  # whether the infimum may not be attained
+        self.sharpened = math.inf  # the gap at the last certificate with more digits
 
     def go(self, start: Start, correction: Correction | None = None) -> Result:
         self.clock = time.perf_counter()
@@ -168,6 +178,8 @@ class _Run:
         self.inherited = len(self.history)
         status: Status | None = None
         with make_progress(self.settings.show, self.tol) as self.show, self.noticing as self.interrupts:
+            if self.settings.show:
+                self.problem.watch(self.show.reading)
             try:
                 if start.is_zero and not self._has_rounds(correction):
                     self._start_method(None, False)
@@ -223,7 +235,7 @@ class _Run:
 
     def _open(self, start: Start) -> Status | None:
         """The first certificate: of another result, of zero, or none where a prediction has none worth making."""
-        if start.saved is not None:
+        if start.saved is not None and not self.problem.pooled:
             self._start_method(start.saved, start.resumed)
             if start.answer is not None:
                 self._offer(self.problem.pack(*start.answer))
@@ -251,7 +263,9 @@ class _Run:
         while status is None:
             if self.interrupts:
                 raise KeyboardInterrupt
-            if source is not None and turns.engine_goes(self.progress):
+            if self.problem.pooled and source is None:
+                return Status.STALLED  # there are no epochs over rows that nobody holds
+            if source is not None and (self.problem.pooled or turns.engine_goes(self.progress)):
                 going, proposal = False, self._next(source)
                 if proposal is None:
                     source, self.progress.engine_ended = None, True
@@ -316,7 +330,7 @@ class _Run:
         before = self.proposal
         if before is None or made.relative_gap < self._certificate_of(before).relative_gap:
             self.proposal = proposal
-        return self._judge(made, proposal.w, proposal.by)
+        return self._judge(made, proposal.w, proposal.by, lambda: proposal.iterate)
 
     def _limit(self) -> Status | None:
         """The limit that is reached, if one is."""
@@ -426,7 +440,7 @@ class _Run:
             return None
         made = self._checked(proposal)
         self._take(proposal.iterate.w.copy(), made)
-        status = self._judge(made, proposal.iterate.w, proposal.by)
+        status = self._judge(made, proposal.iterate.w, proposal.by, lambda: proposal.iterate)
         done = status is Status.CONVERGED
         if status is None and progress.epoch and progress.gap == math.inf:
             status = self._certify(on_schedule=True)  # the iterate may be the better one
@@ -479,11 +493,15 @@ class _Run:
             self._take(other.w.copy(), second)
             if on_schedule:
                 method.consider_restart(state, made.gap, second.gap)
-        return self._judge(made, at, method.name)
+        return self._judge(made, at, method.name, lambda: iterate)
 
-    def _judge(self, made: Certificate, at: Array, by: str) -> Status | None:
-        """Record a certificate of a point that somebody found, and say whether to stop."""
+    def _judge(
+        self, made: Certificate, at: Array, by: str, point: Callable[[], Iterate | PrimalIterate] | None = None
+    ) -> Status | None:
+        """Record a certificate of a point that somebody found, and say whether to stop; `point` gives it with its dual
+        variables."""
         best, settings, records, rho = self.best, self.settings, self.history.records, self.rho
+        blurred = point is not None and self._is_blurred(made, at, point)
         if len(records) == self.inherited:
             self.gap = made.relative_gap
         best.residual, best.reason = made.residual, made.reason
@@ -494,15 +512,37 @@ class _Run:
         records.append(record)
         self.show(record)
         stop = settings.callback is not None and settings.callback(Snapshot(record, self.problem, at))
+        if best.contradictory:
+            best.reason = f"the lower bound {best.dual!r} is above the upper one {best.primal!r}: please report this"
+            return Status.CONTRADICTION
         if self.rule.reached(best):
             return Status.CONVERGED
         if stop:
             return Status.CALLBACK
+        if blurred:
+            best.reason = f"{made.rounding:.1e} of the gap allow for rounding: no smaller one can be proven"
+            return Status.STALLED
         if self._seems_unattained():
             best.reason = unattained(self.problem)
             if best.reason:
                 return Status.NO_ANSWER
         return Status.STALLED if stalled(records, self.inherited, self.rule.at_zero) else None
+
+    def _is_blurred(self, made: Certificate, at: Array, point: Callable[[], Iterate | PrimalIterate]) -> bool:
+        """Whether rounding is all that keeps the goal from being proven, with as many digits as there are.
+
+        Bounds allow for rounding in sums over all of the data. Where that decides, sums with more digits are made.
+        """
+        best, allowed = self.best, self.rule.allowed(self.best.primal)
+        if not (best.certified and 0 < allowed < best.gap <= max(allowed, made.rounding) + made.rounding):
+            return False
+        if self.problem.can_be_exact and best.gap < _SHARPER * self.sharpened:
+            self.sharpened, found = best.gap, point()
+            dual = getattr(found, "x", None), getattr(found, "y", None)
+            sharp = self.problem.certificate(Point(at, *dual), exact=True)
+            self._take(at, sharp)
+            made.rounding = sharp.rounding
+        return allowed < best.gap <= 2 * made.rounding
 
     def _seems_unattained(self) -> bool:
         """Whether a loss that never reaches its least value is almost there; said once, for the proof takes time."""

@@ -21,7 +21,7 @@ def polish(problem: Problem, result: Result) -> Result:
 
     Afterwards the answer no longer depends on the order of the rows or on the seed, up to rounding.
     """
-    small = problem.data.stored * problem.layout[0] <= _SMALL
+    small = not problem.pooled and problem.data.stored * problem.layout[0] <= _SMALL
     if result.status is not Status.CONVERGED or not small or result.relative_gap <= _DONE:
         return result
     clock = time.perf_counter()

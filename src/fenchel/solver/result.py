@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from .._files import write_whole
+from .._files import read_npz, write_whole
 from .._validate import Array
 from ..problem import Bounds, Certificate, Fingerprint, Problem
 
@@ -28,6 +28,7 @@ class Status(enum.Enum):
     INTERRUPTED = "interrupted"
     STALLED = "stalled"
     NO_ANSWER = "no answer"
+    CONTRADICTION = "contradictory bounds"
 
     def __str__(self) -> str:
         return str(self.value)
@@ -49,6 +50,7 @@ class Record(Bounds):
     nanoseconds: float = math.nan  # so far, by the price model that decides whose turn it is
 
 
+_LARGEST = 1e150  # of a number in a saved run; the square of a larger one overflows
 _WORK = ("certificates", "passes", "seconds", "nanoseconds")
 
 
@@ -184,24 +186,34 @@ class Result(Bounds):
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Result:
-        """Read what `save` wrote."""
+        """Read what `save` wrote, or raise a ValueError that says what is wrong with the file."""
+        arrays = read_npz(path, "a saved fenchel result")
         try:
-            with np.load(path, allow_pickle=False) as file:
-                arrays = {key: file[key] for key in file.files}
             head = json.loads(str(arrays.pop("head")))
             if head["format"] != "fenchel result 1":
-                raise KeyError(head["format"])
-        except FileNotFoundError:
-            raise
-        except Exception as error:
-            raise ValueError(f"{os.fspath(path)} is not a saved fenchel result ({error})") from error
-        state = dict(head["state"]) | {key[6:]: value for key, value in arrays.items() if key.startswith("state.")}
-        intercept = arrays["intercept"]
+                raise ValueError(f"its format is {head['format']!r}")
+            return cls._from_parts(head, arrays)
+        except (KeyError, ValueError, TypeError, AttributeError, RecursionError) as error:
+            what = f"it has no {error}" if isinstance(error, KeyError) else f"{error}"
+            raise ValueError(f"{os.fspath(path)} is not a saved fenchel result ({what})") from error
+
+    @classmethod
+    def _from_parts(cls, head: dict[str, Any], arrays: dict[str, Any]) -> Result:
+        coef, intercept = arrays["coef"], arrays["intercept"]
+        found = {key[6:]: value for key, value in arrays.items() if key.startswith("state.")}
+        for name, part in {"coef": coef, "intercept": intercept, **found}.items():
+            if part.dtype.kind not in "biuf" or not (np.abs(part) <= _LARGEST).all():
+                raise ValueError(f"its {name} must be finite numbers, below {_LARGEST:g} in size")
+        if coef.ndim not in (1, 2) or intercept.shape != coef.shape[:-1]:
+            raise ValueError(f"it has coefficients of shape {coef.shape} and intercepts of shape {intercept.shape}")
+        numbers = [head[key] for key in ("primal", "dual", "seconds", "epochs")]
+        if any(isinstance(number, bool) or not isinstance(number, (int, float)) for number in numbers):
+            raise ValueError("primal, dual, seconds and epochs must be numbers")
         return cls(
-            coef=arrays["coef"], intercept=float(intercept) if intercept.ndim == 0 else intercept,
+            coef=coef, intercept=float(intercept) if intercept.ndim == 0 else intercept,
             primal=head["primal"], dual=head["dual"], status=Status[head["status"]],
             history=History(Record(*map(_known, row)) for row in head["history"]), epochs=head["epochs"],
-            seconds=head["seconds"], state=state, reason=head["reason"],
+            seconds=head["seconds"], state=dict(head["state"]) | found, reason=str(head["reason"]),
         )  # fmt: skip
 
     def __repr__(self) -> str:

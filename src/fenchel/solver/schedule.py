@@ -31,7 +31,6 @@ _AGAIN = 2.0  # times what the structure has cost, what may be spent on it
 _DEEP = 1e-2  # of that: a goal above it the prox's own steps reach as fast
 _WARM, _WARMER = 4, 6  # epochs before steps that cost less than an epoch: with an exact prox, and without
 _WORTH = 60.0  # of these steps, that may be made before anything is known
-_EARLY = 4.0  # epochs that an attempt before all epochs may cost
 _NEWTON = 1e7  # nanoseconds of epochs before Newton's method is tried, which takes about as long at the least
 _VISITS = 2e5  # of rows: what comes before it at any rate, unless these are more than 4 epochs
 _STEPS = 1.5  # proximal Newton steps, with a curvature each, that the epochs before the first of them may cost
@@ -71,9 +70,7 @@ class Schedule:
             found = self.nothing.run(start, goal, math.inf)
             if found is not None:
                 return found
-        if epoch == 0:
-            return self._from_nothing(start, progress, goal)
-        if epoch < progress.attempt_due:
+        if epoch == 0 or epoch < progress.attempt_due:
             return None
         left = self._left(progress, goal, self._settled(start, progress))
         ways = [self._newton, self._accelerated, self._multipliers]
@@ -118,17 +115,6 @@ class Schedule:
             if not (block.ridge > 0 and _pulls_nowhere(block))
         ]
         return bool(parts) and not any(part.any() for part in parts)
-
-    # -- before the first epoch ----------------------------------------------------------------------
-
-    def _from_nothing(self, start: Iterate, progress: Progress, goal: Goal) -> Proposal | None:
-        """Newton's method from zero, which may find the answer before the first epoch where few features seem to matter
-        and each of them stands in one place of B'w; from where an engine gave up, if one was tried."""
-        if self.faces is None or not (self.faces.alone and self.problem.single):
-            return None
-        point = self.faces.run(start, goal, max(_EARLY * self.epoch, 0.5 * _NEWTON))
-        progress.attempt_passes += self.faces.passes
-        return point if point is not None and (point.iterate.w.any() or point.certificate) else None
 
     # -- between epochs ------------------------------------------------------------------------------
 

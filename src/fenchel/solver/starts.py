@@ -58,9 +58,21 @@ class Start:
         if result is None:
             return cls()
         answer = result.coef, result.intercept if problem.fit_intercept else 0.0
+        if problem.pooled:
+            return cls._of_pool(problem, result, answer)
         if result.state.get("problem") != problem.fingerprint:
             return cls(saved=result.state, answer=answer)
         return cls(result.state, answer, True, result.history.records, result.seconds)
+
+    @classmethod
+    def _of_pool(cls, problem: Problem, result: Result, answer: tuple[Array, float | Array]) -> Start:
+        """Where a result ended, for rows that nobody holds: their dual variables follow from w."""
+        w, y = problem.pack(*answer), np.asarray(result.state.get("y", ()))
+        y = y if y.size == problem.d else np.zeros(problem.d)
+        at = Iterate(w, np.zeros(0), y, np.zeros(problem.size), problem.penalised(w))
+        if result.state.get("problem") != problem.fingerprint:
+            return cls(predicted=at)
+        return cls(predicted=at, resumed=True, history=result.history.records, seconds=result.seconds)
 
 
 def warm_state(problem: Problem, w: Array, x: Array, y: Array, rho: float | None) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
@@ -12,6 +12,7 @@ import scipy.sparse as sp
 from .._validate import AnyArray, Array, Frame, Ints
 from .graph import Graph
 from .grid import Grid
+from .groups import Groups
 from .names import _index, _names, _pandas
 from .tree import GroupsLike, as_groups
 
@@ -41,25 +42,42 @@ def support(coef: npt.ArrayLike, names: Any = None, outputs: Sequence[Any] | Non
     return _pandas().DataFrame(columns | {"feature": names[feature[order]], "coefficient": value[order]})
 
 
-def active_groups(coef: npt.ArrayLike, groups: GroupsLike) -> Frame:
+@runtime_checkable
+class Grouping(Protocol):
+    """What knows groups of features, and what each of them has in coefficients: a penalty."""
+
+    def grouped(self, coef: Array) -> tuple[Groups, list[Array]] | None: ...
+
+
+def active_groups(coef: npt.ArrayLike, groups: GroupsLike | Grouping) -> Frame:
     """The groups with a non-zero coefficient, the largest norm first.
+
+    Of latent groups, a feature's coefficient is the sum of the parts that its groups have in it: give the penalty in
+    place of the groups, and those count whose part is not zero.
 
     Parameters
     ----------
     coef : array (p,) or (outputs, p)
         A feature counts as non-zero where one of its outputs is.
-    groups : Groups, Tree, or what Groups takes
+    groups : Groups, Tree, what Groups takes, or a penalty that has groups
 
     Returns
     -------
     pandas.DataFrame
-        Indexed by group: its `size`, how many features are `nonzero`, and the Euclidean `norm` of their coefficients.
+        Indexed by group: its `size`, how many features are `nonzero`, and the Euclidean `norm` of their coefficients
+        (of latent groups: of the group's part in them).
     """
     coef = _as_coef(coef)
-    groups = as_groups(groups, coef.shape[1])
-    live = (coef != 0).any(axis=0)
-    nonzero = np.array([np.count_nonzero(live[group]) for group in groups])
-    norm = np.array([np.linalg.norm(coef[:, group]) for group in groups])
+    if isinstance(groups, Grouping):
+        found = groups.grouped(coef)
+        if found is None:
+            raise ValueError(f"{groups!r} has no groups; give groups")
+        groups, parts = found
+    else:
+        groups = as_groups(groups, coef.shape[1])
+        parts = [coef[:, group] for group in groups]
+    nonzero = np.array([np.count_nonzero(part.any(axis=0)) for part in parts])
+    norm = np.array([np.linalg.norm(part) for part in parts])
     order = np.argsort(-norm, kind="stable")
     order = order[nonzero[order] > 0]
     columns = {"size": groups.sizes[order], "nonzero": nonzero[order], "norm": norm[order]}

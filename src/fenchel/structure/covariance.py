@@ -7,7 +7,7 @@ import warnings
 import numpy as np
 import scipy.sparse as sp
 
-from .._validate import Array, Ints, MatrixLike
+from .._validate import Array, Ints, MatrixLike, sound
 
 
 def graph_edges(X: MatrixLike, alpha: float = 0.005, tol: float = 1e-3) -> Ints:
@@ -41,6 +41,6 @@ def _covariance(X: MatrixLike) -> Array:
     """The covariance of the columns, divided by n, without making a sparse X dense."""
     if not sp.issparse(X):
         return np.cov(np.asarray(X, dtype=float), rowvar=False, bias=True).reshape(np.shape(X)[1], -1)
-    mean = np.asarray(X.mean(axis=0), dtype=float).ravel()
+    mean = np.asarray(sound("X", X).mean(axis=0), dtype=float).ravel()
     out: Array = (X.T @ X).toarray() / X.shape[0] - np.outer(mean, mean)
     return out

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from .._validate import AnyArray, Array, Frame, Index, Ints, MatrixLike, Names, finite_vector
+from .._validate import AnyArray, Array, Frame, Index, Ints, MatrixLike, Names, finite_vector, sound
 from .names import _fits, _label, _names, _number, _pandas, _places, _several
 
 _SLAB = 1 << 22  # correlations looked at together
@@ -150,7 +150,7 @@ class Graph:
             Names; those of a data frame by default.
         """
         features = X if features is None and hasattr(X, "columns") else features
-        X = X if sp.issparse(X) else np.asarray(X.to_numpy() if hasattr(X, "to_numpy") else X, dtype=float)
+        X = sound("X", X) if sp.issparse(X) else np.asarray(X.to_numpy() if hasattr(X, "to_numpy") else X, dtype=float)
         if method == "glasso":
             from .covariance import _covariance, graph_edges
 

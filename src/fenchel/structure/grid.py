@@ -14,7 +14,8 @@ class Grid:
 
     Parameters
     ----------
-    shape : int or tuple of int
+    shape : int or tuple of int, or a boolean array
+        An array stands for its shape, and for itself as the mask.
     mask : boolean array of that shape, optional
         The features are its true cells, in C order: ``images[:, mask]``.
 
@@ -33,7 +34,12 @@ class Grid:
     Grid(28 x 28)
     """
 
-    def __init__(self, shape: int | tuple[int, ...], mask: AnyArray | None = None) -> None:
+    def __init__(self, shape: int | tuple[int, ...] | AnyArray, mask: AnyArray | None = None) -> None:
+        if isinstance(shape, np.ndarray) and shape.dtype == bool:
+            if mask is not None:
+                raise ValueError("mask is given twice: the first argument is one already")
+            mask = shape
+            shape = mask.shape
         self.shape = tuple(_count("shape", s) for s in np.atleast_1d(shape).tolist())
         self.mask = None
         number = np.arange(int(np.prod(self.shape))).reshape(self.shape)

@@ -7,7 +7,6 @@ does not fit with a ValueError that names it. The catalogue takes them, or plain
 
 from __future__ import annotations
 
-import gzip
 import itertools
 import os
 from collections.abc import Callable, Iterable, Iterator
@@ -16,6 +15,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from .._files import text_lines
 from .._lazy import lazy
 from .._validate import AnyArray, Frame, Index, Ints, MatrixLike, Names, repeated
 from .encoders import _outputs
@@ -116,7 +116,7 @@ class Groups:
     # -- where groups come from ----------------------------------------------------------------------
 
     @classmethod
-    def from_columns(cls, columns: Names, by: str = "_") -> Groups:
+    def from_columns(cls, columns: Names, by: Any = "_") -> Groups:
         """Groups from the names of columns.
 
         Parameters
@@ -135,7 +135,7 @@ class Groups:
         if isinstance(by, str):
             if not by:
                 raise ValueError("by is the empty string; give a separator such as '_'")
-            key = _before(by)
+            key: Callable[[str], Any] = _before(by)
         elif callable(by):
             key = by
         else:
@@ -327,5 +327,5 @@ def _lines(file: str | os.PathLike[str] | Iterable[str]) -> Iterator[str]:
     if not isinstance(file, (str, os.PathLike)):
         yield from file
         return
-    with (gzip.open if os.fspath(file).endswith(".gz") else open)(file, "rt", encoding="utf-8") as lines:
-        yield from lines
+    for _, line in text_lines(file):
+        yield line

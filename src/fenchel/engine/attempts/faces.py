@@ -20,7 +20,6 @@ DENSE = 1 << 18  # entries up to which B'N is a plain array
 _SINGLE = 1e-6  # what is added to a diagonal of ones before it is factored in single precision
 _SPARE = 1.25  # of what is needed now: the next face may be somewhat larger
 _LEAN = 1e-10  # how far a unit that was set free is thought to be from zero
-_NEW = 0.1  # of the features of a face, that a curvature may be without
 _KEPT, _KEPT_ENTRIES = 0.1, 1 << 22  # numbers that may be kept beside the data: a share of it, and some at any rate
 
 
@@ -62,15 +61,6 @@ class Face:
         column, sign = np.full(self.size, -1), np.zeros(self.size)
         column[self.slots], sign[self.slots] = self.columns, self.signs
         return column, sign
-
-    @functools.cached_property
-    def features(self):
-        """The slot of w that every entry of z is; None where some entry is no single one."""
-        if self.turn is not None or self.slots.size != self.inner or np.any(self.signs != 1.0):
-            return None
-        features = np.empty(self.inner, dtype=np.int64)
-        features[self.columns] = self.slots
-        return features if np.all(np.diff(features) > 0) else None
 
     @functools.cached_property
     def back(self):
@@ -257,33 +247,6 @@ class _View:
             if bend[first:last].any():
                 part = _room(self.rooms, "part", (last - first, self.face.inner))
                 lower_gram(self._reduced(first, part), bend[first:last], out)
-        return out
-
-
-class Known:
-    """The curvature of the rows on a face, kept for faces with nearly the same features."""
-
-    def __init__(self, face, bend, matrix, lost):
-        self.features, self.bend, self.matrix, self.lost = face.features, bend, matrix.copy(order="F"), lost
-
-    def on(self, face):
-        """That of another face, with the `bend` of the first; None where too little of it is known.
-
-        A matrix in Fortran's order of which the lower triangle counts.
-        """
-        if face.features is None:
-            return None
-        place = np.searchsorted(self.features, face.features)
-        old = self.features[np.minimum(place, self.features.size - 1)] == face.features
-        new = np.flatnonzero(~old)
-        if new.size > _NEW * face.count or (new.size and face.data.kept is None):
-            return None
-        place[new] = 0
-        out = np.asfortranarray(self.matrix[:, place][place])
-        if new.size:
-            rows = face.data.kept
-            cross = (self.bend[:, None] * rows[:, new]).T @ rows
-            out[:, new], out[new] = cross.T, cross
         return out
 
 

@@ -25,31 +25,21 @@ from ...maps import Gram, row_width
 from ...problem import Certificate, Problem, tied_features
 from ...problem.convergence import Convergence
 from ...proximal import CompiledPenalty
-from .faces import DENSE, Bent, Curvature, Face, Known, definite
+from .face_prices import REUSES, ROUNDS, FacePrices
+from .faces import DENSE, Bent, Curvature, Face, definite
 from .row_space import row_space_solve
 
 _TURNS, _STEPS = 12, 15  # faces, and steps on each
-_FEW = 0.5  # of the rows, what conjugate gradients may have to read
 _CHEAPER = 0.9  # of a price that was too high: to find out whether it has fallen further costs time, too
 _MERGED = 0.4  # of the price of a face, where it is read from a larger one
 _BEYOND, _GRACE = 2.0, 2e7  # times its budget, or nanoseconds more than that: what an attempt may take in the end
 _LAST, _LEAST = 0.1, 1e-9  # of tol, and at any rate: relative gain of a step that is the last one on a face
 _BALANCE, _EXTRA = 0.02, 2  # of tol: the slope that the end may have, relatively, and steps for that alone
 _NEARLY = 1e5  # times that: one step more will do, if it is made that well
-_PROMISING = 0.2  # times the root of tol: relative gain of a step that may be the last, where slopes are foreseen
-_DEAR = 3e5  # nanoseconds of a product with the curvature: below it a step more is not worth the haste
-_LENT = 2.0  # rounds of conjugate gradients that a face may need more with the curvature of another
-_MOST_KNOWN = 1 << 20  # numbers of a curvature that is kept
 _WORST = 0.01  # of the largest violation, what else is set free with it
 _LIFT = 1e-10  # of the diagonal of the curvature: makes it definite
 _MOST_TURNED = 800  # coefficients up to which zeros that join more than two features are followed
-_REUSES = 12  # rounds of conjugate gradients with the factor of an earlier curvature
-_MAKES_UP = 4.0  # products with the curvature, that a matrix in single precision may cost more
-_ROWS = 2.0  # per coefficient: with fewer, what holds the coefficients may be lost in single precision
-_FAINT = 0.3  # of the mean bend of a row: those below it hold some per cent of all, and may be half of the rows
 _MENDED = 1e-8  # what may be left of the residual's square: in flat directions little is much
-_MOST_DIRECT = 2000  # coefficients up to which the curvature may be a matrix
-_ROUNDS = 40  # of projections for y
 
 
 @dataclasses.dataclass
@@ -87,18 +77,13 @@ def correct(problem: Problem, w: np.ndarray, u: np.ndarray, y: np.ndarray, *, to
     return point
 
 
-class Finisher:
+class Finisher(FacePrices):
     """Newton's method for one problem; see :meth:`run`."""
 
     def __init__(self, problem: Problem) -> None:
-        self.problem = problem
-        self.units, self.unit_count = problem.units
-        # no feature stands in two coordinates of B'w, and each of those has one: there is but one choice of y
-        single = problem.map.nnz == problem.d == np.count_nonzero(problem.gram.diagonal)
-        self.alone = bool(single and problem.gram.is_diagonal)
+        super().__init__(problem)
         self.deadline = math.inf  # by the clock of time.perf_counter
         self.refused = 0.0  # nanoseconds, the price that was last too high
-        self.fine = 0.0, 1.0  # gain of a step up to which more of its residual must go, and how much may be left
         self.rooms = {}  # memory by its use: fresh memory costs more than the numbers that are written there
         self.entries = problem.entries[0], problem.entry_slots, problem.map.data
 
@@ -124,13 +109,11 @@ class Finisher:
         rule = Convergence.of(self.problem, tol)
         self.budget, self.faces, self.spent, self.fresh, self.rough = budget, faces, 0.0, True, True
         self.limit = max(_BEYOND * budget, budget + _GRACE)
-        self.promising = _PROMISING * math.sqrt(tol)
         self.last, self.balance = max(_LAST * tol, _LEAST), max(_BALANCE * tol, 1e-12)
         self.factor = None  # of the curvature on a face, for the steps after it
-        self.known = None  # the curvature itself, for the faces after it
         self.trust = True  # in single precision
         self.goal, self.passes, self.first_slope = max((0.01 * tol) ** 2, 1e-28), 0.0, 0.0
-        balancing = _ROUNDS * prices.gram_solve_nanoseconds(self.problem.gram)
+        balancing = ROUNDS * prices.gram_solve_nanoseconds(self.problem.gram)
         least = max(self.least_nanoseconds, balancing, _CHEAPER * self.refused)
         if least > budget:
             return None
@@ -172,7 +155,7 @@ class Finisher:
         value = self._value(scores, face, z)
         if not np.isfinite(value):
             return None, face
-        last_gain, extra, foreseen = np.inf, 0, None
+        last_gain, extra = np.inf, 0
         for _ in range(_STEPS):
             bent = self._penalty(self._leaning(face, face.map @ z))
             if bent is None:
@@ -188,13 +171,9 @@ class Finisher:
             # what is left of the slope may cost the objective nothing and the proof a lot
             far = np.linalg.norm(slope) / max(self.balance * np.linalg.norm(pull), 1e-300)
             if far <= 1.0:
-                foreseen = None  # the true slopes are as good as can be
                 break
             goal = self.goal * abs(value) if self.rough else 0.0
             bend = self._bend(scores)
-            # slopes are foreseen as well as the step is made, and a small one may be the last
-            hasty = self.rough and self._hastens(face, bent)
-            self.fine = (self.promising * abs(value), 0.1 / far**2) if hasty else (0.0, 1.0)
             move = self._direction(face, bend, bent, slope, goal, far)
             gain = -float(slope @ move)
             if not gain > self.goal * abs(value):
@@ -204,20 +183,13 @@ class Finisher:
             taken = self._search(face, z, move, scores, value, gain)
             if taken is None:
                 break
-            whole = taken[0] is face and taken[-1]
-            foreseen = (x, problem.n * bend * (taken[2] - scores)) if whole and hasty else None
-            face, z, scores, new, _ = taken
+            face, z, scores, new = taken
             stuck = gain > 0.5 * last_gain and gain < 1e-13 * abs(value)  # rounding
             value, last_gain = new, gain
             if stuck or gain <= self.last * abs(value):
                 break
-            if foreseen is not None and gain <= self.promising * abs(value):
-                break
         w = face.lift(z)
         x = problem.slopes_at(scores)
-        if foreseen is not None:
-            found = problem.foreseen(*foreseen, x)
-            x = x if found is None else found
         zx = problem.gradient_sum(x)
         self.passes += 0.5
         y = self._complete(face.map @ z, zx, y)
@@ -234,10 +206,6 @@ class Finisher:
             return False
         self.fresh = bool(face.zero.all())  # then the next face is the first that means something
         return True
-
-    def _hastens(self, face, bent):
-        """Whether foreseen slopes are worth it: steps are dear, and the penalty is straight."""
-        return not bent.direction.any() and self._product_price(face, self.problem.visits) > _DEAR
 
     def _late(self):
         return time.perf_counter() > self.deadline
@@ -315,8 +283,8 @@ class Finisher:
         strong = self._strong(face, bend)
         rows = np.count_nonzero(strong)
         if self._direct(face, rows):
-            if self.factor is None or self.factor[0] is not face:
-                self.factor = self._borrowed(face, own)
+            if self.factor is not None and self.factor[0] is not face:
+                self.factor = None
             least = max(0.1 / far**2, _MENDED) if far < _NEARLY and not self.rough else 0.01
             if self.factor is not None:
                 move = self._conjugate_gradients(face, bend, free, own, slope, goal, self.factor[1], least)
@@ -328,15 +296,15 @@ class Finisher:
                 price = self._matrix_price(face, rows, dtype)
                 self.spent += price
                 self.passes += face.data.cost * rows / problem.visits
-                # where the matrix is dear, its factor serves the next steps too, and itself the next faces
+                # where the matrix is dear, its factor serves the next steps too
                 round_price = product + prices.face_solve_nanoseconds(face.count)
-                worth = price > 0.5 * _REUSES * round_price
+                worth = price > 0.5 * REUSES * round_price
                 try:
                     lost = bend.sum() - strong.sum()
                     if self._row_space_price(face, rows) < self._whole_price(face, rows, dtype):
                         solve, thin = self._row_space(face, strong, own), True
                     else:
-                        solve = self._factored(face, strong, own, dtype, lost, keep=price > _LENT * round_price)
+                        solve = self._factored(face, strong, own, dtype, lost)
                 except np.linalg.LinAlgError:
                     self.trust = self.trust and dtype is float
                     continue
@@ -350,23 +318,18 @@ class Finisher:
                 self.trust = False
         return self._conjugate_gradients(face, bend, free, own, slope, goal)
 
-    def _strong(self, face, bend):
-        """The bends of which a matrix is made: without the faint ones, where some products make up for these."""
-        strong = np.where(bend >= _FAINT * bend.mean(), bend, 0.0)
-        some, rows = np.count_nonzero(strong), np.count_nonzero(bend)
-        if not self.trust or face.data.scattered or some < _ROWS * face.count:
-            return bend
-        saved = self._matrix_price(face, rows) - self._matrix_price(face, some)
-        return strong if saved > _MAKES_UP * self._product_price(face, rows) else bend
-
-    def _factored(self, face, bend, own, dtype, lost=0.0, keep=False):
+    def _factored(self, face, bend, own, dtype, lost=0.0):
         """The solve with the curvature on a face, as a matrix of this precision; `lost` is the sum of bends that are
-        not in it. Other faces may want what is kept."""
+        not in it."""
         self.factor = None  # its memory is used again
         matrix = face.data.curvature(bend, dtype)
-        if keep and self.alone and face.features is not None and matrix.size <= _MOST_KNOWN:
-            self.known = Known(face, bend, matrix, lost)
-        return self._completed(face, matrix, own, lost)
+        if lost > 0:
+            matrix[np.diag_indices_from(matrix)] += self._row_diagonal(face, lost)
+        # a unit that was just set free bends the penalty so much that its part must not set the scale of the lift
+        lift = _LIFT * np.diag(matrix)
+        own.add_to(matrix)
+        matrix[np.diag_indices_from(matrix)] += lift + 1e-14 * np.diag(matrix)
+        return definite(matrix)
 
     def _row_space(self, face, bend, own):
         """The solve with the curvature on a face in the space of the rows."""
@@ -378,27 +341,6 @@ class Finisher:
         if solve is None:
             raise np.linalg.LinAlgError
         return solve
-
-    def _borrowed(self, face, own):
-        """The face with a solve with its curvature, as far as an earlier face knows that; None elsewhere."""
-        matrix = None if self.known is None else self.known.on(face)
-        if matrix is None:
-            return None
-        self.spent += prices.face_borrowed_nanoseconds(self.problem, face.count)
-        try:
-            return face, self._completed(face, matrix, own, self.known.lost)
-        except np.linalg.LinAlgError:
-            return None
-
-    def _completed(self, face, matrix, own, lost):
-        """The solve with the curvature of the rows and that of the penalty."""
-        if lost > 0:
-            matrix[np.diag_indices_from(matrix)] += self._row_diagonal(face, lost)
-        # a unit that was just set free bends the penalty so much that its part must not set the scale of the lift
-        lift = _LIFT * np.diag(matrix)
-        own.add_to(matrix)
-        matrix[np.diag_indices_from(matrix)] += lift + 1e-14 * np.diag(matrix)
-        return definite(matrix)
 
     def _across(self, face, bent):
         """The directions of units as z sees them, with their strengths; None where no unit has one."""
@@ -419,109 +361,6 @@ class Finisher:
         else:
             across = sp.csr_array((value, (where, column)), shape=(count, face.count))
         return across, bent.strength[some]
-
-    def _bend(self, scores):
-        """The second derivative of the loss, divided by n, for every visit."""
-        problem = self.problem
-        return problem._weights() / problem.n * problem.loss.curvature(problem.seen(scores), problem.target)
-
-    @functools.cached_property
-    def bends_everywhere(self) -> bool:
-        """Whether the loss has no flat parts, as far as three looks tell."""
-        looks = (0.0,) if self.problem.loss.quadratic else (-10.0, 0.0, 10.0)
-        return all(np.all(self._bend(np.full(self.problem.visits, score)) > 0) for score in looks)
-
-    def _matrix_price(self, face, rows, dtype=float):
-        """Nanoseconds, by a model, for the curvature as a matrix with its factor; in the space of the rows, if that is
-        cheaper."""
-        return min(self._whole_price(face, rows, dtype), self._row_space_price(face, rows))
-
-    def _row_space_price(self, face, rows):
-        """The same in the space of the rows; infinite where the penalty does not bend coefficients one by one."""
-        if not self._bends_singly or face.turn is not None or rows >= face.count or not sp.issparse(face.map):
-            return np.inf
-        return prices.face_row_space_nanoseconds(self.problem, face.count, rows, self._large_units)
-
-    @functools.cached_property
-    def _large_units(self):
-        """Units of several coordinates."""
-        return int(np.count_nonzero(np.bincount(self.units, minlength=self.unit_count) > 1))
-
-    @functools.cached_property
-    def _bends_singly(self):
-        """Whether every coordinate of B'w is one feature, and some unit has several: then no curvature couples two
-        features but along the direction of a unit."""
-        return bool(np.all(np.diff(self.problem.map.indptr) == 1)) and self._large_units > 0 and self.problem.single
-
-    def _whole_price(self, face, rows, dtype=float):
-        """Nanoseconds for the curvature as a matrix of all coefficients, with its factor."""
-        return prices.face_matrix_nanoseconds(
-            self.problem, face.count, rows,
-            single=dtype is not float, scattered=face.data.scattered, plain=face.data.plain,
-        )  # fmt: skip
-
-    def _product_price(self, face, rows):
-        """The same for one product with it."""
-        return prices.face_product_nanoseconds(self.problem, face.count, rows, keeps=face.data.keeps)
-
-    def _single(self, face, rows, thin=False):
-        """Whether to form it in single precision first, and make up for that with some products (as has to be done
-        where the matrix is `thin` anyway)."""
-        if not self.trust or face.data.scattered or rows < _ROWS * face.count:
-            return False
-        saved = self._matrix_price(face, rows) - self._matrix_price(face, rows, np.float32)
-        return saved > (0.0 if thin else _MAKES_UP * self._product_price(face, rows))
-
-    def _direct(self, face, rows):
-        """Whether to form the curvature as a matrix: where that is cheaper than some eighty products with it."""
-        cheap = self._matrix_price(face, rows) <= 80 * self._product_price(face, rows) + 1e6
-        small = face.count <= _MOST_DIRECT
-        if not small and self._row_space_price(face, rows) < np.inf:
-            small = rows + self._large_units <= _MOST_DIRECT
-        return small and self.problem.single and cheap
-
-    def _foresee(self, face, z, bent):
-        """Nanoseconds that the steps from here may take: a matrix and up to fifteen products, or a hundred products."""
-        problem = self.problem
-        # faces are left, and answers proven, some steps earlier where slopes are foreseen well
-        swift = self._hastens(face, bent) and self.bends_everywhere
-        look = self._product_price(face, problem.n)
-        if face.data.keeps:
-            look = prices.face_look_nanoseconds(problem, face.count)
-        looks = (6 if swift else 12) * look
-        least = looks + self._face_price(face) + self.least_nanoseconds
-        if least > self.budget:
-            return least
-        # at zero every row may be bent, whatever it is there
-        rows = problem.visits
-        if not self.bends_everywhere and (face.map @ z).any():
-            rows = np.count_nonzero(self._bend(problem.scores(face.lift(z))))
-        if face.count > rows and not bent.diagonal.any():
-            return np.inf  # more coefficients than anything holds: the zeros of the answer are not found yet
-        product = self._product_price(face, rows)
-        if self._direct(face, rows):
-            single = self.faces == 1 and self._single(face, rows)
-            matrix = self._matrix_price(face, rows, np.float32 if single else float)
-            # where there are several faces one of them soon becomes the next, and its factor is of no use any more
-            reuse = (0.25 if self.faces == 1 else 0.5) * _REUSES * (product + prices.face_solve_nanoseconds(face.count))
-            return least + self.faces * (matrix + (2 if swift else 5) * min(matrix, reuse))
-        if rows <= _FEW * problem.visits:
-            return least + self.faces * 110 * product
-        return np.inf  # many products with most of the rows: as many passes as the epochs would take
-
-    @property
-    def least_nanoseconds(self) -> float:
-        """Nanoseconds that an attempt takes on any face."""
-        return prices.face_least_nanoseconds(self.problem, self._dual_rounds)
-
-    def _face_price(self, face):
-        """Nanoseconds to see the rows as a face sees them."""
-        return prices.face_rows_nanoseconds(self.problem, face.count, keeps=face.data.keeps)
-
-    @property
-    def _dual_rounds(self):
-        """Rounds to find the dual variables of the penalty."""
-        return 2 if self.alone else _ROUNDS
 
     def _row_diagonal(self, face, total):
         """The diagonal of the curvature of rows whose bends have this sum, if they are rows like any."""
@@ -553,9 +392,8 @@ class Finisher:
             return move
         self.first_slope = max(self.first_slope, before)
         enough = max(min(least, np.sqrt(before / self.first_slope)) * before, 0.01 * goal)
-        stop = min(enough, self.fine[1] * before) if before <= self.fine[0] else enough
         along = scaled
-        for _ in range(250 if factor is None else _REUSES):
+        for _ in range(250 if factor is None else REUSES):
             bent = face.data.product(along, bend, free) + own.product(along)
             self.spent += product
             self.passes += face.data.cost * free.size / problem.visits
@@ -566,7 +404,7 @@ class Finisher:
             left = left - size / curvature * bent
             scaled = scale(left)
             size, last = float(left @ scaled), size
-            if size <= stop:
+            if size <= enough:
                 return move
             along = scaled + size / last * along
         return move if factor is None or size <= enough else None
@@ -574,7 +412,7 @@ class Finisher:
     def _search(self, face, z, move, scores, value, gain):
         """A point on the way from z to z + move where the objective is lower; what turns its sign is zero from then on.
 
-        Its face, z, scores and objective, and whether it is the end of the way.
+        Its face, z, scores and objective.
 
         The whole way and a third of it are tried first; then the place where the first unit turns, and halves of that.
         """
@@ -599,12 +437,12 @@ class Finisher:
                 there = face.data.scores(face.inside(smaller.lift(point)))
                 reached = self._value(there, smaller, point)
                 if reached <= value:
-                    return smaller, point, there, reached, False
+                    return smaller, point, there, reached
             else:
                 there, point = scores + step * along, z + step * move
                 reached = self._value(there, face, point)
                 if reached <= value - 1e-4 * step * gain + 1e-14 * abs(value):
-                    return face, point, there, reached, step == 1.0
+                    return face, point, there, reached
         return None
 
     # -- the dual variables of the penalty ----------------------------------------------------------
@@ -636,7 +474,7 @@ class Finisher:
         B = matrix.indptr, matrix.indices.astype(np.uint64), matrix.data
         ball = self.compiled.blocks, self.compiled.scale, problem.n, np.empty((2, y.size))
         middle, balanced, mirrored = y[rest], np.full(rest.size, np.inf), y.copy()
-        for _ in range(_ROUNDS):
+        for _ in range(ROUNDS):
             v = gram.solve(pulled(B, lone, middle, need))
             moved, far, size = balance(B, lone, rest, middle, v, balanced, y, *ball)
             self.compiled.check()

@@ -61,4 +61,8 @@ class State:
         arrays = {key: saved[key].copy() for key in _ARRAYS if key in saved}
         mean = {key[5:]: value.copy() for key, value in saved.items() if key.startswith("mean_")}
         numbers = {key: saved[key] for key in _NUMBERS if key in saved}
+        needed = [field.name for field in dataclasses.fields(cls) if field.default is dataclasses.MISSING]
+        lost = next((key for key in needed if key not in arrays | numbers and key not in ("rng", "mean")), None)
+        if lost is not None:
+            raise ValueError(f"warm_start is not whole: its state has no {lost!r}")
         return cls(**arrays, **numbers, mean=mean, rng=rng)

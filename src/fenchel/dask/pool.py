@@ -1,0 +1,298 @@
+"""A pool of rows on a Dask cluster.
+
+Partitions are made by tasks, and gathered into shards, about one for every worker: a round is one task per shard. The
+scheduler sends that task to where the shard is, and makes the shard again from its graph where it was lost. Nothing is
+pinned to a worker, and no worker keeps anything but rows.
+"""
+
+from __future__ import annotations
+
+import itertools
+import logging
+import math
+import uuid
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from ..data.partitions import Partition
+from ..data.pools import Gathering, Outcome, Pool
+from ..data.roles import Job
+from ..data.streamed import Streamed
+
+log = logging.getLogger("fenchel.dask")
+
+RETRIES = 2  # of a task that failed with its worker
+TREE = 8  # results that are added by one task, where shards are many
+INLINE = 1 << 20  # bytes of a job that are sent with every task; larger ones are scattered first
+FULL = 0.4  # of the workers' memory: data beyond that is cut into smaller shards, which Dask can put on disks
+PIECE = 0.1  # of the memory of a worker: such a shard
+
+
+def current_client(client: Any = None) -> Any:
+    """The client as given, or the current one; a ValueError that says how to make one."""
+    try:
+        import distributed
+    except ImportError:
+        raise ImportError("fenchel.dask needs distributed: pip install 'fenchel[dask]'") from None
+    if client is not None:
+        if not isinstance(client, distributed.Client):
+            raise ValueError(f"client is {client!r}; it must be a distributed.Client")
+        return client
+    try:
+        return distributed.get_client()
+    except ValueError:
+        raise ValueError(
+            "there is no Dask client; make one first, e.g. client = distributed.Client(), or pass client="
+        ) from None
+
+
+class DaskPool(Pool):
+    """Partitions on a cluster.
+
+    Parameters
+    ----------
+    client : distributed.Client
+    parts : list of delayed Partitions
+    names : list of str, optional
+        Of the features.
+    nbytes : float
+        Of all rows, about; nan where nobody knows.
+    kind : (dtype, bool)
+        Of the rows, and whether they are sparse: what kernels are compiled for.
+    """
+
+    home = "a cluster"
+
+    def __init__(
+        self, client: Any, parts: Sequence[Any], names: Sequence[str] | None = None, nbytes: float = math.nan,
+        kind: tuple[str, bool] = ("float64", False),
+    ) -> None:  # fmt: skip
+        self.client, self.names, self._count = client, names, len(parts)
+        self.round, self.tag = 0, uuid.uuid4().hex[:8]
+        if not parts:
+            raise ValueError("there are no partitions")
+        from .warm_up import WarmUp
+
+        self.tasks: Sequence[Any] | None = None
+        client.register_plugin(WarmUp(*kind))
+        self.workers = self._workers()
+        self.shards = client.compute(self._sharded(parts, nbytes))
+
+    @property
+    def count(self) -> int:
+        return self._count
+
+    def _workers(self) -> dict[str, float]:
+        """Addresses, and bytes of memory."""
+        found = self.client.scheduler_info(n_workers=-1)["workers"]
+        return {address: float(one.get("memory_limit") or 0.0) for address, one in found.items()}
+
+    def _sharded(self, parts: Sequence[Any], nbytes: float) -> list[Any]:
+        """Lists of neighbouring partitions; delayed."""
+        import dask
+
+        workers = max(len(self.workers), 1)
+        shards, room = workers, sum(self.workers.values())
+        if math.isfinite(nbytes) and room and nbytes > FULL * room:
+            shards = max(shards, math.ceil(nbytes / (PIECE * room / workers)))
+            log.info("%.3g GB of rows, %.3g GB of memory: %d smaller shards, which Dask may put on disks", nbytes / 1e9,
+                     room / 1e9, shards)  # fmt: skip
+        shards = min(shards, len(parts))
+        ends = [len(parts) * k // shards for k in range(shards + 1)]
+        gather = dask.delayed(_shard, pure=False)
+        return [
+            gather(list(parts[first:last]), dask_key_name=f"fenchel-shard-{self.tag}-{k}")
+            for k, (first, last) in enumerate(itertools.pairwise(ends))
+        ]
+
+    def run(self, jobs: Sequence[Job]) -> list[Outcome]:
+        client, self.round = self.client, self.round + 1
+        names = "-".join(sorted({job.name for job in jobs}))
+        tag = f"{names}-{self.tag}-{self.round}"
+        sent: Any = list(jobs)
+        if _size(sent) > INLINE:
+            sent = client.scatter([sent], broadcast=False, hash=False)[0]
+        found = [
+            client.submit(_work, sent, shard, pure=False, retries=RETRIES, key=f"fenchel-{tag}-{k}")
+            for k, shard in enumerate(self.shards)
+        ]
+        level = 0
+        while len(found) > TREE:
+            level += 1
+            found = [
+                client.submit(_merge, found[first : first + TREE], pure=False, retries=RETRIES,
+                              key=f"fenchel-sum-{tag}-{level}-{first}")
+                for first in range(0, len(found), TREE)
+            ]  # fmt: skip
+        try:
+            gathered: list[Gathering] = client.gather(found)
+        except KeyboardInterrupt:
+            client.cancel(found)
+            raise
+        except Exception as error:
+            raise _explained(error) from error
+        self._notice_losses()
+        total = Gathering(jobs)
+        for one in gathered:
+            total.merge(one)
+        return total.outcomes()
+
+    def _notice_losses(self) -> None:
+        """Say in the log who came and who went."""
+        now = self._workers()
+        for address in self.workers.keys() - now.keys():
+            log.warning("worker %s was lost in round %d; its rows were made again elsewhere", address, self.round)
+        for address in now.keys() - self.workers.keys():
+            log.info("worker %s joined in round %d", address, self.round)
+        self.workers = now
+
+
+def _shard(parts: list[Partition]) -> list[Partition]:
+    return parts
+
+
+def _work(jobs: list[Job], shard: list[Partition]) -> Gathering:
+    gathered = Gathering(jobs)
+    for part in shard:
+        gathered.add(part)
+    gathered.jobs = ()  # what was asked need not come back
+    return gathered
+
+
+def _merge(found: list[Gathering]) -> Gathering:
+    total = found[0]
+    for one in found[1:]:
+        total.merge(one)
+    return total
+
+
+def _size(jobs: list[Any]) -> int:
+    return sum(value.nbytes for job in jobs for value in vars(job).values() if isinstance(value, np.ndarray))
+
+
+def _explained(error: Exception) -> Exception:
+    """An error of the cluster, with a way out."""
+    import distributed
+
+    if isinstance(error, distributed.KilledWorker):
+        return RuntimeError(
+            f"a task of the fit ended several workers, one after another ({error}): the rows of its shard are likely "
+            "too many for the memory of a worker. Give smaller chunks, more workers or more memory"
+        )
+    if isinstance(error, distributed.client.FutureCancelledError):
+        return RuntimeError(
+            "the cluster has forgotten the rows: the client was closed, or data that was scattered to a worker was "
+            "lost with it. Give rows that can be made again (from files, say), or resume from a checkpoint"
+        )
+    return error
+
+
+# -- where partitions come from ---------------------------------------------------------------------------
+
+
+def distribute(rows: Streamed, client: Any = None) -> DaskPool:
+    """The rows that :func:`fenchel.open_data` opened, read by the workers of a cluster and kept there.
+
+    All workers must see the files, and the shards of files that were converted, under the same paths.
+    """
+    import dask
+
+    client = current_client(client)
+    read = dask.delayed(_read, pure=False)
+    parts = [read(reader) for reader in rows.readers]
+    first = rows.readers[0]()
+    pool = DaskPool(client, parts, rows.names, float(rows.nbytes), (first.arrays[0].dtype.name, first.sparse))
+    pool.tasks = rows.tasks
+    return pool
+
+
+def _read(reader: Callable[[], Partition]) -> Partition:
+    return reader()
+
+
+def from_collections(client: Any, X: Any, y: Any, sample_weight: Any, offset: Any, task: Any) -> DaskPool:
+    """A pool of dask arrays, frames, lists of delayed pieces, or of numpy arrays."""
+    import dask
+
+    pieces, names, nbytes, kind = _pieces(X)
+    lengths = _lengths(X)
+    others = [
+        [None] * len(pieces) if one is None else _beside(name, one, len(pieces), lengths)
+        for name, one in (("y", y), ("sample_weight", sample_weight), ("offset", offset), ("task", task))
+    ]
+    make = dask.delayed(_partition, pure=False)
+    parts = [make(k, piece, *beside) for k, (piece, *beside) in enumerate(zip(pieces, *others, strict=True))]
+    return DaskPool(client, parts, names, nbytes, kind)
+
+
+def _partition(number: int, X: Any, y: Any, weight: Any, offset: Any, task: Any) -> Partition:
+    """One piece of every collection, as a partition."""
+    import scipy.sparse as sp
+
+    if hasattr(X, "to_numpy"):
+        single = all(str(kind) == "float32" for kind in X.dtypes)
+        X = X.to_numpy(dtype=np.float32 if single else float)
+    elif not sp.issparse(X):
+        X = np.asarray(X)
+    y, weight, offset, task = (None if one is None else np.asarray(one) for one in (y, weight, offset, task))
+    if len(y) != X.shape[0]:
+        raise ValueError(f"partition {number}: y has {len(y)} entries, but X has {X.shape[0]} rows")
+    if y.dtype.kind == "O":
+        y = y.astype(str)
+    return Partition.of(number, X, y, weight, offset, task)
+
+
+def _is_array(given: Any) -> bool:
+    return hasattr(given, "chunks") and hasattr(given, "to_delayed")
+
+
+def _pieces(X: Any) -> tuple[list[Any], list[str] | None, float, tuple[str, bool]]:
+    """Delayed pieces of rows, names of columns, bytes, and what the rows are made of."""
+    if _is_array(X):
+        if X.ndim != 2:
+            raise ValueError(f"X has {X.ndim} dimension(s); it must have two")
+        if len(X.chunks[1]) > 1:
+            log.info("X has %d chunks of columns; rows are put together", len(X.chunks[1]))
+            X = X.rechunk({1: -1})
+        sparse = hasattr(X._meta, "indptr") or type(X._meta).__module__.startswith("scipy.sparse")
+        kind = X.dtype.name if X.dtype.name in ("float32", "float64") else "float64"
+        return list(X.to_delayed().ravel()), None, float(X.nbytes), (kind, sparse)
+    if hasattr(X, "to_delayed"):
+        return list(X.to_delayed()), [str(name) for name in X.columns], math.nan, ("float64", False)
+    if isinstance(X, (list, tuple)) and X and all(hasattr(one, "dask") or hasattr(one, "key") for one in X):
+        return list(X), None, math.nan, ("float64", False)
+    raise ValueError(f"X is {type(X).__name__}; it must be a dask array, a dask frame or a list of delayed pieces")
+
+
+def _lengths(X: Any) -> tuple[float, ...] | None:
+    return X.chunks[0] if _is_array(X) else None
+
+
+def _beside(name: str, given: Any, count: int, lengths: tuple[float, ...] | None) -> list[Any]:
+    """Pieces that belong to those of X."""
+    if _is_array(given):
+        known = lengths is not None and not any(math.isnan(one) for one in (*lengths, *given.chunks[0]))
+        if known and given.chunks[0] != lengths:
+            if sum(given.chunks[0]) != sum(lengths or ()):
+                raise ValueError(f"{name} has {sum(given.chunks[0])} entries, but X has {sum(lengths or ())} rows")
+            given = given.rechunk({0: lengths})
+        if given.ndim == 2:
+            given = given.rechunk({1: -1})
+        pieces = list(given.to_delayed().ravel())
+    elif hasattr(given, "to_delayed"):
+        pieces = list(given.to_delayed())
+    elif isinstance(given, (list, tuple)):
+        pieces = list(given)
+    elif lengths is not None and not any(math.isnan(one) for one in lengths):
+        ends = np.cumsum([0, *lengths]).astype(int)
+        values = np.asarray(given)
+        if len(values) != ends[-1]:
+            raise ValueError(f"{name} has {len(values)} entries, but X has {ends[-1]} rows")
+        pieces = [values[first:last] for first, last in itertools.pairwise(ends)]
+    else:
+        raise ValueError(f"{name} is {type(given).__name__}, but the lengths of X's pieces are not known; give pieces")
+    if len(pieces) != count:
+        raise ValueError(f"{name} has {len(pieces)} pieces, but X has {count}; give them the same partitions")
+    return pieces

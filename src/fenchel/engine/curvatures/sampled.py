@@ -1,0 +1,123 @@
+r"""The curvature of a sample of the rows, corrected by what every pass over all rows tells: the exact diagonal, and
+secants of exact gradients.
+
+.. math:: H_0 = T H_S T, \quad T = \operatorname{diag}\sqrt{d_j / H_{S,jj}}, \quad
+    H = \text{BFGS updates of } H_0 + \mu \operatorname{diag}(d) \text{ by pairs } (\Delta w, \Delta g)
+
+A bad sample costs rounds and nothing else: with enough of :math:`\mu d` every step is a proximal gradient step.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import scipy.sparse as sp
+
+from ...data.jobs import Terms
+from ...data.partitions import Partition
+from ...data.pools import Outcome
+from ...problem.pooled import PooledProblem, View
+from ..lower_gram import lower_gram
+from ..parts import Matrix, Vector
+
+PAIRS = 30  # secants that are kept; more: old ones, of places far away
+CURVED = 1e-12  # of |dw||dg|: what a secant must bend by to count
+LIFT = 1e-9  # of the diagonal: makes H definite in spite of rounding
+
+
+class SampledCurvature:
+    """H for all coefficients; see above."""
+
+    def __init__(self, problem: PooledProblem) -> None:
+        self.problem = problem
+        self.pairs: list[tuple[Vector, Vector]] = []
+        self.terms = Terms(problem.loss, problem.layout[0])
+        self.use(problem.sample())
+
+    def use(self, outcome: Outcome) -> None:
+        """Go on with these rows."""
+        facts, drawn = self.problem.pool.facts, outcome.kept
+        kept = [one for one in drawn if one["target"].shape[0]] or drawn[:1]
+        stack = sp.vstack if facts.sparse else np.concatenate
+        X = stack([one["X"] for one in kept]) if len(kept) > 1 else kept[0]["X"]
+        target, weight, share, offset, task = (
+            np.concatenate([one[key] for one in kept]) for key in ("target", "weight", "share", "offset", "task")
+        )
+        self.rows = target.shape[0]
+        self.weight = weight  # of the rows, without what they were drawn with
+        self.part = Partition.of(0, X, target, weight / share, offset, task)
+
+    def make(self, view: View, floor: float, mu: float, more: float) -> Matrix:
+        """H at a point that was looked at. `more` is what every row counts for beside its own curvature."""
+        problem, part, terms = self.problem, self.part, self.terms
+        scores, offset, weight = terms.scores(part, view.w), terms.offset(part), terms.weight(part)
+        scores = scores + offset if offset.size else scores
+        bend = terms.loss.sums(scores, terms.target(part), weight)[2]
+        bend = (np.maximum(bend, floor * weight) + more * weight) / problem.n
+        H = self._gram(bend)
+        squares = np.append(problem.data.mean_squares, 1.0)
+        self._correct(H, view.diagonal + more * np.tile(squares, problem.vectors), mu)
+        for d, change in self.pairs:
+            add_pair(H, d, change)
+        return H
+
+    def _correct(self, H: Matrix, diagonal: Vector, mu: float) -> None:
+        """H with the diagonal of all rows, in place."""
+        problem, own = self.problem, np.diag(H).copy()
+        if not problem.fit_intercept:
+            diagonal[problem.intercept_slots] = own[problem.intercept_slots] = 0.0
+        mean = float(diagonal.mean())
+        scale = np.sqrt(np.divide(diagonal, own, out=np.zeros_like(own), where=own > 0))
+        H *= scale[:, None]
+        H *= scale
+        places = np.arange(problem.size)
+        # nothing is known of columns without entries: any curvature will do
+        H[places, places] = (1.0 + mu + LIFT) * np.where(diagonal > 0, diagonal, mean) + 1e-3 * LIFT * mean + 1e-300
+
+    def _gram(self, bend: Vector) -> Matrix:
+        """The weighted Gram matrix of the sample, block by block."""
+        from ...kernels.models import mirrored
+        from ...kernels.newton import sparse_curvature
+
+        part, outputs, p = self.part, self.terms.outputs, self.problem.p
+        H = np.zeros((self.problem.size, self.problem.size))
+        if part.sparse:
+            sparse_curvature(*part.arrays, self.terms.layout(part), bend, H)
+            H += H.T
+            H[np.diag_indices_from(H)] /= 2
+            return H
+        groups = [np.arange(part.n)] * outputs
+        if part.task.size:
+            groups = [np.flatnonzero(part.task == k) for k in range(self.problem.vectors)]
+        for k, rows in enumerate(groups):
+            at = k * (p + 1)
+            X = part.arrays[0] if rows.size == part.n else part.arrays[0][rows]
+            h = bend[rows] if part.task.size else np.ascontiguousarray(bend[k::outputs])
+            block = np.zeros((p, p), order="F")
+            mirrored(lower_gram(X, h, block), H[at : at + p, at : at + p])
+            H[at + p, at : at + p] = H[at : at + p, at + p] = h @ X
+            H[at + p, at + p] = h.sum()
+        return H
+
+    def learn(self, d: Vector, change: Vector) -> bool:
+        """A secant: the gradient changed so along d."""
+        size = float(np.linalg.norm(d) * np.linalg.norm(change))
+        if not (math.isfinite(size) and float(d @ change) > CURVED * size):
+            return False
+        self.pairs = [*self.pairs[1 - PAIRS :], (d, change)]
+        return True
+
+    def forget(self) -> None:
+        """All secants."""
+        self.pairs = []
+
+
+def add_pair(H: Matrix, d: Vector, change: Vector) -> None:
+    """The update of Broyden, Fletcher, Goldfarb and Shanno: afterwards H d is the change."""
+    from ...kernels.models import add_secant
+
+    foreseen = H @ d
+    curved, expected = float(d @ change), float(d @ foreseen)
+    if curved > 0 and expected > 0:
+        add_secant(H, change / math.sqrt(curved), foreseen / math.sqrt(expected))

@@ -1,0 +1,39 @@
+"""Parameters of the estimators, looked at before a fit: one of the wrong type is refused, and its name told."""
+
+from __future__ import annotations
+
+import numbers
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+_FLAGS = ("fit_intercept", "standardize", "warm_start")
+_AT_LEAST_ZERO = ("alpha", "tol", "time_limit")
+_SHARES = ("alpha_ratio", "eps")
+_OPTIONAL = ("time_limit", "alpha_ratio", "eps")
+
+
+def check_parameters(model: Any) -> None:
+    """A ValueError names the first parameter that is of the wrong type or out of its range."""
+    given = model.get_params(deep=False)
+    for name, value in given.items():
+        if value is None and name in _OPTIONAL:
+            continue
+        if name in _FLAGS and not isinstance(value, (bool, np.bool_)):
+            raise ValueError(f"{name} is {value!r}; it must be True or False")
+        if name in _AT_LEAST_ZERO and not (is_number(value) and 0 <= value < np.inf):
+            raise ValueError(f"{name} is {value!r}; it must be a number, finite and not negative")
+        if name in _SHARES and not (is_number(value) and 0 < value <= 1):
+            raise ValueError(f"{name} is {value!r}; it must be a number above 0 and at most 1")
+        if name == "verbose" and not (isinstance(value, (bool, np.bool_)) or is_number(value)):
+            raise ValueError(f"{name} is {value!r}; it must be True or False")
+        if name in ("solver_options", "penalty_grid") and value is not None and not isinstance(value, Mapping):
+            if name == "penalty_grid" and isinstance(value, (list, tuple)):
+                continue
+            raise ValueError(f"{name} is {value!r}; it must be a dict")
+
+
+def is_number(value: Any) -> bool:
+    """Whether it is a real number, and no string, array or truth value."""
+    return isinstance(value, numbers.Real) and not isinstance(value, (bool, np.bool_))

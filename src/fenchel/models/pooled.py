@@ -1,0 +1,147 @@
+"""Estimators and cross-validation on rows in a pool: on a disk, or on a cluster."""
+
+from __future__ import annotations
+
+import threading
+import warnings
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from .._validate import AnyArray, Array
+from ..data.jobs import Fold, Losses, Terms, Weighed
+from ..data.pools import Pool, SharedPasses
+from ..problem.pooled import PooledProblem
+from . import preparation as helpers
+
+if TYPE_CHECKING:
+    from .paths import Path
+
+_FITS = 0.25  # of the memory of this machine: data below that fit it, with room for work
+_FEWEST = 3e8  # bytes: below that nobody waits long, and nothing is said
+
+
+def pooled_problem(model: Any, pool: Pool, **given: Any) -> PooledProblem:
+    """The problem of an estimator on rows in a pool, whose names and classes it takes over."""
+    for name, one in given.items():
+        if one is not None:
+            raise ValueError(
+                f"{name} was given beside rows in {pool.home}, which have their own; name it where they are opened"
+            )
+    if getattr(model, "class_weight", None) is not None:
+        raise ValueError(
+            f"class_weight is {model.class_weight!r}; rows in {pool.home} take weights of their own instead, named "
+            "where they are opened"
+        )
+    facts = pool.facts
+    model.n_features_in_ = facts.p
+    if pool.names is not None:
+        model.feature_names_in_ = np.array(pool.names, dtype=object)
+    elif hasattr(model, "feature_names_in_"):
+        del model.feature_names_in_
+    labels: AnyArray | None = None
+    if model._classification:
+        labels = _labels(pool)
+        model.classes_ = labels
+    if hasattr(model, "tasks_"):
+        del model.tasks_
+    outputs = facts.outputs if labels is None or labels.size == 2 else labels.size
+    if facts.tasks:
+        named = getattr(pool, "tasks", None)
+        model.tasks_ = np.arange(facts.tasks) if named is None else np.array(named)
+        outputs = facts.tasks
+    if not isinstance(model.fit_intercept, (bool, np.bool_)):
+        raise ValueError(f"fit_intercept is {model.fit_intercept!r}; it must be True or False")
+    warn_if_small(pool)
+    return PooledProblem(
+        pool, loss=helpers.as_loss(model.loss, model._classification),
+        penalty=helpers.for_outputs(model._named_penalty(), outputs, facts.p), alpha=model._alpha(),
+        fit_intercept=bool(model.fit_intercept), labels=labels,
+    )  # fmt: skip
+
+
+def _labels(pool: Pool) -> AnyArray:
+    labels = pool.facts.labels
+    if labels is None or (labels.dtype.kind == "f" and np.any(labels != np.floor(labels))):
+        raise ValueError(
+            "the targets are not labels: there are many different ones, or fractions; a regressor takes them"
+        )
+    if labels.size < 2:
+        raise ValueError(f"the rows hold one class only ({labels[0]}); a classifier needs two or more")
+    whole = labels.dtype.kind == "f"
+    return labels.astype(np.int64) if whole else labels
+
+
+def warn_if_small(pool: Pool) -> None:
+    """Rows on a disk that fit into memory are better read into it: say so once, with the price of both ways."""
+    facts, room = pool.facts, machine_memory()
+    if pool.home != "files" or room is None or not _FEWEST < facts.nbytes < _FITS * room:
+        return
+    read = facts.nbytes / 1e9
+    warnings.warn(
+        f"these rows take {read:.3g} GB, and this machine has {room / 1e9:.3g} GB of memory. Read into memory by "
+        f"fenchel.io.read_data they cost {read:.3g} GB of reading; rounds over files cost about ten times that. The "
+        "answer is the same",
+        stacklevel=4,
+    )  # fmt: skip
+
+
+def machine_memory() -> float | None:
+    """Bytes of memory, where the system tells."""
+    import os
+
+    try:
+        return float(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
+    except (AttributeError, ValueError, OSError):
+        return None
+
+
+# -- cross-validation -------------------------------------------------------------------------------------
+
+
+def fold_paths(
+    problem: PooledProblem, count: Any, alphas: Array, walk: Callable[[PooledProblem], Path], seed: int | None
+) -> tuple[list[Path], list[list[float]]]:
+    """Paths without the rows of every fold, all of them over the same passes, and minus the mean losses of those rows.
+
+    Folds are drawn by a hash of every row's place, so that they do not depend on who holds the rows.
+    """
+    if isinstance(count, bool) or not isinstance(count, (int, np.integer)) or count < 2:
+        raise ValueError(f"cv is {count!r}; rows in {problem.pool.home} take a number of folds, at least 2")
+    folds = [Fold(int(count), k, 0 if seed is None else int(seed)) for k in range(count)]
+    shared = SharedPasses(problem.pool, len(folds))
+    paths: list[Any] = [None] * len(folds)
+    errors: list[BaseException] = []
+
+    def follow(k: int) -> None:
+        try:
+            paths[k] = walk(problem.with_pool(shared.member()).with_fold(folds[k]))
+        except BaseException as error:
+            errors.append(error)
+        finally:
+            shared.leave()
+
+    threads = [threading.Thread(target=follow, args=(k,), name=f"fenchel fold {k}", daemon=True) for k in range(count)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    if errors:
+        raise errors[0]
+    return paths, _held_out(problem, folds, paths)
+
+
+def _held_out(problem: PooledProblem, folds: list[Fold], paths: list[Path]) -> list[list[float]]:
+    """Minus the mean loss of the rows that were left out, for every point of every path: one pass."""
+    jobs: list[Any] = []
+    for fold, path in zip(folds, paths, strict=True):
+        left = Fold(fold.count, fold.left_out, fold.seed, kept=False)
+        terms = Terms(problem.loss, problem.layout[0], 1.0, problem.terms.labels, left)
+        points = tuple(problem.pack(*answer) for answer in zip(path.coefs, path.intercepts, strict=True))
+        jobs += [Losses(terms, points), Weighed(terms)]
+    found = problem.run(*jobs)
+    return [
+        [-float(value) for value in losses.sums / (weight.sums[0] * problem.layout[0] or np.nan)]
+        for losses, weight in zip(found[::2], found[1::2], strict=True)
+    ]

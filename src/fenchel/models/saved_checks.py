@@ -1,0 +1,70 @@
+"""What the parts of a saved model must be; a file may have been cut, mixed up or written by hand."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from .._validate import Array
+
+_CERTIFIED = ("primal", "dual", "gap", "relative_gap", "seconds", "epochs", "tol")
+
+
+def check_content(content: dict[str, Any]) -> None:
+    """Raise a ValueError that names the first part of a saved model that is not what it must be."""
+    for key in ("features", "target", "classes", "tasks"):
+        part = content.get(key)
+        words = key in ("features", "target")
+        if part is not None and not (words and key == "target" and isinstance(part, str)):
+            _check_list(key, part, words)
+    for key in ("task", "offset", "penalty", "version"):
+        part = content.get(key)
+        if not (isinstance(part, str) or (part is None and key in ("task", "offset"))):
+            raise ValueError(f"its {key} is {_short(part)}; it must be text")
+    if content.get("first_index") not in (None, 0, 1) or isinstance(content.get("first_index"), (bool, float)):
+        raise ValueError(f"its first_index is {_short(content['first_index'])}; it must be 0 or 1")
+    _check_number("alpha", content["alpha"])
+    if content["alpha"] < 0:
+        raise ValueError(f"its alpha is {content['alpha']}; it must not be negative")
+    loss = _checked_dict("loss", content["loss"])
+    for key, value in _checked_dict("loss's params", loss["params"]).items():
+        if not isinstance(value, (str, bool, type(None))):
+            _check_number(f"loss's {key}", value)
+    certificate = _checked_dict("certificate", content["certificate"])
+    for key in _CERTIFIED:
+        if certificate.get(key) is not None:
+            _check_number(f"certificate's {key}", certificate[key])
+
+
+def check_scaling(scale: Array, center: Array | None, p: int) -> None:
+    """Raise a ValueError where a scaling does not belong to p columns."""
+    for name, values in (("scale", scale), ("center", center)):
+        if values is not None and (values.shape != (p,) or not all(map(math.isfinite, values.tolist()))):
+            raise ValueError(f"its {name} has shape {values.shape}; it must be {p} finite numbers")
+    if not (scale > 0).all():
+        raise ValueError("its scale must be above 0 everywhere")
+
+
+def _check_list(key: str, part: Any, words: bool) -> None:
+    kinds = (str,) if words else (str, bool, int, float)
+    if not isinstance(part, list) or not part:
+        raise ValueError(f"its {key} are {_short(part)}; they must be a list")
+    for k, entry in enumerate(part):
+        if not isinstance(entry, kinds) or (isinstance(entry, int) and abs(entry) >= 1 << 63):
+            raise ValueError(f"entry {k} of its {key} is {_short(entry)}, which is no {'name' if words else 'label'}")
+
+
+def _checked_dict(name: str, part: Any) -> dict[str, Any]:
+    if not isinstance(part, dict):
+        raise ValueError(f"its {name} is {_short(part)}; it must have named parts")
+    return part
+
+
+def _check_number(name: str, value: Any) -> None:
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not abs(value) <= 1e308:
+        raise ValueError(f"its {name} is {_short(value)}; it must be a finite number")
+
+
+def _short(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= 40 else text[:40] + "…"

@@ -1,0 +1,523 @@
+r"""A problem whose rows live in a pool: on a disk, on a cluster, or in memory but in parts.
+
+Nothing that belongs to a single row is kept. The slopes x of the rows are a function of w, so that a *look* at w, one
+pass over the data that returns sums, tells all that a certificate needs: the loss, G = Z x, and the sum of conjugates
+C(tau) of tau x on a fixed grid of scales. C is convex, so that the chords of the grid lie above it: the dual objective
+with them is a true bound, whatever scale the penalty asks for.
+
+An intercept asks for slopes that sum to zero. Sums are told apart by the sign of x, and the heavier side is shrunk;
+that takes no further pass. Other directions without penalty, and dual variables of the wrong sign, take some: slopes
+are then moved as :meth:`Certifying._balance` does, and the moves are repeated where the rows are.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from typing import Any, NoReturn
+
+import numpy as np
+import numpy.typing as npt
+
+from .._lazy import lazy
+from .._validate import Array, Flags, Ints
+from ..data.jobs import Fold, Look, Newton, Sample, Terms, Weighed
+from ..data.pools import Facts, Outcome
+from ..data.roles import Job, RowPool
+from ..losses import Loss
+from ..penalties import Penalty
+from ..penalties.block_sum import _NONE, _once_per_map, _vector
+from .bounds import Certificate, NoCertificate
+from .certificate import _BALANCED, _MOST_FREE
+from .fingerprint import Fingerprint
+from .objective import _as_alpha, _as_loss, _as_penalty
+from .points import Point
+from .problem import Problem
+
+GRID = (0.0, 0.5, 0.9, 0.99, 0.999, 1 - 1e-4, 1 - 1e-5, 1 - 1e-6, 1 - 1e-8, 1.0)  # scales; more: time for every row
+ROWS = 50  # for each feature in a sample; fewer: more rounds
+MEMORY = 1e9  # bytes that may be taken, where nobody says
+FEWEST = 2000  # rows of a sample, if there are so many
+ROOM = 0.25  # of the memory that may be taken: for the rows of a sample
+SEED = 0  # of the sample; the answer does not depend on it, up to the tolerance
+_KNOWN = 4  # looks that are remembered
+_MOVES = 10  # passes that balance slopes, at the most
+_NEWTON, _FLAT = 30, 1e-10  # steps to the best unpenalised point, and the slope (of its terms) where they end
+_LEAST, _LITTLE = 1e-3, 1e-6  # of the mean curvature, and of the largest: what every row counts for in a model
+
+
+@dataclasses.dataclass(frozen=True)
+class Slopes:
+    """The slopes of all rows at w, as far as sums tell of them.
+
+    Attributes
+    ----------
+    sums : array (groups, size)
+        Z x over rows whose slope is positive, and over the others; or over all.
+    conjugates : array (groups, outputs, grid)
+    factors : array (groups, outputs)
+        What the slopes are multiplied by.
+    squares : float
+        The sum of x^2.
+    directions, moves
+        Along which they were moved, and how; see :class:`fenchel.data.jobs.Look`.
+    gram, sizes
+        Of the directions, with rows weighted by their room; and of the terms of their sums.
+    """
+
+    w: Array
+    sums: Array
+    conjugates: Array
+    factors: Array
+    squares: float
+    directions: Array
+    moves: tuple[Array, ...]
+    gram: Array
+    sizes: Array
+
+    @property
+    def total(self) -> Array:
+        """Z x."""
+        groups, outputs = self.factors.shape
+        each = self.sums.reshape(groups, outputs, -1) * self.factors[:, :, None]
+        return np.asarray(each.sum(axis=0)).ravel()
+
+    def conjugate(self, scale: float) -> float:
+        """A bound from above on the sum of (s f)*(scale x): the chords of a convex function."""
+        groups, outputs = self.factors.shape
+        return float(sum(
+            np.interp(scale * self.factors[k, j], GRID, self.conjugates[k, j])
+            for k in range(groups) for j in range(outputs)
+        ))  # fmt: skip
+
+
+@dataclasses.dataclass(frozen=True)
+class View:
+    """What a look at w found: the mean loss, its gradient, the diagonal of its curvature, and the slopes."""
+
+    w: Array
+    loss: float
+    gradient: Array
+    diagonal: Array
+    bend: float  # the mean curvature of a row
+    slopes: Slopes
+
+
+class PoolData:
+    """What is known of all rows; see :class:`fenchel.data.RowData`. No row can be had."""
+
+    by_column = False
+    single = None
+    halves = copied = False
+
+    def __init__(self, facts: Facts) -> None:
+        self.n, self.p, self.sparse, self.dtype = facts.n, facts.p, facts.sparse, facts.dtype
+        self.mean_squares, self.stored, self.nbytes = facts.mean_squares, facts.stored, facts.nbytes
+
+
+class PooledProblem(Problem):
+    """See :class:`fenchel.Problem`, which makes one where a pool of rows stands in place of X."""
+
+    pooled = True
+
+    def __init__(
+        self,
+        X: RowPool,
+        y: npt.ArrayLike | None = None,
+        *,
+        loss: Loss | str,
+        penalty: Penalty | None = None,
+        alpha: float = 1.0,
+        sample_weight: npt.ArrayLike | None = None,
+        fit_intercept: bool = False,
+        task: npt.ArrayLike | None = None,
+        offset: npt.ArrayLike | None = None,
+        labels: npt.ArrayLike | None = None,
+    ) -> None:
+        for name, given in (("y", y), ("sample_weight", sample_weight), ("task", task), ("offset", offset)):
+            if given is not None:
+                raise ValueError(
+                    f"{name} was given beside rows in {X.home}, which have their own; name the {name} where they are "
+                    "opened"
+                )
+        self.loss = _as_loss(loss)
+        if self.loss.kinked:
+            raise ValueError(
+                f"loss is {self.loss!r}, which has kinks; rows in {X.home} take smooth losses, e.g. "
+                + ("SmoothedHinge(0.1)" if self.loss.classification else "Huber(0.1)")
+            )
+        penalty, alpha = _as_penalty(penalty), _as_alpha(alpha)
+        self.passes = Passes(0 if "facts" in vars(X) else 1)
+        self.pool, facts = X, X.facts
+        self.data: Any = PoolData(facts)
+        self.n, p = facts.n, facts.p
+        codes = None if labels is None else np.asarray(labels)
+        if codes is None:
+            _check_targets(self.loss, facts)
+        outputs = facts.outputs if codes is None or codes.size == 2 else codes.size
+        if facts.tasks and outputs > 1:
+            raise ValueError("tasks and several outputs cannot be combined; repeat the rows, one task per output")
+        single = facts.outputs == 1 and outputs == 1 and not facts.tasks
+        self.weight, self.offset, self.fit_intercept = np.zeros(0), np.zeros(0), bool(fit_intercept)
+        self.layout = (outputs, p + 1, np.zeros(1 if facts.tasks else 0, dtype=np.int64), p)
+        unit = facts.n / facts.weight_sum if facts.weighted else 1.0
+        if not np.isfinite(unit):
+            raise ValueError("the weight of every row is zero")
+        self.terms = Terms(self.loss, outputs, unit, codes)
+        self._looks: dict[bytes, View] = {}
+        self._compile(penalty, alpha, p, facts.tasks or outputs, single)
+
+    # -- what rows are asked for ------------------------------------------------------------------------
+
+    @property
+    def visits(self) -> int:
+        return self.n * self.layout[0]
+
+    @property
+    def largest_target(self) -> float:
+        return self.pool.facts.largest if self.terms.labels is None else 1.0
+
+    def run(self, *jobs: Job) -> list[Outcome]:
+        """Jobs on all partitions: one pass."""
+        self.passes.count += 1
+        return self.pool.run(jobs)
+
+    def watch(self, tell: Callable[..., None] | None) -> None:
+        self.pool.watch = tell
+
+    def look_job(self, w: Array) -> Look:
+        """What a round asks at w."""
+        return Look(self.terms, w, GRID, self.floor, self._split, self._directions)
+
+    @property
+    def floor(self) -> float:
+        """The least curvature that a row counts for, from the mean that was seen last."""
+        smoothness = self.loss.smoothness or 0.0
+        return max(_LEAST * self.passes.bend, _LITTLE * smoothness)
+
+    def look(self, w: Array) -> View:
+        """All sums at w: a pass, unless it was looked at lately. The first one draws a sample of the rows beside."""
+        w = _vector("w", w, self.size)
+        known = self.known(w)
+        if known is not None:
+            return known
+        if self.passes.sample is not None:
+            return self.noted(w, self.run(self.look_job(w))[0].sums)
+        looked, self.passes.sample = self.run(self.look_job(w), self._sample_job())
+        return self.noted(w, looked.sums)
+
+    def look_and_draw(self, w: Array, at: View) -> tuple[View, Outcome]:
+        """A look at w, and in the same pass a new sample: rows by their share in the curvature at another point."""
+        diagonal = at.diagonal.reshape(self.vectors, self.p + 1)[:, :-1].mean(axis=0)
+        some = diagonal > 0
+        bent = np.where(some, 1.0 / np.where(some, diagonal, 1.0), 0.0) / (2 * max(int(some.sum()), 1) * self.n)
+        job = dataclasses.replace(self._sample_job(), w=at.w, bent=bent, seed=SEED + self.passes.count)
+        looked, drawn = self.run(self.look_job(w), job)
+        return self.noted(w, looked.sums), drawn
+
+    def sample(self) -> Outcome:
+        """Rows drawn at random; see :class:`fenchel.data.jobs.Sample`."""
+        if self.passes.sample is None:
+            self.look(np.zeros(self.size))
+        assert self.passes.sample is not None
+        return self.passes.sample
+
+    def _sample_job(self) -> Sample:
+        """Which rows to draw: as many as help, and as memory allows."""
+        facts, pool = self.pool.facts, self.pool
+        per_row = max(facts.stored / facts.n, 1.0) * (facts.dtype.itemsize + (4 if facts.sparse else 0))
+        most = min(ROWS * facts.p, ROOM * (MEMORY if pool.memory is None else pool.memory) / per_row)
+        most = min(max(most, FEWEST), facts.n)
+        squares = facts.mean_squares
+        some = squares > 0
+        scale = np.where(some, 1.0 / np.where(some, squares, 1.0), 0.0)
+        total = facts.n * max(int(some.sum()), 1)  # of the sizes of all rows
+        whole = most >= facts.n
+        return Sample(self.terms, scale / (2 * total), 1.0 if whole else 0.5 * most / facts.n, most, SEED)
+
+    def known(self, w: Array) -> View | None:
+        """What was seen at w, if that is remembered."""
+        return self._looks.get(self._key(w))
+
+    def _key(self, w: Array) -> bytes:
+        key: bytes = w.tobytes() + bytes([self._split]) + self._directions.tobytes()
+        return key
+
+    def noted(self, w: Array, sums: Array) -> View:
+        """The sums of a look, with their names."""
+        total, bend = float(sums[0]), float(sums[1])
+        slopes, diagonal = self._slopes(w, self._directions, (), self._split, sums)
+        gradient = self._mask(slopes.total) / self.n
+        self.passes.bend = bend / self.visits
+        view = View(w, total / self.n, gradient, diagonal / self.n, bend / self.visits, slopes)
+        self._looks[self._key(w)] = view
+        while len(self._looks) > _KNOWN:
+            self._looks.pop(next(iter(self._looks)))
+        return view
+
+    def _slopes(
+        self, w: Array, directions: Array, moves: tuple[Array, ...], split: bool, sums: Array
+    ) -> tuple[Slopes, Array]:
+        groups, outputs, k = 2 if split else 1, self.layout[0], directions.shape[1]
+        shapes = ((groups, outputs, len(GRID)), (groups, self.size), (self.size,), (k, k), (k,))
+        parts, at = [], 3
+        for shape in shapes:
+            size = int(np.prod(shape))
+            parts.append(sums[at : at + size].reshape(shape))
+            at += size
+        conjugates, slopes, diagonal, gram, sizes = parts
+        factors = np.ones((groups, outputs if groups > 1 else 1))
+        if groups == 1:  # there is nothing to be told apart
+            conjugates = conjugates.sum(axis=1, keepdims=True)
+        return Slopes(w, slopes, conjugates, factors, float(sums[2]), directions, moves, gram, sizes), diagonal
+
+    # -- the objective ----------------------------------------------------------------------------------
+
+    def primal_at(self, w: Array, scores: Array | None = None) -> float:
+        return self.look(w).loss + self.penalty_value(self.penalised(w))
+
+    def mean_conjugate(self, x: Any, scale: float = 1.0, exact: bool = False) -> float:
+        """A bound from above on (1/n) sum of (s_i f)*(scale x_i); sums of a pool are exact at any rate."""
+        return float(x.conjugate(scale)) / self.n
+
+    def gradient_sum(self, x: Any) -> Array:
+        return self._mask(x.total)
+
+    def _length(self, x: Any) -> float:
+        return float(np.sqrt(x.squares))
+
+    @lazy
+    def _loss_at_zero(self) -> float:
+        return self.look(np.zeros(self.size)).loss
+
+    @lazy
+    def _conjugate_at_zero(self) -> float:
+        if self.loss.knows_least and self.loss.least is not None:
+            return -self.loss.least
+        return self.look(np.zeros(self.size)).slopes.conjugate(0.0) / self.n
+
+    # -- the certificate --------------------------------------------------------------------------------
+
+    def certificate(
+        self, state: Any, *, fresh: bool = True, primal: float | None = None, enough: float = np.inf,
+        hope: float = -np.inf, exact: bool = False,
+    ) -> Certificate:  # fmt: skip
+        """See :meth:`fenchel.Problem.certificate`. The dual variables of the rows are the slopes at w, whatever x is
+        given."""
+        point = Point.of(state)
+        return self.certified(self.look(point.w), np.zeros(self.d) if point.y is None else point.y, enough=enough)
+
+    def certified(self, view: View, y: Array, enough: float = np.inf) -> Certificate:
+        """The certificate of a point that was looked at, with these dual variables of the penalty."""
+        primal = view.loss + self.penalty_value(self.penalised(view.w))
+        zx = self.gradient_sum(view.slopes)
+        residual = np.linalg.norm(zx + self.spread(y)) / max(float(np.linalg.norm(zx)), 1e-300)
+        try:
+            slopes: Any = view.slopes  # they stand for x, which nobody has
+            dual, reason = self._feasible_dual(slopes, y, zx, view.w, enough, -np.inf, False)[0], ""
+        except NoCertificate as why:
+            dual, reason = -np.inf, str(why)
+        if not np.isfinite(primal):
+            reason = reason or "w breaks a constraint of the penalty"
+        return Certificate(primal, dual, float(residual), reason)
+
+    def zero_certificate(self) -> Certificate:
+        return Certificate(self.objective_at_zero(), self._dual_at_zero, 0.0)
+
+    def _dual_rounding(self, x: Any, y: Array, zx: Array, w: Array, exact: bool) -> tuple[Array, float, float]:
+        """Sums over the rows of a pool are exact: what is left is that of single numbers, which is not counted."""
+        return y / self.n, 0.0, 0.0
+
+    @_once_per_map
+    def _split(self) -> bool:
+        """Whether intercepts are all that has no penalty, and each has an output of its own."""
+        return bool(self.fit_intercept and self._free_count == self.vectors and not self.layout[2].size)
+
+    @_once_per_map
+    def _free(self) -> tuple[Array, Array]:
+        return self._free_directions(), np.zeros((0, 0))
+
+    @_once_per_map
+    def _directions(self) -> Array:
+        """Along which slopes are balanced by moves."""
+        if self._split or not self._free_count:
+            return np.zeros((self.size, 0))
+        free: Array = self._free[0]
+        return free
+
+    def _balance(
+        self, x: Any, zx: Array, y: Array | None = None, zeroed: Ints = _NONE, limits: Any = None
+    ) -> tuple[Any, Array]:
+        if not len(zeroed):
+            return self._shrunk(x) if self._split else self._moved(x, -(x.directions.T @ zx), zx)
+        if len(zeroed) > _MOST_FREE:
+            raise NoCertificate(f"{len(zeroed)} dual variables have the wrong sign; at most {_MOST_FREE} can be mended")
+        assert y is not None
+        free = self._free[0]
+        lifted = np.zeros((self.size, len(zeroed)))
+        for k, column in enumerate(self.map[zeroed].toarray()):
+            lifted[self.feature_slots, k] = self.gram.solve(column)
+        self._ask_to_balance()
+        # anew from the slopes at w: these directions were not known when they were looked at
+        x = self._look_along(x.w, np.column_stack([free, lifted]), ())
+        zx = self.gradient_sum(x)
+        y, _ = self._repair(x, y, zx)
+        return self._moved(x, np.concatenate([-(free.T @ zx), y[zeroed]]), zx)
+
+    def _ask_to_balance(self) -> None:
+        if not self.passes.may_balance:
+            raise NoCertificate("the slopes are not balanced, which takes passes of its own")
+
+    def promise(self, view: View, y: Array) -> float:
+        """The gap that a certificate would prove if balancing the slopes, which takes passes, changed little."""
+        free = self._free[0]
+        x: Any = view.slopes
+        zx = self.gradient_sum(x)
+        if self._split:
+            x, zx = self._shrunk(x)
+        elif free.shape[1]:
+            zx = zx - free @ np.linalg.lstsq(free, zx, rcond=None)[0]
+        try:
+            y, violations = self._repair(x, y, zx)
+        except NoCertificate:
+            return np.inf
+        y[violations] = 0.0
+        gauge = self.gauge(y / self.n)
+        if not np.isfinite(gauge):
+            return np.inf
+        scale = 1.0 if gauge <= 1 else (1 - 1e-15) / gauge
+        dual = -self.mean_conjugate(x, scale) - self.penalty_conjugate(scale * y / self.n)
+        return view.loss + self.penalty_value(self.penalised(view.w)) - dual
+
+    def _look_along(self, w: Array, directions: Array, moves: tuple[Array, ...]) -> Slopes:
+        job = Look(self.terms, w, GRID, self.floor, False, directions, moves)
+        return self._slopes(w, directions, moves, False, self.run(job)[0].sums)[0]
+
+    def _moved(self, x: Slopes, goal: Array, zx: Array) -> tuple[Slopes, Array]:
+        """The slopes moved along their directions until the sums there have changed by the goal."""
+        for _ in range(_MOVES):
+            if not goal.size or (np.abs(goal) <= _BALANCED * x.sizes).all():
+                return x, zx
+            self._ask_to_balance()
+            scale = 1.0 / np.sqrt(np.maximum(np.diag(x.gram), 1e-300))
+            move = scale * np.linalg.lstsq(scale[:, None] * x.gram * scale, scale * goal, rcond=1e-14)[0]
+            moved = self._look_along(x.w, x.directions, (*x.moves, move))
+            new = self.gradient_sum(moved)
+            left = goal - x.directions.T @ (new - zx)
+            size = np.where(moved.sizes > 0, moved.sizes, 1.0)
+            # a sum of so many terms is balanced where rounding is all that is left of it
+            if (np.abs(left) <= 10 * _BALANCED * moved.sizes).all():
+                return moved, new
+            if np.linalg.norm(left / size) > 0.9 * np.linalg.norm(goal / size):
+                break
+            goal, x, zx = left, moved, new
+        raise NoCertificate("no dual feasible point close by: unpenalised directions still carry a gradient")
+
+    def _shrunk(self, x: Slopes) -> tuple[Slopes, Array]:
+        """Both signs of the slopes brought to one sum for every output, by shrinking the heavier."""
+        up, down = (np.abs(part.reshape(self.vectors, -1)[:, -1]) for part in x.sums)
+        both = np.minimum(up, down)
+        factors = np.stack([both / np.where(up > 0, up, 1.0), both / np.where(down > 0, down, 1.0)])
+        x = dataclasses.replace(x, factors=np.minimum(factors, 1.0))
+        return x, self.gradient_sum(x)
+
+    # -- neighbours -------------------------------------------------------------------------------------
+
+    def with_pool(self, pool: RowPool) -> PooledProblem:
+        """The same rows, read by somebody else."""
+        other: Any = self._sibling(pool=pool, _looks={}, passes=Passes())
+        out: PooledProblem = other
+        return out
+
+    def with_fold(self, fold: Fold) -> PooledProblem:
+        """The same problem with the rows of a fold left out; takes a pass."""
+        terms = dataclasses.replace(self.terms, fold=fold)
+        total = float(self.run(Weighed(terms))[0].sums[0])
+        if total <= 0:
+            raise ValueError(f"no row is left where fold {fold.left_out} of {fold.count} is left out; take fewer folds")
+        terms = dataclasses.replace(terms, unit=self.n / total)
+        other: Any = self._sibling("_conjugate_at_zero", "_loss_at_zero", terms=terms, _looks={}, passes=Passes())
+        out: PooledProblem = other
+        return out
+
+    def with_weights(self, sample_weight: npt.ArrayLike | None) -> NoReturn:
+        raise ValueError(
+            f"rows in {self.pool.home} have their own weights; name them where the rows are opened, or leave out a "
+            "fold by with_fold"
+        )
+
+    def unpenalised_answer(self) -> tuple[Array, Array, Slopes]:
+        """The best w that the penalty does not see, and its slopes; the scores are nobody's."""
+        directions = self._free[0]
+        w, c = np.zeros(self.size), np.zeros(directions.shape[1])
+        if c.size:
+            value, slope, bend, terms = self._newton(directions, w)
+            for _ in range(_NEWTON):
+                if np.all(np.abs(slope) <= _FLAT * terms):
+                    break
+                move = -np.linalg.lstsq(bend, slope, rcond=1e-12)[0]
+                share = 1.0
+                while share > 1e-6:
+                    found = self._newton(directions, directions @ (c + share * move))
+                    if found[0] <= value + 1e-4 * share * float(slope @ move) + 1e-14 * abs(value):
+                        break
+                    share *= 0.25
+                else:
+                    break
+                c = c + share * move
+                value, slope, bend, terms = found
+            w = directions @ c
+        view = self.look(w)
+        if not self.loss.attained and c.size and view.loss <= 1e-6 * self._loss_at_zero:
+            raise NoCertificate("the columns without penalty separate the rows, so that there is no best answer")
+        return w, np.zeros(0), self._balance(view.slopes, self.gradient_sum(view.slopes))[0]
+
+    def _newton(self, directions: Array, w: Array) -> tuple[float, Array, Array, Array]:
+        """The loss at w, its slope and curvature along directions, and the terms of the slope."""
+        sums, k = self.run(Newton(self.terms, w, directions))[0].sums, directions.shape[1]
+        return float(sums[0]), sums[1 : k + 1], sums[2 * k + 1 :].reshape(k, k), sums[k + 1 : 2 * k + 1]
+
+    @lazy
+    def fingerprint(self) -> Fingerprint:
+        facts, loss = self.pool.facts, self.loss
+        labels = None if self.terms.labels is None else tuple(self.terms.labels.tolist())
+        head = (type(loss).__name__, facts.n, facts.p, facts.dtype.name, facts.sparse, self.layout[0],
+                self.fit_intercept, labels, self.terms.fold)  # fmt: skip
+        arrays = (loss.params, facts.mean_squares, np.array([facts.weight_sum]), self.map.data, self.map.indices,
+                  self.map.indptr)  # fmt: skip
+        return Fingerprint(head, arrays, self.blocks)
+
+    # -- what only rows in memory have --------------------------------------------------------------------
+
+    def _no_rows(self, *args: Any, **kwargs: Any) -> NoReturn:
+        raise TypeError(
+            f"these rows live in {self.pool.home} and are not held here; `look(w)` makes a pass over them and returns "
+            "sums (a Problem of arrays has the rest)"
+        )
+
+    scores = combine = sweep = mean_loss = slopes_at = centred = foreseen = _domain = _no_rows
+
+
+class Passes:
+    """Over the data so far, and the mean curvature of a row that was seen last."""
+
+    def __init__(self, count: int = 0) -> None:
+        self.count, self.bend = count, 0.0
+        self.told = 0  # of them
+        self.sample: Outcome | None = None
+        self.may_balance = True  # whether a certificate may take passes of its own
+
+
+def _check_targets(loss: Loss, facts: Facts) -> None:
+    """Of a classifier: labels -1 and +1."""
+    if not loss.classification:
+        return
+    labels: Any = facts.labels
+    good: Flags = np.zeros(1, dtype=bool) if labels is None else np.isin(labels, (-1, 1))
+    if not good.all():
+        found = "many different targets" if labels is None else f"targets {', '.join(map(str, labels[:4]))}"
+        raise ValueError(
+            f"the rows have {found}; {type(loss).__name__} takes labels -1 and +1 (an estimator takes any two classes)"
+        )
+    if labels.size < 2:
+        raise ValueError(f"the rows hold one class only ({labels[0]}); {type(loss).__name__} needs both -1 and +1")

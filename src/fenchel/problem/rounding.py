@@ -1,0 +1,205 @@
+r"""What rounding may do to the two bounds of a certificate, so that what is left of them is true.
+
+A sum of m products :math:`a_i b_i` in doubles is wrong by at most :math:`m u \sum |a_i b_i| \le m u \|a\| \|b\|`, in
+whatever order it is made (u is half the distance of 1 to the next number). Everything follows from that, and from the
+lengths of the columns, which are known: no look at the data is needed.
+
+==========  ====================  ===============================================================================
+Symbol      Name here             Meaning
+==========  ====================  ===============================================================================
+S(w)        reach                 :math:`\sum_j |w_j| \|Z_j\| / \sqrt n`, what the scores are made of
+R           steepness             root of the mean square of the slopes of the loss
+rho         error                 what the sums Z x + B y may be wrong by, feature by feature
+s           moved                 :math:`B s = \rho`: y - s is feasible where y seems to be
+==========  ====================  ===============================================================================
+
+The objective at w is wrong by at most u R S(w) per term of a score, and by u per term of its own sum.
+
+The dual point is feasible up to rho alone. Some s with B s = rho makes it feasible, and the gauge is sublinear, so that
+y - s stays in the domain of psi* where the point is scaled by 1 / (gauge(y) + gauge(s)): the cost is in the scaling.
+Where psi* is finite it may rise by what s moves it. Directions that no penalty holds, and limits of zero on one side,
+know no such scaling, and neither do weights that are lost in rounding: x can be moved along the data so that they are
+met, which costs rho'w to first order. There w is the answer at hand, or
+what it takes to explain the targets where that is more.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from .._validate import Array, SparseMatrix
+from ..penalties.block_sum import _once_per_map
+from .objective import _CHUNK, Objective
+
+UNIT = 2.0**-53  # the largest relative error of one operation
+STEPS = 16  # operations with single numbers in every term: losses, conjugates, norms
+FEW = 4  # of them in one conjugate
+SCORE = 3  # with a score before its loss is made
+_MOST_EXACT = 1 << 24  # entries of the data, up to which products with more digits take less than a second
+_SIGNS = 4  # patterns of signs that tell how far the map spreads rounding where no row of B' has one entry
+_SPREAD = 3.0  # times the largest of these, what other patterns may do
+
+
+class Rounding(Objective):
+    """An objective that knows what its own rounding may be."""
+
+    @property
+    def column_lengths(self) -> Array:
+        """|Z_j| / sqrt(n) of every feature of every output."""
+        out: Array = np.tile(np.sqrt(self.data.mean_squares), self.vectors)
+        return out
+
+    @property
+    def can_be_exact(self) -> bool:
+        """Whether products with the data may be made with more digits: the machine has them, the data are not many."""
+        return bool(np.finfo(np.longdouble).eps < UNIT / 64) and self.data.stored <= _MOST_EXACT
+
+    def exact_products(self, w: Array, x: Array) -> tuple[Array, Array]:
+        """`scores` of w and `gradient_sum` of x, right but for their last digit."""
+        long, (outputs, stride, offset, _) = np.longdouble, self.layout
+        W, X = w.reshape(self.vectors, stride).astype(long), x.reshape(self.n, outputs).astype(long)
+        scores, sums = np.zeros((self.n, outputs), dtype=long), np.zeros((self.vectors, stride), dtype=long)
+        step = max(1, _CHUNK // self.p)
+        for first in range(0, self.n, step):
+            part = slice(first, min(first + step, self.n))
+            rows: Any = self.data.rows(np.arange(part.start, part.stop))
+            rows = rows.astype(long)
+            for k in range(self.vectors):
+                own: Any = slice(None)
+                column = k
+                if offset.size:
+                    own, column = np.flatnonzero(offset[part] == k * stride), 0
+                some, at = rows[own], np.arange(part.start, part.stop)[own]
+                scores[at, column] = some @ W[k, :-1] + W[k, -1]
+                sums[k, :-1] += some.T @ X[at, column]
+                sums[k, -1] += X[at, column].sum()
+        return scores.astype(float).ravel(), self._mask(sums.astype(float).ravel())
+
+    def reach(self, w: Array) -> float:
+        """S(w): at least the root of the mean square, over the rows, of sum_j |z_ij w_j|."""
+        parts = np.abs(w).reshape(self.vectors, self.p + 1)
+        return float((parts[:, :-1] @ np.sqrt(self.data.mean_squares)).sum() + parts[:, -1].sum())
+
+    def steepness(self, primal: Any, reach: Any, x: Array | None = None) -> Any:
+        """R where the objective is `primal` and S(w) is `reach`, numbers or arrays, from what the loss says of itself;
+        from x where it says nothing."""
+        smoothness = self.loss.smoothness
+        if smoothness is not None and self.loss.knows_least:
+            # a smooth function that is at least zero is at least |slope|^2 / 2L
+            heaviest = float(self.weight.max()) if self.weight.size else 1.0
+            return np.sqrt(2 * smoothness * heaviest * np.maximum(primal, 0.0))
+        if math.isfinite(self._steepest):
+            return self._steepest
+        if x is not None:
+            return 2 * self._mean_length(x)
+        # exp(u) - t u: the largest exponential is no larger than their sum
+        return math.sqrt(self.visits) * (np.abs(primal) + self._target_size * reach) + self._target_size
+
+    def steepening(self, far: Any) -> Any:
+        """What R may grow by where scores move by so much."""
+        heaviest = float(self.weight.max()) if self.weight.size else 1.0
+        return heaviest * (self.loss.smoothness or 0.0) * far
+
+    def _mean_length(self, x: Array) -> float:
+        return float(np.linalg.norm(x)) / math.sqrt(self.n)
+
+    @property
+    def _steepest(self) -> float:
+        """The largest R that the domain of the conjugate allows."""
+        known: float = self.remembered("steepest", self._find_steepest)
+        return known
+
+    def _find_steepest(self) -> float:
+        largest = np.maximum(*np.abs(self._domain()))
+        return self._mean_length(largest) if np.isfinite(largest).all() else math.inf
+
+    @property
+    def _target_size(self) -> float:
+        """Root of the mean square of targets and offsets, which stand in the same sums."""
+        known: float = self.shared(
+            "target size", lambda: self._mean_length(self.target) + self._mean_length(self.offset)
+        )
+        return known
+
+    def primal_rounding(self, w: Array, primal: float, x: Array | None = None, *, exact: bool = False) -> float:
+        """What an objective that was computed at w may lack; `exact` where the scores are right but for their last
+        digit, and sums were made in pairs."""
+        if not math.isfinite(primal):
+            return 0.0
+        reach, count = self.reach(w), int(np.count_nonzero(w))
+        size = self._target_size if not self.loss.knows_least else 0.0
+        terms = SCORE if exact else count + SCORE
+        sums = STEPS if exact else self.visits + count * (self.d // self.size + 1) + STEPS
+        far = reach + self._target_size
+        first = terms * (float(self.steepness(primal, reach, x)) + self.steepening(UNIT * terms * far)) * far
+        return UNIT * float(first + sums * (abs(primal) + size * reach) + self._map_rounding(w))
+
+    def _map_rounding(self, w: Array) -> float:
+        """What rounding of B'w does to the penalty, in units of u; nothing where a row of B' has one entry."""
+        if self._picks:
+            return 0.0
+        row, size = self.entries
+        width = int(np.diff(self.map.indptr).max(initial=0)) + 1
+        parts = np.bincount(row, size * np.abs(w)[self.entry_slots], self.d).astype(float, copy=False)
+        return width * sum((block.steepest_at(parts[i:j]) for block, i, j in self._parts()), start=0.0)
+
+    # -- the dual bound ------------------------------------------------------------------------------
+
+    def slope_error(self, x: Array, zx: Array, *, exact: bool = False) -> Array:
+        """What Z x may be wrong by, feature by feature."""
+        out: Array
+        if exact:
+            out = 2 * UNIT * np.abs(zx[self.feature_slots])
+            return out
+        out = UNIT * (self.n + SCORE) * math.sqrt(self.n) * float(np.linalg.norm(x)) * self.column_lengths
+        return out
+
+    def moved(self, error: Array, y: Array, left: Array | None) -> Array:
+        """|s| for every coordinate of B'w: what y may have to move by to be feasible. `left` is what Z x + B y is as
+        computed, None where y was made from Z x by divisions."""
+        if self.renames:
+            out: Array = error[self.map.indices] / np.abs(self.map.data) + 2 * UNIT * np.abs(y)
+            return out
+        width = int(np.diff(self.map.indptr).max(initial=0)) + 2
+        error = error + UNIT * width * self._sums_of_sizes(y) + (0.0 if left is None else np.abs(left))
+        if self.pins:
+            return np.asarray(self._pinned @ error)
+        if self.gram.is_diagonal:
+            return np.asarray(abs(self.map) @ self.gram.solve(error))
+        return self._stretched(error)
+
+    @_once_per_map
+    def _pinned(self) -> SparseMatrix:
+        """The matrix that leaves what a feature lacks to the rows of B' that have it alone."""
+        alone = np.flatnonzero(np.diff(self.map.indptr) == 1)
+        entry = self.map.indptr[alone]
+        feature, size = self.map.indices[entry], np.abs(self.map.data[entry])
+        total = np.bincount(feature, size**2, self.map.shape[1])
+        with np.errstate(divide="ignore", invalid="ignore"):
+            share = np.where(total[feature] > 0, size / total[feature], 0.0)
+        return sp.csr_array((share, (alone, feature)), shape=self.map.shape)
+
+    def _stretched(self, error: Array) -> Array:
+        """The same where the map spreads it: no bound for all signs that an error may have, but three times the largest
+        of some patterns."""
+        rng = np.random.default_rng(0)
+        out = np.zeros(self.d)
+        for _ in range(_SIGNS):
+            sign = rng.choice([-1.0, 1.0], error.size)
+            np.maximum(out, np.abs(self.map @ self.gram.solve(sign * error)), out=out)
+        return _SPREAD * out
+
+    def _sums_of_sizes(self, y: Array) -> Array:
+        """What the sums B y are made of."""
+        row, size = self.entries
+        return np.bincount(self.map.indices, size * np.abs(y)[row], self.map.shape[1]).astype(float, copy=False)
+
+    def conjugate_rounding(self, x: Array, w: Array, *, exact: bool = False) -> float:
+        """What the sum of the conjugates may be wrong by."""
+        terms = FEW if exact else self.visits + STEPS
+        length = self._mean_length(x)
+        return UNIT * terms * length * (self._target_size + self.reach(w) + length)
