@@ -173,8 +173,8 @@ class CompiledPath:
         # a path keeps no dual variables: whoever asks for them can make them from w
         out = _Answers.room(count, problem.p, n if careful or count == 1 else 0)
         length = np.sqrt(scale * problem.data.mean_squares)  # of the columns; those of fewer rows are no longer
-        within, intercept = ROOM * tol, problem.fit_intercept
-        given = X, target, weight, form[0], form[1], self.multiples, units, within, intercept, out, length
+        wanted = ROOM * tol
+        given = X, target, weight, form[0], form[1], self.multiples, units, wanted, problem.fit_intercept, out, length
         self._advance = _follower(*given) if units.alone else _group_follower(*given, filled=problem.data.sparse)
 
         def collect(k: int) -> _Found:
