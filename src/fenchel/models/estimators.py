@@ -78,7 +78,7 @@ class _Classifies(ClassifierMixin):  # type: ignore[misc]  # scikit-learn has no
 
     def _shaped(self, coef: Array, intercept: Array | float) -> dict[str, Any]:
         """Losses of all classes together do not see what all intercepts share: their mean is made zero."""
-        shaped: dict[str, Any] = super()._shaped(coef, intercept)  # type: ignore[misc]
+        shaped: dict[str, Any] = super()._shaped(coef, intercept)
         if self._loss_in_use().coupled:
             shaped["intercept_"] = shaped["intercept_"] - shaped["intercept_"].mean()
         return shaped
