@@ -77,6 +77,13 @@ class _Classifies(ClassifierMixin):  # type: ignore[misc]  # scikit-learn has no
         out: Self = self._fit(X, y, target, weight, task, offset)
         return out
 
+    def _shaped(self, coef: Array, intercept: Array | float) -> dict[str, Any]:
+        """Losses of all classes together do not see what all intercepts share: their mean is made zero."""
+        shaped: dict[str, Any] = super()._shaped(coef, intercept)
+        if self._loss_in_use().coupled:
+            shaped["intercept_"] = shaped["intercept_"] - shaped["intercept_"].mean()
+        return shaped
+
     def _loss_in_use(self) -> Loss:
         loss = helpers.as_loss(self.loss, True)
         how = "ovr" if self._each_against_rest else self.multi_class
