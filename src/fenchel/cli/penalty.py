@@ -123,7 +123,8 @@ def _argument(name: str, parameter: str, options: ModelOptions, structure: Struc
     """The value of a penalty's parameter; None where nothing is said."""
     given = any(getattr(options, option) for option in _OPTIONS["groups"])
     if parameter == "groups":
-        optional = inspect.signature(CATALOGUE[name]).parameters[parameter].default is None
+        known = inspect.signature(CATALOGUE[name]).parameters
+        optional = known[parameter].default is None and "by" not in known
         return None if optional and not given else structure.groups
     if parameter in ("tree", "graph", "grid", "shape"):
         return getattr(structure, parameter)

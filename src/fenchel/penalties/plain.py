@@ -35,6 +35,8 @@ def from_plain(content: Any) -> Any:
         if name not in kinds:
             raise ValueError(f"its penalty is {name!r}, which this fenchel does not know; import what registers it")
         return kinds[name](**given)
+    if "number" in content:
+        return float(content["number"])
     if "structure" in content:
         return _STRUCTURES[content["structure"]](**content["params"])
     return {key: from_plain(one) for key, one in content["dict"].items()}
@@ -46,9 +48,10 @@ def _plain(value: Any) -> Any:
     if isinstance(value, (numbers.Integral, np.integer)):
         return int(value)
     if isinstance(value, numbers.Real):
-        return float(value)
+        number = float(value)
+        return number if np.isfinite(number) else {"number": str(number)}  # JSON has no word for infinity
     if isinstance(value, np.ndarray):
-        return value.tolist()
+        return _plain(value.tolist())
     if isinstance(value, (list, tuple)):
         return [_plain(one) for one in value]
     if isinstance(value, dict):
