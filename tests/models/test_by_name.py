@@ -122,7 +122,7 @@ def test_features_in_no_group_are_told_of(kind):
     def fit(penalty):
         return fl.StructuredRegressor(penalty=penalty, alpha=0.3).fit(X, y)
 
-    with pytest.warns(UserWarning, match=r"2 features of 6 stand in no group.*groups.complete\(\).*rest='unpenalised'"):
+    with pytest.warns(UserWarning, match=r"2 features of 6 in no group.*groups.complete\(\).*rest='unpenalised'"):
         plain = fit(kind([[0, 1], [2, 3]]))
     with warnings.catch_warnings():
         warnings.simplefilter("error")

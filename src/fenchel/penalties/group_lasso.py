@@ -76,7 +76,7 @@ class _Grouped(Shorthand):
             left = number - np.unique(groups.flat).size
             if left:
                 warn_user(
-                    f"{_several(left, 'feature')} of {number} stand in no group and carry no penalty; "
+                    f"{_several(left, 'feature')} of {number} in no group, and so without penalty; "
                     "groups.complete() or rest='alone' makes each a group of its own, rest='unpenalised' says that it "
                     "is meant",
                     UserWarning,
