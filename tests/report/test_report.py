@@ -145,7 +145,19 @@ def test_a_page_for_every_command_and_structure(folder, command, structure):
 @pytest.mark.parametrize("options", [["--penalty", "multi-task-lasso"], ["--penalty", "tv", "--shape", "3x4"],
                                      ["--penalty", "graph", "--edges", "e.csv"]])  # fmt: skip
 def test_several_classes(folder, options):
-    run("fit", "kinds.csv", *options, "--report", "r.html", "--tol", "1e-4", "--alpha-ratio", "0.3")
+    run(
+        "fit",
+        "kinds.csv",
+        "--multi-class",
+        "ovr",
+        *options,
+        "--report",
+        "r.html",
+        "--tol",
+        "1e-4",
+        "--alpha-ratio",
+        "0.3",
+    )
     page = check((folder / "r.html").read_text(encoding="utf-8"))
     assert "a, b, c; each against the rest" in page.text
 

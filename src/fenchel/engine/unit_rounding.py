@@ -33,12 +33,13 @@ class UnitRounding:
                 np.maximum(limits, np.where(np.isfinite(end), np.abs(end), 0.0), out=limits)
         self.held = float(limits @ self.lengths[:-1])
 
-    def of(self, W: Vector, primal: Vector, dual: Vector, multiples: Vector) -> Vector:
+    def of(self, W: Vector, primal: Vector, dual: Vector, multiples: Vector, x: Vector | None = None) -> Vector:
         """What lower bounds may have too much, and objectives too little, for answers W (one row each, the intercept
-        behind it) at so many times the alpha of the units."""
+        behind it) at so many times the alpha of the units; `x` are the slopes of the loss at the one answer, where they
+        are known."""
         problem = self.problem
         reach, count = np.abs(W) @ self.lengths, np.count_nonzero(W, axis=1)
-        steep, target, size = problem.steepness(primal, reach), problem._target_size, np.abs(primal)
+        steep, target, size = problem.steepness(primal, reach, x), problem._target_size, np.abs(primal)
         if not problem.loss.knows_least:
             size = size + target * reach
         far = (count + SCORE) * (reach + target)

@@ -16,7 +16,8 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numba import njit
+
+from .caching import njit
 
 _NEWTON = 60  # steps for a root between 0 and 1; halving alone would take as many
 _TOGETHER = 8  # columns that are walked along together; more: no faster

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from numba import njit
-
+from .caching import njit
 from .calls import call_step
 from .rows import LEAN, row_add_scaled, row_dot_fresh
 

@@ -11,8 +11,8 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numba import njit
 
+from .caching import njit
 from .rows import KERNEL
 
 _LOWEST = -700.0  # logarithms of smaller numbers are zero

@@ -65,7 +65,7 @@ class GroupedFolds:
     def fit(
         self,
         X: MatrixLike,
-        y: npt.ArrayLike,
+        y: npt.ArrayLike | None = None,
         sample_weight: npt.ArrayLike | None = None,
         task: npt.ArrayLike | None = None,
         offset: npt.ArrayLike | None = None,

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from ..penalties.base import Penalty
 
 
-class StructuredClassifierCV(GroupedFolds, _Classifies, CrossValidated):  # type: ignore[misc]
+class StructuredClassifierCV(GroupedFolds, _Classifies, CrossValidated):
     """A structured classifier whose alpha is found by cross-validation over warm-started paths.
 
     Parameters
@@ -113,7 +113,7 @@ class StructuredClassifierCV(GroupedFolds, _Classifies, CrossValidated):  # type
         self.solver_options = solver_options
 
 
-class StructuredRegressorCV(GroupedFolds, _Regresses, CrossValidated):  # type: ignore[misc]
+class StructuredRegressorCV(GroupedFolds, _Regresses, CrossValidated):
     """A structured regression whose alpha is found by cross-validation over warm-started paths.
 
     Parameters

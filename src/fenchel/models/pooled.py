@@ -62,7 +62,7 @@ def pooled_problem(model: Any, pool: Pool, **given: Any) -> PooledProblem:
     warn_if_small(pool)
     return PooledProblem(
         pool, loss=helpers.as_loss(model.loss, model._classification),
-        penalty=helpers.for_outputs(model._named_penalty(), outputs, facts.p), alpha=model._alpha(),
+        penalty=helpers.for_outputs(model._named_penalty(), outputs, facts.p), alpha=1.0,
         fit_intercept=bool(model.fit_intercept), labels=labels,
     )  # fmt: skip
 

@@ -113,6 +113,8 @@ def to_sklearn(estimator: Any) -> Any:
             return out
         raise ValueError(f"no model of scikit-learn predicts as {loss!r} does")
     classes = estimator.classes_
+    if estimator._loss_in_use().coupled and loss.likelihood:  # the softmax of all classes together
+        return _with(LogisticRegression(), common, coef_=coef, intercept_=intercept, classes_=classes)
     if not (loss.likelihood and np.allclose(loss.probability(_TRIED), expit(_TRIED))):
         return _with(LinearSVC(), common, coef_=coef, intercept_=intercept, classes_=classes)
     if len(classes) == 2:

@@ -6,9 +6,8 @@ import argparse
 
 import numpy as np
 
-from ...losses import LOSSES
 from .judge import Outcome, run, table
-from .problems import PENALTIES
+from .problems import DRAWN, PENALTIES
 
 UNCONVERGED = 0.01  # of the problems with an answer in reach, at the most; of those that are well scaled, none
 RUNS = 1_000_000  # seeds of one run are this many after those of the run before
@@ -48,7 +47,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--conic", type=float, default=0.0, help="share of the problems that a conic solver checks too")
     parser.add_argument("--quick", action="store_true", help="without the judge of sixty digits")
     parser.add_argument("--well-scaled", action="store_true", help="data as people have them, and no alpha near zero")
-    parser.add_argument("--loss", choices=list(LOSSES))
+    parser.add_argument("--loss", choices=DRAWN)
     parser.add_argument("--penalty", choices=list(PENALTIES))
     return parser
 

@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from ... import losses as families
 from ..._validate import Array, Ints
-from ...losses import LOSSES
 from ...maps import Matrix
 from ...penalties import (
     L1,
@@ -48,6 +48,7 @@ from ...penalties import (
     Unpenalised,
 )  # fmt: skip
 from ...problem import Problem
+from . import exact
 
 DATA = ("plain", "correlated", "sparse", "heavy-tailed", "degenerate", "rare")
 MOST = 300  # rows or columns
@@ -210,10 +211,14 @@ def _design(rng: np.random.Generator, n: int, p: int, kind: str) -> Array:
     return X
 
 
+# losses that the judge with sixty digits knows by formulas of its own
+DRAWN = [name for name, kind in families.LOSSES.items() if kind.__name__ in exact.LOSSES]
+
+
 def _targets(rng: np.random.Generator, loss: str, score: Array, kind: str) -> Array:
     """Targets for scores of about unit size, (n,) or (n, outputs)."""
     noise = rng.standard_normal(score.shape)
-    if LOSSES[loss].classification:
+    if families.LOSSES[loss].classification:
         y = np.where(score + rng.choice([0.0, 0.5]) * noise > (2.0 if kind == "rare" else 0.0), 1.0, -1.0)
         table = y.reshape(len(y), -1)
         for k in range(table.shape[1]):  # both classes are there
@@ -267,11 +272,11 @@ def _share(rng: np.random.Generator, well_scaled: bool) -> float:
 def make(seed: int, loss: str | None = None, penalty: str | None = None, *, well_scaled: bool = False) -> Drawn:
     """The problem of a seed; loss and penalty may be chosen, and data as people have them."""
     rng = np.random.default_rng([22, seed])
-    loss = str(rng.choice(list(LOSSES))) if loss is None else loss
+    loss = str(rng.choice(DRAWN)) if loss is None else loss
     penalty = str(rng.choice(list(PENALTIES))) if penalty is None else penalty
     kind, recipe = str(rng.choice(WELL_SCALED if well_scaled else DATA)), PENALTIES[penalty]
     n, p = _shape(rng)
-    n, p = max(n, 2 if LOSSES[loss].classification else 1), max(p, recipe.least)
+    n, p = max(n, 2 if families.LOSSES[loss].classification else 1), max(p, recipe.least)
     if well_scaled:
         n, p = max(n, 20), max(p, 5)
     more: tuple[Any, ...] = ()

@@ -24,7 +24,7 @@ def rows():
 def test_classes_are_found_and_predicted(classes):
     X, score = rows()
     y = np.array(["a", "b", "c"])[np.digitize(score, [-0.5, 0.5])] if classes == 3 else np.where(score > 0, 7, 3)
-    settings = {"penalty": fl.L1(), "alpha": 0.01, "tol": 1e-8}
+    settings = {"penalty": fl.L1(), "alpha": 0.01, "tol": 1e-8, "multi_class": "ovr"}
     model = fl.StructuredClassifier(**settings).fit(Inline(partitioned(X, y, rows=200)))
     known = fl.StructuredClassifier(**settings).fit(X, y)
     assert model.classes_.tolist() == known.classes_.tolist() and model.coef_.shape == known.coef_.shape
