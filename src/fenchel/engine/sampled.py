@@ -67,8 +67,14 @@ class SampledModels:
         self.several = len(alphas) > 1
 
     def rounds(self, problem: Problem, start: Iterate | None, goal: Goal) -> Iterator[Proposal]:
-        """Proposals with their certificates, a pass each."""
-        yield from _Fit(self, cast(PooledProblem, problem), goal).rounds(start)
+        """Proposals with their certificates, a pass each.
+
+        Linear algebra of the models goes in one thread: several would make other bits on other machines.
+        """
+        from threadpoolctl import threadpool_limits
+
+        with threadpool_limits(1, user_api="blas"):
+            yield from _Fit(self, cast(PooledProblem, problem), goal).rounds(start)
 
 
 class _Fit:

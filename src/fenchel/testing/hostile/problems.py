@@ -141,7 +141,9 @@ PENALTIES = {
     "weighted lasso": Recipe(lambda rng, p: Lasso(rng.choice([0.0, 1.0, 10.0, np.inf], p, p=[0.1, 0.7, 0.1, 0.1]))),
     "elastic-net": Recipe(lambda rng, p: ElasticNet(float(rng.uniform(0, 1)))),
     "ridge": Recipe(lambda rng, p: Ridge()),
-    "group-lasso": Recipe(lambda rng, p: GroupLasso(_sets(rng, p, overlap=False, left_out=rng.random() < 0.3))),
+    "group-lasso": Recipe(
+        lambda rng, p: GroupLasso(_sets(rng, p, overlap=False, left_out=rng.random() < 0.3), rest="unpenalised")
+    ),
     "overlapping groups": Recipe(lambda rng, p: GroupLasso(_sets(rng, p, overlap=True))),
     "latent-group-lasso": Recipe(lambda rng, p: LatentGroupLasso(_sets(rng, p, overlap=True))),
     "sparse-group-lasso": Recipe(lambda rng, p: SparseGroupLasso(_sets(rng, p, overlap=rng.random() < 0.5))),
