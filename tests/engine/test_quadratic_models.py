@@ -409,3 +409,13 @@ def test_maps_and_products_are_those_of_the_problem():
         products, x = Products(problem), rng.standard_normal(problem.n)
         np.testing.assert_allclose(products.scores(w), problem.scores(w), atol=1e-12)
         np.testing.assert_allclose(products.sums(x), problem.gradient_sum(x) / problem.n, atol=1e-12)
+
+
+def test_a_column_of_zeros_alone():
+    """Steps along it have no curvature to hold them, and are left; the intercept is found all the same."""
+    y = np.where(np.arange(127) % 5 == 0, 1.0, -1.0)
+    problem = fl.Problem(
+        np.zeros((127, 1)), y, loss="squared-hinge", penalty=fl.ExclusiveLasso([[0]]), alpha=0.08, fit_intercept=True
+    )
+    result = fl.solve(problem, tol=1e-6)
+    assert result.status is fl.Status.CONVERGED and result.coef[0] == 0.0

@@ -140,6 +140,8 @@ class StepLength:
         self.prox.check()
         self.passes += 0.5 * (numbers[kernel.PRODUCTS] - before)
         self.failed, self.still = numbers[kernel.STATE] == kernel.FAILED, numbers[kernel.STATE] == kernel.STILL
+        # a column of zeros has no curvature that could hold a step
+        self.failed = self.failed or not (np.isfinite(self.primal) and np.isfinite(self.x).all())
         if self.count >= MOST:
             self.still = True
 
