@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 import fenchel as fl
-from fenchel import _files
-from fenchel._files import write_whole
+from fenchel.foundation import files
+from fenchel.foundation.files import write_whole
 
 posix = pytest.mark.skipif(sys.platform == "win32", reason="links, modes and signals differ on Windows")
 
@@ -38,7 +38,8 @@ def test_a_link_is_followed_and_not_replaced(tmp_path):
 
 @posix
 def test_modes_are_those_of_any_other_file(tmp_path):
-    code = "import os, sys; os.umask(0o027); from fenchel._files import write_whole; write_whole(sys.argv[1], b'')"
+    code = "import os, sys; from fenchel.foundation.files import write_whole; os.umask(0o027); "
+    code += "write_whole(sys.argv[1], b'')"
     subprocess.run([sys.executable, "-c", code, str(tmp_path / "new")], check=True)
     assert stat.S_IMODE((tmp_path / "new").stat().st_mode) == 0o640
     old = tmp_path / "old"
@@ -73,9 +74,9 @@ def test_what_cannot_be_written_leaves_what_was_there(tmp_path, monkeypatch):
 
 SLOW = """
 import os, sys, time
-from fenchel import _files
+from fenchel.foundation import files
 os.fsync = lambda handle: (print("writing", flush=True), time.sleep(600))
-_files.write_whole(sys.argv[1], b"x" * 1000)
+files.write_whole(sys.argv[1], b"x" * 1000)
 """
 
 
@@ -93,7 +94,7 @@ def test_what_a_killed_process_left_is_removed_and_what_is_being_written_is_not(
         killed.communicate()
         assert len(parts(tmp_path)) == 2 and not (tmp_path / "model.json").exists()
         (tmp_path / ".fenchel-notes").write_text("somebody's own")
-        monkeypatch.setattr(_files, "_swept", set())
+        monkeypatch.setattr(files, "_swept", set())
         write_whole(tmp_path / "other.json", b"")
         left = [name for name in parts(tmp_path) if name.endswith(".part")]
         assert len(left) == 1 and ".fenchel-notes" in parts(tmp_path)
@@ -229,7 +230,7 @@ def test_a_path_that_was_interrupted_is_marked():
 
 @posix
 def test_interrupts_are_noticed_in_nested_places_and_held_back_in_others():
-    from fenchel._interrupts import interrupts_held, interrupts_noticed
+    from fenchel.foundation.interrupts import interrupts_held, interrupts_noticed
 
     before = signal.getsignal(signal.SIGINT)
     signal.signal(signal.SIGINT, signal.default_int_handler)

@@ -22,8 +22,8 @@ except ImportError:  # main() says what to install
     typer, TyperGroup = None, object  # type: ignore[assignment, misc]
 
 from .. import __version__
-from .._files import written
-from .._interrupts import interrupts_noticed
+from ..foundation.files import written
+from ..foundation.interrupts import interrupts_noticed
 
 
 def main() -> None:

@@ -10,7 +10,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
-from .._files import same_file, writable, write_whole
+from ..foundation.files import same_file, writable, write_whole
 
 if TYPE_CHECKING:
     from ..solver.result import Result

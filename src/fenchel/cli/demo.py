@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Annotated, Any
 
-from .._files import write_whole
+from ..foundation.files import write_whole
 from .common import certificate_rows, check_output, check_picture, finish, live_bar, make_console, print_table
 
 if TYPE_CHECKING:

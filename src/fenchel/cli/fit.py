@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING, Annotated, Any, cast
 
-from .._files import write_whole
+from ..foundation.files import write_whole
 from .common import (
     certificate_rows,
     check_different,

@@ -7,7 +7,7 @@ import io
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Annotated, Any, cast
 
-from .._files import write_whole
+from ..foundation.files import write_whole
 from .common import certificate_rows, counting_bar, draw_file, finish, make_console, print_files, print_table, warn
 from .fit import check_outputs, write_report
 from .options import ModelOptions

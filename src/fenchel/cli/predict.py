@@ -7,7 +7,7 @@ import io
 import sys
 from typing import TYPE_CHECKING, Annotated, Any
 
-from .._files import write_whole
+from ..foundation.files import write_whole
 from .common import check_output
 
 if TYPE_CHECKING:

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from .._lazy import lazy
 from .._validate import AnyArray, Array
+from ..foundation.lazy import lazy
 from .exact_sums import ExactSum
 from .jobs import MOST_LABELS, Stats
 from .partitions import Partition

@@ -15,8 +15,8 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from .._lazy import lazy
 from .._validate import AnyArray, Array, Floats, Ints, MatrixLike, SparseMatrix, sound
+from ..foundation.lazy import lazy
 
 WIDE = 256  # columns from which dense rows are visited by fours
 ROUGH = 3e-6  # relative gap down to which numbers in single precision will do, as long as certificates become better

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from .._lazy import lazy
+from ..foundation.lazy import lazy
 
 if TYPE_CHECKING:
     from ..penalties import UnitForm

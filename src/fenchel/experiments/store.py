@@ -10,7 +10,7 @@ import shutil
 from pathlib import Path
 from typing import Any
 
-from .._files import write_whole
+from ..foundation.files import write_whole
 from .settings import Settings
 
 _FORMAT = "fenchel reproduce 1"

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from .._files import check_unpacked, read_npz, regular, text_lines
 from .._validate import AnyArray, Array, Floats, MatrixLike, sound
+from ..foundation.files import check_unpacked, read_npz, regular, text_lines
 from .contents import Data, _some_weight
 from .offsets import from_arrays
 from .text import _first_line, _is_finite, _listed, _numbered

@@ -17,8 +17,8 @@ from typing import Any
 
 import numpy as np
 
-from .._files import regular, text_lines
 from .._validate import AnyArray, Array
+from ..foundation.files import regular, text_lines
 from .arrays import _SURELY, _npy_like, _read_npy, _read_npz
 from .contents import Data, _some_weight
 from .frames import _from_frame, _match, _read_frame

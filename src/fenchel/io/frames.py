@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from .._files import check_unpacked
 from .._validate import AnyArray, Array, Frame
+from ..foundation.files import check_unpacked
 from .contents import Data, _some_weight
 from .offsets import named, taken
 from .text import _cells, _exact_floats, _first_line, _listed, _looks_like_header, _pandas, _separator

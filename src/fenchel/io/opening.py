@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from .._files import regular
 from ..data.streamed import Chunk, FileState, NpyReader, Reader, Streamed, Vectors, rows_together
+from ..foundation.files import regular
 from .arrays import _npy_array, _targets_file
 from .chunks import Columns, csv_chunks, libsvm_chunks, npy_chunks, npz_chunks, parquet_chunks, plain_chunks
 from .files import _kind

@@ -15,8 +15,8 @@ from typing import Any
 
 import numpy as np
 
-from .._files import read_json, regular, text_lines
 from .._validate import Array, Flags, Index, Names
+from ..foundation.files import read_json, regular, text_lines
 from .arrays import _npy_array, read_vector
 from .text import _cells, _is_finite, _separator
 

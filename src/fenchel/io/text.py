@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from .._files import regular, text_lines
+from ..foundation.files import regular, text_lines
 
 _MISSING = {"na", "n/a", "null", "none", "?"}
 

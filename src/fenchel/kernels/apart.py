@@ -30,7 +30,7 @@ from numba.core.imputils import lower_cast, lower_getattr_generic
 from numba.core.typing.templates import AttributeTemplate
 from numba.extending import infer_getattr, intrinsic, register_model
 
-from .._interrupts import interrupts_held
+from ..foundation.interrupts import interrupts_held
 from .caching import njit
 from .rows import LEAN
 

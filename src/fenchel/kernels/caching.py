@@ -27,7 +27,7 @@ from numba.core.caching import FunctionCache, IndexDataCacheFile
 from numba.core.ccallback import CFunc
 from numba.core.dispatcher import Dispatcher
 
-from .._interrupts import interrupts_held
+from ..foundation.interrupts import interrupts_held
 
 logger = logging.getLogger("fenchel")
 

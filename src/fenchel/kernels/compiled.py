@@ -10,7 +10,7 @@ import numpy as np
 from numba import carray
 from numba.core.dispatcher import Dispatcher
 
-from .. import _interrupts
+from ..foundation import interrupts
 from .caching import cfunc
 from .calls import PROX_CTYPE, PROX_SIGNATURE, STEP_CTYPE, STEP_SIGNATURE
 from .rows import KERNEL
@@ -30,7 +30,7 @@ def compile_prox(function):
 
 def interrupts_held(functions):
     """Keep Ctrl-C back while a kernel calls back into Python, where ctypes would swallow it; raise it afterwards."""
-    return _interrupts.interrupts_held() if any(map(calls_python, functions)) else contextlib.nullcontext()
+    return interrupts.interrupts_held() if any(map(calls_python, functions)) else contextlib.nullcontext()
 
 
 class Callback:

@@ -33,8 +33,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from .._lazy import lazy
 from .._validate import AnyArray, Array, Floats
+from ..foundation.lazy import lazy
 from .coupled import CoupledCurvature, CoupledLoss
 
 _TINY = 1e-12  # rounding slack, relative to the sums that it is left of

@@ -17,8 +17,8 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from .. import __version__
-from .._files import read_json, regular, write_whole
 from .._validate import AnyArray, Array, Floats, MatrixLike, sound
+from ..foundation.files import read_json, regular, write_whole
 from ..losses import Loss, known_losses
 from ..penalties.plain import to_plain
 from ..solver.result import Result

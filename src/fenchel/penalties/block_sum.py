@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import scipy.sparse as sp
 
-from .._lazy import lazy
 from .._validate import Array, Ints, SparseMatrix
+from ..foundation.lazy import lazy
 from ..maps import Gram, is_shared_identity
 from .base import Penalty
 from .compile import Block, scale_blocks, unit_blocks

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from .._lazy import lazy
 from .._validate import Array, Flags, Index, Ints, weight_vector
+from ..foundation.lazy import lazy
 from .base import _TINY, Penalty, UnitForm, run_prox, unbounded
 
 

@@ -20,8 +20,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import scipy.sparse as sp
 
-from .._interrupts import interrupts_noticed
 from .._validate import Array, Flags, Ints
+from ..foundation.interrupts import interrupts_noticed
 from ..maps import Gram
 from .bounds import NoCertificate
 from .kinks import Kinks, kinks

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from .._lazy import lazy
 from .._validate import Array, Ints
+from ..foundation.lazy import lazy
 from ..penalties.block_sum import _NONE, _once_per_map
 from .bounds import Certificate, NoCertificate
 from .points import Point

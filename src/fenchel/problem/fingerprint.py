@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from .._lazy import lazy
 from .._validate import AnyArray
+from ..foundation.lazy import lazy
 from ..penalties import Block
 
 

@@ -19,11 +19,11 @@ from typing import Any, NoReturn
 import numpy as np
 import numpy.typing as npt
 
-from .._lazy import lazy
 from .._validate import Array, Flags, Ints
 from ..data.jobs import Fold, Look, Newton, Sample, Terms, Weighed
 from ..data.pools import Facts, Outcome
 from ..data.roles import Job, RowPool
+from ..foundation.lazy import lazy
 from ..losses import Loss
 from ..penalties import Penalty
 from ..penalties.block_sum import _NONE, _once_per_map, _vector

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy.typing as npt
 
-from .._lazy import lazy
 from .._validate import Array, MatrixLike
 from ..data import Pool, Rows, as_offset, as_weights
+from ..foundation.lazy import lazy
 from ..losses import Squared
 from ..penalties import Block, Penalty, scale_blocks, unit_blocks
 from ..penalties.block_sum import _once_per_map

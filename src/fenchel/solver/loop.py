@@ -16,11 +16,11 @@ from typing import Any
 
 import numpy as np
 
-from .._interrupts import interrupts_noticed
-from .._lazy import lazy
 from ..engine.attempts import Correction
 from ..engine.registry import fitting
 from ..engine.roles import Array, Engine, Goal, Iterate, Proposal
+from ..foundation.interrupts import interrupts_noticed
+from ..foundation.lazy import lazy
 from ..methods.roles import Method, PrimalIterate, State
 from ..prices import accelerated_nanoseconds, certificate_nanoseconds, epoch_nanoseconds
 from ..problem import Certificate, Point, Problem

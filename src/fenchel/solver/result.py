@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from .._files import read_npz, write_whole
 from .._validate import Array
+from ..foundation.files import read_npz, write_whole
 from ..problem import Bounds, Certificate, Fingerprint, Problem
 
 

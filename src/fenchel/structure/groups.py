@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from .._files import text_lines
-from .._lazy import lazy
 from .._validate import AnyArray, Frame, Index, Ints, MatrixLike, Names, repeated
+from ..foundation.files import text_lines
+from ..foundation.lazy import lazy
 from .encoders import _outputs
 from .names import _fits, _index, _label, _names, _number, _pandas, _places, _several
 

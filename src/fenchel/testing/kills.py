@@ -28,7 +28,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .._files import read_json, read_npz
+from ..foundation.files import read_json, read_npz
 from ..models.saved_model import Model
 from ..solver.result import Result
 
