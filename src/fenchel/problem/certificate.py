@@ -81,7 +81,7 @@ class Certifying(Rounding):
     def zero_certificate(self) -> Certificate:
         """The certificate of w = 0, x = 0, y = 0, where every solve begins; it needs no pass over the data."""
         primal = self.objective_at_zero()
-        more = self.primal_rounding(np.zeros(self.size), primal)
+        more = self._rounding_at(primal, 0.0, 0, 0.0) if np.isfinite(primal) else 0.0  # sums without terms
         return Certificate(primal, self._dual_at_zero - more, 0.0, rounding=more)
 
     def objective_at_zero(self) -> float:
