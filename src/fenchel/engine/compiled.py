@@ -144,12 +144,12 @@ class CompiledPath:
         def collect(k: int) -> _Found:
             w, value, passes = out.W[k], float(out.primal[k]), 1.0 if k == 0 else 0.0  # the Gram matrix is a pass
             coef = w[:-1]
-            lower = float(out.dual[k]) - known.rounding(coef, longest / self.multiples[k], value)
-            blurred, w[-1] = known.blurred(coef, value), known.mean - known.centre @ coef
+            of_bound, of_loss, blurred = known.rounding(coef, longest / self.multiples[k], value)
+            lower, w[-1] = float(out.dual[k]) - of_bound, known.mean - known.centre @ coef
             if blurred:  # targets that are nearly explained
                 value, passes = problem.with_alpha(self.alphas[k]).primal_at(w), passes + 0.5
             else:
-                lower -= known.of_loss(coef)  # the objective is wrong by as much
+                lower -= of_loss  # the objective is wrong by as much
             return _Found(w, None, passes, Certificate(value, lower, 0.0))
 
         self._collect = collect
