@@ -15,17 +15,16 @@ import numpy as np
 
 from ..foundation.lazy import lazy
 from ..kernels.rooms import Room
+from ..kernels.rules import DIGITS, MEMORY
 from .choices import CALLS, LARGEST, PRODUCTS_QUADRATIC, expected_support
 from .lower_gram import lower_gram
 from .restrictions.columns import SparseColumns
-from .restrictions.working_set import BUDGET
 from .units import Units, Vector
 
 if TYPE_CHECKING:
     from ..problem import Problem
 
 FAR = 0.99  # of a column's mean square: the square of its mean, beyond which a difference of both loses digits
-DIGITS = 1e-13  # relative error up to which an objective is as good as one by rows
 _ENTRIES = 1 << 17  # numbers whose means are taken off at a time: they stay in the cache
 _EPS = 2.0**-52
 _ROUNDS = 6  # of working sets that a single fit takes; larger: Gram matrices of features that nobody needs
@@ -74,7 +73,7 @@ class Covariances:
 def covariances_price(problem: Problem, prices: Any) -> float:
     """Nanoseconds that they take to make; infinite where they take too much memory."""
     data, n, p = problem.data, problem.n, problem.p
-    if p > LARGEST or 8 * p * p > max(BUDGET, data.nbytes):
+    if p > LARGEST or 8 * p * p > max(MEMORY, data.nbytes):
         return math.inf
     if data.sparse:
         return float(data.pairs * prices.csr_gram + 2.0 * p * p)

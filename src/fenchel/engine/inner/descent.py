@@ -13,11 +13,11 @@ from typing import Any
 import numpy as np
 from scipy.linalg.lapack import dpotrs
 
+from ...kernels.rules import DEPTH
 from ..units import Vector
 from .groups import GroupDescent
 from .local import JITTER, LocalPenalty, factor_of
 
-DEPTH = 5  # passes that an extrapolation looks back on; more cost memory and gain little
 MANY = 100  # coefficients in the support from which extrapolation pays for its Python
 _NESTED = 60  # turns on a support at the most, before all coefficients are looked at again
 ROOM = 1.4  # times the support: a larger model is solved on the support first, in a compact matrix

@@ -14,14 +14,13 @@ from typing import Any
 
 import numpy as np
 
+from ...kernels.rules import DEPTH, STUCK
 from ..units import Index, Vector
 from .local import JITTER, LocalPenalty, factor_of
 
-DEPTH = 5  # passes that an extrapolation looks back on; more cost memory and gain little
 ROOM = 1.4  # times the support: a larger model is solved on the support first, in a compact matrix
 CALLS = 40  # of numpy, that a step of Newton's method takes however small it is
 TURNS = 60  # of descent and Newton's method on one support at the most, before all units are looked at again
-STUCK = 6  # turns in a row that gain nothing, by which rounding is all that is left; more are in vain
 HALVINGS = 5  # of Newton's step; by then descent does better
 
 

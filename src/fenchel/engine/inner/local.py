@@ -10,9 +10,10 @@ import numpy as np
 import numpy.typing as npt
 from scipy.linalg.lapack import dpotrf
 
+from ...kernels.rules import JITTER as LIFT
 from ..units import Index, Units, Vector
 
-JITTER = {"float64": 1e-11, "float32": 1e-7}  # of the largest diagonal entry: what makes a factor exist
+JITTER = {"float64": LIFT, "float32": 1e-7}  # of the largest diagonal entry: what makes a factor exist
 
 
 @dataclasses.dataclass
