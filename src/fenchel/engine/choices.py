@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from ..problem import Problem
 
 PRODUCTS, PRODUCTS_QUADRATIC = 12, 4  # pairs of products with the set's columns that a fit takes
+LOOKS = 6  # at all of the data, that a fit takes besides one for every alpha; larger: Gram matrices nobody needs
 LARGEST = 5000  # columns up to which one Gram matrix of all is thought of
 CALLS = 400  # of Python, that a round takes however small it is
 MOVED = 4.0  # nanoseconds of an entry of a Gram matrix that is cleared, mirrored and copied when the set changes
