@@ -79,12 +79,12 @@ class ReweightedSquares(Method):
         state = ModelState.fresh(self.name, problem, rng)
         assert isinstance(state, ModelState)
         if warm is not None:
-            for key, size in (("w", problem.size), ("y", problem.d), ("u", problem.d)):
-                if len(warm.get(key, ())) != size:
+            for key, own in (("w", state.w), ("y", state.y), ("u", state.u)):
+                if len(warm.get(key, ())) != own.size:
                     raise ValueError(
-                        f"warm_start has {len(warm.get(key, ()))} entries in {key}; this problem has {size}"
+                        f"warm_start has {len(warm.get(key, ()))} entries in {key}; this problem has {own.size}"
                     )
-                getattr(state, key)[:] = warm[key]
+                own[:] = warm[key]
             if warm.get("resumed") and "gained" in warm:
                 state.gained, state.epoch = float(warm["gained"]), int(warm["epoch"])
             if "x" in warm:
@@ -96,8 +96,7 @@ class ReweightedSquares(Method):
 
     def adopt(self, state: Any, iterate: Iterate, gap: float = math.inf) -> None:
         """Go on from a point that an engine has proposed."""
-        for key in ("w", "x", "y", "u", "zx"):
-            getattr(state, key)[:] = getattr(iterate, key)
+        iterate.copy_to(state.w, state.x, state.y, state.zx, state.u)
         state.gained = math.inf
 
     def epoch(self, state: Any) -> EpochReport:

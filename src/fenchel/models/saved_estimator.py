@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..losses import LOSSES
 from ..penalties.plain import from_plain, to_plain
-from ..solver.result import History, Result, Status
+from ..solver.result import Result, Status
 from . import preparation as helpers
 from .columns import Scaling
 from .estimators import StructuredClassifier, StructuredRegressor
@@ -65,10 +65,10 @@ def load_model(path: str | os.PathLike[str]) -> StructuredClassifier | Structure
         loss=loss, penalty=penalty, alpha=model.alpha, standardize=model.scaling is not None,
         tol=proof.get("tol") or 1e-6, fit_intercept=True,
     )  # fmt: skip
-    out.result_ = Result(
-        model.coef, model.intercept, proof["primal"], proof["dual"],
-        next(status for status in Status if str(status) == proof["status"]), History(), int(proof["epochs"]),
-        proof["seconds"] or 0.0, {}, proof["reason"],
+    out.result_ = Result.remembered(
+        model.coef, model.intercept, primal=proof["primal"], dual=proof["dual"],
+        status=next(status for status in Status if str(status) == proof["status"]), epochs=int(proof["epochs"]),
+        seconds=proof["seconds"] or 0.0, reason=proof["reason"],
     )  # fmt: skip
     out.n_iter_, out.gap_, out.status_ = out.result_.epochs, out.result_.gap, out.result_.status
     out.alpha_, out.penalty_, out.relax_, out.n_features_in_ = model.alpha, penalty, 0.0, model.n_features

@@ -10,7 +10,8 @@ import numpy.typing as npt
 
 from .._validate import Array, Flags, Index, Ints, weight_vector
 from ..foundation.lazy import lazy
-from .base import _TINY, Penalty, UnitForm, run_prox, unbounded
+from .base import _TINY, Penalty, UnitForm, unbounded
+from .run import run_prox
 
 
 class Separable(Penalty):
