@@ -19,12 +19,10 @@ import numpy as np
 import scipy.sparse as sp
 
 from .._validate import Array, Flags, Index, Ints, MatrixLike, SparseMatrix
+from ..foundation.numerics import KEPT, SLACK
 from ..maps import Identity, MadeMap, Map, Matrix, Operator
 from .run import jacobian_by_differences, run_prox
 from .written import Written
-
-_TINY = 1e-12  # rounding slack of a dual constraint, relative to its radius
-_SMALL = 1 << 16  # coordinates up to which bounds that are none are kept for the next penalty: a MiB of memory
 
 
 @dataclasses.dataclass(frozen=True)
@@ -434,7 +432,7 @@ class Mapped(Penalty):
 
 def unbounded(d: int) -> tuple[Array, Array]:
     """Bounds that are none, which nobody may change."""
-    return _kept_unbounded(d) if d <= _SMALL else _unbounded(d)
+    return _kept_unbounded(d) if d <= KEPT else _unbounded(d)
 
 
 def _unbounded(d: int) -> tuple[Array, Array]:
@@ -451,7 +449,7 @@ class _Norm(Penalty):
     """A norm, through the gauge of its dual ball."""
 
     def conjugate(self, y: Array) -> float:
-        return 0.0 if self.gauge(y) <= 1 + _TINY else np.inf
+        return 0.0 if self.gauge(y) <= 1 + SLACK else np.inf
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.size()})"

@@ -11,11 +11,10 @@ import numpy as np
 import scipy.sparse as sp
 
 from .._validate import Array
+from ..foundation.numerics import DIFFERENCE, TINY
 
 if TYPE_CHECKING:
     from .base import Penalty
-
-_DIFFERENCE = 1e-6  # of the largest coordinate, for a derivative that nobody told
 
 
 def run_prox(function: Penalty, u: Array, step: float | Array) -> Array:
@@ -57,7 +56,7 @@ def jacobian_by_differences(function: Penalty, u: Array, step: float | Array) ->
     order = np.argsort(labels, kind="stable")
     bounds = np.searchsorted(labels[order], np.arange(labels.max(initial=-1) + 2))
     parts = [order[first:last] for first, last in itertools.pairwise(bounds.tolist())]
-    h = _DIFFERENCE * (np.abs(u).max(initial=0.0) + np.max(step) + 1e-300)
+    h = DIFFERENCE * (np.abs(u).max(initial=0.0) + np.max(step) + TINY)
     columns = np.zeros((d, max(map(len, parts), default=0)))
     for k in range(columns.shape[1]):
         move = np.zeros(d)
