@@ -209,7 +209,7 @@ class Rows:
     @property
     def halves(self) -> bool:
         """Whether single precision makes the data smaller, and there is room for that."""
-        return not self.sparse and self.dtype != np.float32 and self.nbytes // 2 <= COPY
+        return not self.sparse and self.dtype != np.float32 and self.nbytes <= COPY
 
     @property
     def copied(self) -> bool:

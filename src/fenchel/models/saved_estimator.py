@@ -17,8 +17,6 @@ from .columns import Scaling
 from .estimators import StructuredClassifier, StructuredRegressor
 from .saved_model import Model, _loss_name, certificate_of
 
-_TRIED = np.linspace(-2.0, 2.0, 9)  # scores at which a loss is asked how it predicts
-
 
 def to_model(estimator: Any) -> Model:
     """A fitted estimator as the model that files hold."""
@@ -99,15 +97,16 @@ def to_sklearn(estimator: Any) -> Any:
                 f"{type(estimator).__name__} was fitted with {why}, which scikit-learn's models do not have"
             )
     loss = helpers.as_loss(estimator.loss, estimator._classification)
+    tried = np.linspace(-2.0, 2.0, 9)  # scores at which the loss is asked how it predicts
     common = {"n_features_in_": estimator.n_features_in_, "n_iter_": np.array([estimator.n_iter_])}
     if hasattr(estimator, "feature_names_in_"):
         common["feature_names_in_"] = estimator.feature_names_in_
     coef, intercept = estimator.coef_, estimator.intercept_
     if not estimator._classification:
-        means = loss.mean(_TRIED)
-        if np.allclose(means, _TRIED):
+        means = loss.mean(tried)
+        if np.allclose(means, tried):
             return _with(LinearRegression(), common, coef_=coef, intercept_=intercept)
-        if np.allclose(means, np.exp(_TRIED)) and coef.ndim == 1:
+        if np.allclose(means, np.exp(tried)) and coef.ndim == 1:
             out = _with(PoissonRegressor(), common, coef_=coef, intercept_=intercept)
             out._base_loss = out._get_loss()
             return out
@@ -115,7 +114,7 @@ def to_sklearn(estimator: Any) -> Any:
     classes = estimator.classes_
     if estimator._loss_in_use().coupled and loss.likelihood:  # the softmax of all classes together
         return _with(LogisticRegression(), common, coef_=coef, intercept_=intercept, classes_=classes)
-    if not (loss.likelihood and np.allclose(loss.probability(_TRIED), expit(_TRIED))):
+    if not (loss.likelihood and np.allclose(loss.probability(tried), expit(tried))):
         return _with(LinearSVC(), common, coef_=coef, intercept_=intercept, classes_=classes)
     if len(classes) == 2:
         return _with(LogisticRegression(), common, coef_=coef, intercept_=intercept, classes_=classes)
