@@ -119,10 +119,10 @@ class _Fit:
         problem, part = self.problem, self.curvature.part
         if not self.curvature.rows or self.curvature.rows >= problem.n:
             return None
-        own = cast(PooledProblem, Problem(
+        own = PooledProblem(
             Inline([part]), loss=problem.loss, penalty=problem.penalty, alpha=problem.alpha,
-            fit_intercept=problem.fit_intercept,
-        ))  # fmt: skip
+            fit_intercept=problem.fit_intercept, scale=problem.scale,
+        )  # fmt: skip
         if own.size != problem.size or own.d != problem.d:  # some task has no row in it
             return None
         rule = Goal(ROUGH, self.goal.deadline, math.inf, lambda primal: ROUGH * abs(primal))

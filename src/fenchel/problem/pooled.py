@@ -19,9 +19,9 @@ from typing import Any, NoReturn
 import numpy as np
 import numpy.typing as npt
 
-from .._validate import Array, Flags, Ints
+from .._validate import Array, Ints
 from ..data.jobs import Fold, Look, Newton, Sample, Terms, Weighed
-from ..data.pools import Facts, Outcome
+from ..data.pools import Outcome
 from ..data.roles import Job, RowPool
 from ..foundation.lazy import lazy
 from ..losses import Loss
@@ -30,7 +30,7 @@ from ..penalties.block_sum import _NONE, _once_per_map, _vector
 from .bounds import Certificate, NoCertificate
 from .certificate import _BALANCED, _MOST_FREE
 from .fingerprint import Fingerprint
-from .looks import GRID, PoolData, Slopes, View
+from .looks import GRID, Passes, PoolData, Slopes, View, check_targets
 from .objective import _as_alpha, _as_loss, _as_penalty
 from .points import Point
 from .problem import Problem
@@ -64,6 +64,7 @@ class PooledProblem(Problem):
         task: npt.ArrayLike | None = None,
         offset: npt.ArrayLike | None = None,
         labels: npt.ArrayLike | None = None,
+        scale: npt.ArrayLike | None = None,
     ) -> None:
         for name, given in (("y", y), ("sample_weight", sample_weight), ("task", task), ("offset", offset)):
             if given is not None:
@@ -90,11 +91,13 @@ class PooledProblem(Problem):
         penalty, alpha = _as_penalty(penalty), _as_alpha(alpha)
         self.passes = Passes(0 if "facts" in vars(X) else 1)
         self.pool, facts = X, X.facts
-        self.data: Any = PoolData(facts)
+        self.scale = None if scale is None else _vector("scale", np.asarray(scale, dtype=float), facts.p)
+        self.columns = np.zeros(0) if self.scale is None else 1.0 / self.scale
+        self.data: Any = PoolData(facts, self.columns)
         self.n, p = facts.n, facts.p
         codes = None if labels is None else np.asarray(labels)
         if codes is None:
-            _check_targets(self.loss, facts)
+            check_targets(self.loss, facts)
         outputs = facts.outputs if codes is None or codes.size == 2 else codes.size
         if facts.tasks and outputs > 1:
             raise ValueError("tasks and several outputs cannot be combined; repeat the rows, one task per output")
@@ -128,7 +131,19 @@ class PooledProblem(Problem):
 
     def look_job(self, w: Array) -> Look:
         """What a round asks at w."""
-        return Look(self.terms, w, GRID, self.floor, self._split, self._directions)
+        return Look(self.terms, self.seen_by_rows(w), GRID, self.floor, self._split, self._along_rows(self._directions))
+
+    def seen_by_rows(self, w: Array) -> Array:
+        """The coefficients of columns as they stand in the data, where the problem has them on another scale."""
+        return w * self._slot_scale if self.columns.size else w
+
+    def _along_rows(self, directions: Array) -> Array:
+        return directions * self._slot_scale[:, None] if self.columns.size else directions
+
+    @lazy
+    def _slot_scale(self) -> Array:
+        """What multiplies every entry of w before rows see it."""
+        return np.tile(np.append(self.columns, 1.0), self.vectors)
 
     @property
     def floor(self) -> float:
@@ -153,7 +168,11 @@ class PooledProblem(Problem):
         diagonal = at.diagonal.reshape(self.vectors, self.p + 1)[:, :-1].mean(axis=0)
         some = diagonal > 0
         bent = np.where(some, 1.0 / np.where(some, diagonal, 1.0), 0.0) / (2 * max(int(some.sum()), 1) * self.n)
-        job = dataclasses.replace(self._sample_job(), w=at.w, bent=bent, seed=SEED + self.passes.count)
+        if self.columns.size:  # rows are drawn by their columns as they stand there
+            bent = bent * np.square(self.columns)
+        job = dataclasses.replace(
+            self._sample_job(), w=self.seen_by_rows(at.w), bent=bent, seed=SEED + self.passes.count
+        )
         looked, drawn = self.run(self.look_job(w), job)
         return self.noted(w, looked.sums), drawn
 
@@ -209,6 +228,8 @@ class PooledProblem(Problem):
             parts.append(sums[at : at + size].reshape(shape))
             at += size
         conjugates, slopes, diagonal, gram, sizes = parts
+        if self.columns.size:
+            slopes, diagonal = slopes * self._slot_scale, diagonal * np.square(self._slot_scale)
         factors = np.ones((groups, outputs if groups > 1 else 1))
         if groups == 1:  # there is nothing to be told apart
             conjugates = conjugates.sum(axis=1, keepdims=True)
@@ -333,7 +354,7 @@ class PooledProblem(Problem):
         return view.loss + self.penalty_value(self.penalised(view.w)) - dual
 
     def _look_along(self, w: Array, directions: Array, moves: tuple[Array, ...]) -> Slopes:
-        job = Look(self.terms, w, GRID, self.floor, False, directions, moves)
+        job = Look(self.terms, self.seen_by_rows(w), GRID, self.floor, False, self._along_rows(directions), moves)
         return self._slopes(w, directions, moves, False, self.run(job)[0].sums)[0]
 
     def _moved(self, x: Slopes, goal: Array, zx: Array) -> tuple[Slopes, Array]:
@@ -417,7 +438,8 @@ class PooledProblem(Problem):
 
     def _newton(self, directions: Array, w: Array) -> tuple[float, Array, Array, Array]:
         """The loss at w, its slope and curvature along directions, and the terms of the slope."""
-        sums, k = self.run(Newton(self.terms, w, directions))[0].sums, directions.shape[1]
+        job = Newton(self.terms, self.seen_by_rows(w), self._along_rows(directions))
+        sums, k = self.run(job)[0].sums, directions.shape[1]
         return float(sums[0]), sums[1 : k + 1], sums[2 * k + 1 :].reshape(k, k), sums[k + 1 : 2 * k + 1]
 
     @lazy
@@ -425,7 +447,7 @@ class PooledProblem(Problem):
         facts, loss = self.pool.facts, self.loss
         labels = None if self.terms.labels is None else tuple(self.terms.labels.tolist())
         head = (type(loss).__name__, facts.n, facts.p, facts.dtype.name, facts.sparse, self.layout[0],
-                self.fit_intercept, labels, self.terms.fold)  # fmt: skip
+                self.fit_intercept, labels, self.terms.fold, self.columns.tobytes())  # fmt: skip
         arrays = (loss.params, facts.mean_squares, np.array([facts.weight_sum]), self.map.data, self.map.indices,
                   self.map.indptr)  # fmt: skip
         return Fingerprint(head, arrays, self.blocks)
@@ -439,29 +461,3 @@ class PooledProblem(Problem):
         )
 
     scores = combine = sweep = mean_loss = slopes_at = centred = foreseen = _domain = _no_rows
-
-
-class Passes:
-    """Over the data so far, and the mean curvature of a row that was seen last."""
-
-    def __init__(self, count: int = 0) -> None:
-        self.count, self.bend = count, 0.0
-        self.told = 0  # of them
-        self.sample: Outcome | None = None  # until somebody asks for it
-        self.drawn = False
-        self.may_balance = True  # whether a certificate may take passes of its own
-
-
-def _check_targets(loss: Loss, facts: Facts) -> None:
-    """Of a classifier: labels -1 and +1."""
-    if not loss.classification:
-        return
-    labels: Any = facts.labels
-    good: Flags = np.zeros(1, dtype=bool) if labels is None else np.isin(labels, (-1, 1))
-    if not good.all():
-        found = "many different targets" if labels is None else f"targets {', '.join(map(str, labels[:4]))}"
-        raise ValueError(
-            f"the rows have {found}; {type(loss).__name__} takes labels -1 and +1 (an estimator takes any two classes)"
-        )
-    if labels.size < 2:
-        raise ValueError(f"the rows hold one class only ({labels[0]}); {type(loss).__name__} needs both -1 and +1")
