@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from .._validate import Array, Flags
+from ..data.jobs import Look
 from ..data.pools import Facts, Outcome
 from ..losses import Loss
 
@@ -31,6 +32,8 @@ class Slopes:
         Along which they were moved, and how; see :class:`fenchel.data.jobs.Look`.
     gram, sizes
         Of the directions, with rows weighted by their room; and of the terms of their sums.
+    job
+        That saw them: another look at them is one of its kind.
     """
 
     w: Array
@@ -42,6 +45,7 @@ class Slopes:
     moves: tuple[Array, ...]
     gram: Array
     sizes: Array
+    job: Look
 
     @property
     def total(self) -> Array:
@@ -69,6 +73,15 @@ class View:
     diagonal: Array
     bend: float  # the mean curvature of a row
     slopes: Slopes
+
+
+@dataclasses.dataclass(frozen=True)
+class EnvelopeView(View):
+    """The same of the envelopes of a loss with kinks, whose gradient and curvature these are; `loss` is that of w."""
+
+    envelope: float  # the mean of them
+    moved: float  # how far the multipliers go, in the same units
+    gram: Array  # the curvature
 
 
 class PoolData:

@@ -14,12 +14,13 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from .._validate import Array, Ints
+from ..data.envelopes import Envelope, lower
 from ..data.jobs import Fold, Look, Newton, Sample, Terms, Weighed
 from ..data.pools import Outcome
 from ..data.roles import Job, RowPool
@@ -30,10 +31,13 @@ from ..penalties.block_sum import _NONE, _once_per_map, _vector
 from .bounds import Certificate, NoCertificate
 from .certificate import _BALANCED, _MOST_FREE
 from .fingerprint import Fingerprint
-from .looks import GRID, Passes, PoolData, Slopes, View, check_targets
+from .looks import GRID, EnvelopeView, Passes, PoolData, Slopes, View, check_targets
 from .objective import _as_alpha, _as_loss, _as_penalty
 from .points import Point
+from .pooled_kinks import best_with_kinks
 from .problem import Problem
+
+Steps: TypeAlias = tuple[tuple[Array, float], ...]  # points, and the reach of the multipliers there
 
 ROWS = 50  # for each feature in a sample; fewer: more rounds
 MEMORY = 1e9  # bytes that may be taken, where nobody says
@@ -82,11 +86,6 @@ class PooledProblem(Problem):
             raise ValueError(
                 f"{type(self.loss).__name__} sees all scores of a row together, which rows in a pool do not have; take "
                 "a loss of one score"
-            )
-        if self.loss.kinked:
-            raise ValueError(
-                f"loss is {self.loss!r}, which has kinks; rows in {X.home} take smooth losses, e.g. "
-                + ("SmoothedHinge(0.1)" if self.loss.classification else "Huber(0.1)")
             )
         penalty, alpha = _as_penalty(penalty), _as_alpha(alpha)
         self.passes = Passes(0 if "facts" in vars(X) else 1)
@@ -207,20 +206,52 @@ class PooledProblem(Problem):
 
     def noted(self, w: Array, sums: Array) -> View:
         """The sums of a look, with their names."""
-        total, bend = float(sums[0]), float(sums[1])
-        slopes, diagonal = self._slopes(w, self._directions, (), self._split, sums)
-        gradient = self._mask(slopes.total) / self.n
-        self.passes.bend = bend / self.visits
-        view = View(w, total / self.n, gradient, diagonal / self.n, bend / self.visits, slopes)
+        view = self._view(w, self.look_job(w), sums)[0]
+        self.passes.bend = view.bend
         self._looks[self._key(w)] = view
         while len(self._looks) > _KNOWN:
             self._looks.pop(next(iter(self._looks)))
         return view
 
-    def _slopes(
-        self, w: Array, directions: Array, moves: tuple[Array, ...], split: bool, sums: Array
-    ) -> tuple[Slopes, Array]:
-        groups, outputs, k = 2 if split else 1, self.layout[0], directions.shape[1]
+    def envelopes(self, w: Array, *settings: tuple[Steps, float]) -> list[EnvelopeView]:
+        """What envelopes of a loss with kinks look like at w, for several (steps so far, reach), in one pass."""
+        jobs = [self._envelope_job(w, steps, reach) for steps, reach in settings]
+        found = []
+        for job, outcome in zip(jobs, self.run(*jobs), strict=True):
+            seen, more = self._view(w, job, outcome.sums)
+            height, moved, gram = more[0] / self.n, more[1] / self.n, self._whole(more[2:]) / self.n
+            found.append(EnvelopeView(**vars(seen), envelope=height, moved=moved, gram=gram))
+        return found
+
+    def _envelope_job(self, w: Array, steps: Steps, reach: float) -> Envelope:
+        known = tuple((self.seen_by_rows(point), r) for point, r in steps)
+        return Envelope(self.terms, self.seen_by_rows(w), GRID, 0.0, self._split, self._along_rows(self._directions),
+                        (), known, reach, self.vectors)  # fmt: skip
+
+    def _whole(self, triangles: Array) -> Array:
+        """Lower triangles, one for every vector of coefficients, as a matrix of all coefficients."""
+        size, out = self.p + 1, np.zeros((self.size, self.size))
+        rows, columns = lower(size)
+        for k, triangle in enumerate(triangles.reshape(self.vectors, -1)):
+            block = out[k * size : (k + 1) * size, k * size : (k + 1) * size]
+            block[rows, columns] = block[columns, rows] = triangle
+        if self.columns.size:
+            out *= self._slot_scale[:, None]
+            out *= self._slot_scale
+        if not self.fit_intercept:
+            out[self.intercept_slots] = 0.0
+            out[:, self.intercept_slots] = 0.0
+        return out
+
+    def _view(self, w: Array, job: Look, sums: Array) -> tuple[View, Array]:
+        """What a view begins with, and what else a look has summed."""
+        slopes, diagonal, more = self._slopes(w, job, self._directions, sums)
+        gradient = self._mask(slopes.total) / self.n
+        bend = float(sums[1]) / self.visits
+        return View(w, float(sums[0]) / self.n, gradient, diagonal / self.n, bend, slopes), more
+
+    def _slopes(self, w: Array, job: Look, directions: Array, sums: Array) -> tuple[Slopes, Array, Array]:
+        groups, outputs, k = 2 if job.split else 1, self.layout[0], directions.shape[1]
         shapes = ((groups, outputs, len(GRID)), (groups, self.size), (self.size,), (k, k), (k,))
         parts, at = [], 3
         for shape in shapes:
@@ -233,7 +264,8 @@ class PooledProblem(Problem):
         factors = np.ones((groups, outputs if groups > 1 else 1))
         if groups == 1:  # there is nothing to be told apart
             conjugates = conjugates.sum(axis=1, keepdims=True)
-        return Slopes(w, slopes, conjugates, factors, float(sums[2]), directions, moves, gram, sizes), diagonal
+        seen = Slopes(w, slopes, conjugates, factors, float(sums[2]), directions, job.moves, gram, sizes, job)
+        return seen, diagonal, sums[at:]
 
     # -- the objective ----------------------------------------------------------------------------------
 
@@ -323,7 +355,7 @@ class PooledProblem(Problem):
             lifted[self.feature_slots, k] = self.gram.solve(column)
         self._ask_to_balance()
         # anew from the slopes at w: these directions were not known when they were looked at
-        x = self._look_along(x.w, np.column_stack([free, lifted]), ())
+        x = self._look_along(x, np.column_stack([free, lifted]), ())
         zx = self.gradient_sum(x)
         y, _ = self._repair(x, y, zx)
         return self._moved(x, np.concatenate([-(free.T @ zx), y[zeroed]]), zx)
@@ -353,9 +385,9 @@ class PooledProblem(Problem):
         dual = -self.mean_conjugate(x, scale) - self.penalty_conjugate(scale * y / self.n)
         return view.loss + self.penalty_value(self.penalised(view.w)) - dual
 
-    def _look_along(self, w: Array, directions: Array, moves: tuple[Array, ...]) -> Slopes:
-        job = Look(self.terms, self.seen_by_rows(w), GRID, self.floor, False, self._along_rows(directions), moves)
-        return self._slopes(w, directions, moves, False, self.run(job)[0].sums)[0]
+    def _look_along(self, x: Slopes, directions: Array, moves: tuple[Array, ...]) -> Slopes:
+        job = dataclasses.replace(x.job, split=False, directions=self._along_rows(directions), moves=moves)
+        return self._slopes(x.w, job, directions, self.run(job)[0].sums)[0]
 
     def _moved(self, x: Slopes, goal: Array, zx: Array) -> tuple[Slopes, Array]:
         """The slopes moved along their directions until the sums there have changed by the goal."""
@@ -365,7 +397,7 @@ class PooledProblem(Problem):
             self._ask_to_balance()
             scale = 1.0 / np.sqrt(np.maximum(np.diag(x.gram), 1e-300))
             move = scale * np.linalg.lstsq(scale[:, None] * x.gram * scale, scale * goal, rcond=1e-14)[0]
-            moved = self._look_along(x.w, x.directions, (*x.moves, move))
+            moved = self._look_along(x, x.directions, (*x.moves, move))
             new = self.gradient_sum(moved)
             left = goal - x.directions.T @ (new - zx)
             size = np.where(moved.sizes > 0, moved.sizes, 1.0)
@@ -414,6 +446,9 @@ class PooledProblem(Problem):
         """The best w that the penalty does not see, and its slopes; the scores are nobody's."""
         directions = self._free[0]
         w, c = np.zeros(self.size), np.zeros(directions.shape[1])
+        if c.size and self.loss.kinked:
+            w, slopes = best_with_kinks(self, directions)
+            return w, np.zeros(0), slopes
         if c.size:
             value, slope, bend, terms = self._newton(directions, w)
             for _ in range(_NEWTON):
