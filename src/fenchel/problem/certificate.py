@@ -299,7 +299,10 @@ class Certifying(Rounding):
         if not self.fit_intercept:
             return x
         if self.loss.coupled:
-            return balanced(self, x, np.zeros(0), None, _NONE)[0]
+            try:
+                return balanced(self, x, np.zeros(0), None, _NONE)[0]
+            except NoCertificate:  # there is no such x nearby, as the certificate will say
+                return x
         outputs = self.layout[0]
         low, high = self._domain()
         open_ended = not self.weight.size and bool(np.isinf(low).all() and np.isinf(high).all())
