@@ -23,6 +23,7 @@ from .choices import FEWEST, WIDE, Choices, expected_support, look_first
 from .compiled import CompiledPath, is_compiled
 from .inner.descent import ModelDescent
 from .point import Point
+from .restrictions.class_set import ClassSet
 from .restrictions.working_set import WorkingSet
 from .roles import Goal, Iterate, Proposal
 from .set_fit import ROUNDING, SetFit
@@ -64,8 +65,6 @@ class WorkingSets:
         """Why it does not suit the problem; None where it does."""
         if problem.loss.kinked:
             return f"{type(problem.loss).__name__} has kinks"
-        if problem.loss.coupled:
-            return f"{type(problem.loss).__name__} sees all scores of a row together"
         if problem.layout[2].size:
             return "tasks have coefficients of their own"
         units = units_of(problem)
@@ -87,6 +86,11 @@ class WorkingSets:
             suits = not fit.declined and not (fit.working.whole and problem.p > WIDE)
             self._fit = None if suits else fit  # it has looked at all slopes already
         self._compiled = CompiledPath(problem, alphas, tol, self.prices) if suits else None
+
+    @property
+    def begun(self) -> bool:
+        """Whether it has answers of this sequence of alphas already."""
+        return self._fit is not None
 
     def rounds(self, problem: Problem, start: Iterate | None, goal: Goal) -> Iterator[Proposal]:
         """Proposals with their certificates, one a round, until somebody stops asking or nothing is gained."""
@@ -119,7 +123,8 @@ class _Fit:
         self.loss, self.quadratic = problem.loss, problem.loss.quadratic
         self.rate = ROUGH_QUADRATIC if self.quadratic else ROUGH
         self.few = 0  # units that a set begins with, once they are known
-        self.working: Restriction = WorkingSet(problem.data, self.point.outputs)
+        kind = ClassSet if self.loss.coupled else WorkingSet
+        self.working: Restriction = kind(problem.data, self.point.outputs)
         inner = ModelDescent(prices, HASTE if several else 1.0)
         self.models = SetFit(self.point, self.working, self.choices, inner, halved)
         self.epoch = functools.partial(epoch_nanoseconds, problem)  # asked for where epochs may be the better way

@@ -6,6 +6,7 @@ anew once what is left, at the present rate, costs more.
 
 from __future__ import annotations
 
+import functools
 import math
 import time
 from typing import Any
@@ -16,6 +17,7 @@ from ..kernels.rules import PATIENCE
 from .choices import Choices
 from .curvatures.coupled_gram import CoupledGram
 from .curvatures.gram import LaggedGram
+from .curvatures.several_gram import SeveralGram
 from .inner.columns import ColumnDescent
 from .inner.local import LocalPenalty
 from .point import CARELESS, Point
@@ -39,6 +41,8 @@ class SetFit:
     care : of the usual accuracy, that of models
     """
 
+    gram: Curvature
+
     def __init__(self, point: Point, working: Restriction, choices: Choices, inner: InnerSolver, step: Step) -> None:
         self.point, self.working, self.choices, self.inner, self.step = point, working, choices, inner, step
         self.quadratic = point.loss.quadratic
@@ -49,11 +53,12 @@ class SetFit:
     def renew(self, dtype: type) -> None:
         """Have all of the curvature made anew, in this precision."""
         point = self.point
-        self.gram: Curvature = (
-            CoupledGram(point, dtype)
-            if point.loss.across_rows
-            else LaggedGram(point.n, point.intercept, self.quadratic, dtype)
-        )
+        if point.loss.across_rows:
+            self.gram = CoupledGram(point, dtype)
+        elif point.loss.coupled:
+            self.gram = SeveralGram(point.n, point.intercept, point.outputs)
+        else:
+            self.gram = LaggedGram(point.n, point.intercept, self.quadratic, dtype)
 
     def solve(
         self, units: Units, limit: float, deadline: float, slope: Vector | None = None, aim: float | None = None
@@ -79,7 +84,7 @@ class SetFit:
             self.passes += 0.5 * share
             gap = point.gap(local, -g, v, columns)
             if point.intercept:
-                gap += 0.5 * float((np.square(push) / np.maximum(point.h.sum(axis=1) / point.n, 1e-300)).sum())
+                gap += 0.5 * float(push @ point.intercept_steps(push))
             if step and (gap <= limit or time.perf_counter() > deadline):
                 break
             slow, least = (0, gap) if gap < 0.7 * least else (slow + 1, least)
@@ -92,8 +97,8 @@ class SetFit:
             if bare:
                 weight, centred = point.bend()[0] / point.n, point.intercept or point.loss.across_rows
                 model = ColumnDescent(working.columns[0], weight, local.ridge, centred, self.inner)
-                new, centres, heights = v.copy(), model.centres, np.array([model.height])
-                along = g + local.ridge * v - centres * (push[0] / model.height)
+                new, follow = v.copy(), model.follow(push)
+                along = g + local.ridge * v - model.centres * (push[0] / model.height)
                 model.solve(along, new, penalty, self._accuracy(limit, gap, False, local.alone))
                 self.passes += 0.5 * share * model.passes
                 self.spent += model.passes * self.choices.column_pass_price(working)
@@ -101,15 +106,14 @@ class SetFit:
             else:
                 exact = self._make_model(local, limit, gap, before, fresh, refresh, aim, v)
                 fresh = self.gram.extend(working.columns, working.where, point.bend(), local.ridge)
-                new, centres, heights = v.copy(), self.gram.centres, self.gram.heights
+                new, follow = v.copy(), functools.partial(self.gram.follow, push=push, where=working.where)
                 along = g + local.ridge * v
                 if point.intercept:
-                    for k, places in enumerate(working.where):
-                        along[places] -= centres[places] * (push[k] / heights[k])
+                    along -= self.gram.lean(push, working.where)
                 accuracy = self._accuracy(limit, gap, exact, local.alone)
                 wishes = {} if local.alone else self._wishes(accuracy)
                 self.inner.solve(self.gram.matrix, along, new, penalty, accuracy, **wishes)
-            taken = self.step(point, working, local, v, new, g, push, centres, heights)
+            taken = self.step(point, working, local, v, new, g, push, follow)
             refresh = taken < 1.0
             cuts += refresh
             still = gap >= before and np.array_equal(new, v)

@@ -32,10 +32,11 @@ import numpy as np
 import scipy.sparse as sp
 
 from .._validate import Array, SparseMatrix
+from ..foundation.numerics import AT_ONCE
+from ..foundation.numerics import UNIT as UNIT  # part of what this module offers
 from ..penalties.block_sum import _once_per_map
-from .objective import _CHUNK, Objective
+from .objective import Objective
 
-UNIT = 2.0**-53  # the largest relative error of one operation
 STEPS = 16  # operations with single numbers in every term: losses, conjugates, norms
 FEW = 4  # of them in one conjugate
 SCORE = 3  # with a score before its loss is made
@@ -63,7 +64,7 @@ class Rounding(Objective):
         long, (outputs, stride, offset, _) = np.longdouble, self.layout
         W, X = w.reshape(self.vectors, stride).astype(long), x.reshape(self.n, outputs).astype(long)
         scores, sums = np.zeros((self.n, outputs), dtype=long), np.zeros((self.vectors, stride), dtype=long)
-        step = max(1, _CHUNK // self.p)
+        step = max(1, AT_ONCE // self.p)
         for first in range(0, self.n, step):
             part = slice(first, min(first + step, self.n))
             rows: Any = self.data.rows(np.arange(part.start, part.stop))
