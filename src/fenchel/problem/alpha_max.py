@@ -113,7 +113,7 @@ def _unpenalised_answer(problem: Problem) -> tuple[Array, Array, Array]:
 
 def _over_kinks(near: Problem, answer: ZeroAnswer, rows: Ints, scores: Array) -> None:
     """Lower the alpha of an answer by looking at all its dual variables, where kinks of the loss leave a choice."""
-    if not near.loss.kinked or near.loss.coupled:
+    if not near.loss.kinked or near.loss.coupled or near.pooled:  # a pool has no single rows to look at
         return
     low, high, at_kink = kinks(near, scores)
     if np.count_nonzero(at_kink) <= near._free[1].shape[1] or not all(b.function.homogeneous for b in near.blocks):

@@ -80,7 +80,7 @@ class Certifying(Rounding):
     def zero_certificate(self) -> Certificate:
         """The certificate of w = 0, x = 0, y = 0, where every solve begins; it needs no pass over the data."""
         primal = self.objective_at_zero()
-        more = self.primal_rounding(np.zeros(self.size), primal)
+        more = self._rounding_at(primal, 0.0, 0, 0.0) if np.isfinite(primal) else 0.0  # sums without terms
         return Certificate(primal, self._dual_at_zero - more, 0.0, rounding=more)
 
     def objective_at_zero(self) -> float:
@@ -299,7 +299,10 @@ class Certifying(Rounding):
         if not self.fit_intercept:
             return x
         if self.loss.coupled:
-            return balanced(self, x, np.zeros(0), None, _NONE)[0]
+            try:
+                return balanced(self, x, np.zeros(0), None, _NONE)[0]
+            except NoCertificate:  # there is no such x nearby, as the certificate will say
+                return x
         outputs = self.layout[0]
         low, high = self._domain()
         open_ended = not self.weight.size and bool(np.isinf(low).all() and np.isinf(high).all())
