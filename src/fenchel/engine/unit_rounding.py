@@ -40,10 +40,11 @@ class UnitRounding:
         problem = self.problem
         reach, count = np.abs(W) @ self.lengths, np.count_nonzero(W, axis=1)
         steep, target, size = problem.steepness(primal, reach, x), problem._target_size, np.abs(primal)
+        within = problem.within_values(reach)
         if not problem.loss.knows_least:
-            size = size + target * reach
+            size = size + within / (problem.visits + STEPS)
         far = (count + SCORE) * (reach + target)
-        up = far * (steep + problem.steepening(UNIT * far)) + (problem.n + count + STEPS) * size
+        up = far * (steep + problem.steepening(UNIT * far)) + (problem.n + count + STEPS) * size + within
         scaling: Any = 0.0
         if self.gauge > 0:
             share = np.divide(self.gauge, multiples, out=np.full(len(W), np.inf), where=multiples > 0)
