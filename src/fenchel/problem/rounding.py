@@ -32,10 +32,11 @@ import numpy as np
 import scipy.sparse as sp
 
 from .._validate import Array, SparseMatrix
+from ..foundation.numerics import AT_ONCE
+from ..foundation.numerics import UNIT as UNIT  # part of what this module offers
 from ..penalties.block_sum import _once_per_map
-from .objective import _CHUNK, Objective
+from .objective import Objective
 
-UNIT = 2.0**-53  # the largest relative error of one operation
 STEPS = 16  # operations with single numbers in every term: losses, conjugates, norms
 FEW = 4  # of them in one conjugate
 SCORE = 3  # with a score before its loss is made
@@ -63,7 +64,7 @@ class Rounding(Objective):
         long, (outputs, stride, offset, _) = np.longdouble, self.layout
         W, X = w.reshape(self.vectors, stride).astype(long), x.reshape(self.n, outputs).astype(long)
         scores, sums = np.zeros((self.n, outputs), dtype=long), np.zeros((self.vectors, stride), dtype=long)
-        step = max(1, _CHUNK // self.p)
+        step = max(1, AT_ONCE // self.p)
         for first in range(0, self.n, step):
             part = slice(first, min(first + step, self.n))
             rows: Any = self.data.rows(np.arange(part.start, part.stop))
@@ -84,29 +85,29 @@ class Rounding(Objective):
         parts = np.abs(w).reshape(self.vectors, self.p + 1)
         return float((parts[:, :-1] @ np.sqrt(self.data.mean_squares)).sum() + parts[:, -1].sum())
 
-    def steepness(self, primal: Any, reach: Any, x: Array | None = None) -> Any:
-        """R where the objective is `primal` and S(w) is `reach`, numbers or arrays, from what the loss says of itself;
-        from x where it says nothing."""
+    def steepness(self, primal: float, reach: float, x: Array | None = None) -> float:
+        """R where the objective is `primal` and S(w) is `reach`, from what the loss says of itself; from x where it
+        says nothing."""
         smoothness = self.loss.smoothness
         if smoothness is not None and self.loss.knows_least:
             # a smooth function that is at least zero is at least |slope|^2 / 2L
             heaviest = float(self.weight.max()) if self.weight.size else 1.0
-            return np.sqrt(2 * smoothness * heaviest * np.maximum(primal, 0.0))
+            return math.sqrt(max(2 * smoothness * heaviest * primal, 0.0))
         if math.isfinite(self._steepest):
             return self._steepest
         if x is not None:
             return 2 * self._mean_length(x)
         # exponentials are terms of the values, and no larger than their sum
         own, each = self._value_terms
-        return math.sqrt(self.visits) * (np.abs(primal) + own + each * (reach + self._offset_size)) + self._target_size
+        return math.sqrt(self.visits) * (abs(primal) + own + each * (reach + self._offset_size)) + self._target_size
 
-    def steepening(self, far: Any) -> Any:
+    def steepening(self, far: float) -> float:
         """What R may grow by where scores move by so much."""
         heaviest = float(self.weight.max()) if self.weight.size else 1.0
         return heaviest * (self.loss.smoothness or 0.0) * far
 
     def _mean_length(self, x: Array) -> float:
-        return float(np.linalg.norm(x)) / math.sqrt(self.n)
+        return math.sqrt(float(x.dot(x)) / self.n)  # np.linalg.norm takes longer than a small product
 
     @property
     def _steepest(self) -> float:
@@ -152,14 +153,19 @@ class Rounding(Objective):
         digit, and sums were made in pairs."""
         if not math.isfinite(primal):
             return 0.0
-        reach, count = self.reach(w), int(np.count_nonzero(w))
+        return self._rounding_at(primal, self.reach(w), int(np.count_nonzero(w)), self._map_rounding(w), x, exact)
+
+    def _rounding_at(
+        self, primal: float, reach: float, count: int, mapped: float, x: Array | None = None, exact: bool = False
+    ) -> float:
+        """The same for `count` coefficients and intercepts with this S(w), whose map rounds by so many u."""
         terms = SCORE if exact else count + SCORE
         sums = STEPS if exact else self.visits + count * (self.d // self.size + 1) + STEPS
         far = reach + self._target_size
-        first = terms * (float(self.steepness(primal, reach, x)) + self.steepening(UNIT * terms * far)) * far
-        return UNIT * float(first + sums * abs(primal) + self.within_values(reach) + self._map_rounding(w))
+        first = terms * (self.steepness(primal, reach, x) + self.steepening(UNIT * terms * far)) * far
+        return UNIT * float(first + sums * abs(primal) + self.within_values(reach) + mapped)
 
-    def within_values(self, reach: Any) -> Any:
+    def within_values(self, reach: float) -> float:
         """What the terms that values are made of may lose, in units of u, where S(w) is `reach`: a few digits of each
         row; all sums of them, where values have either sign."""
         own, each = self._value_terms

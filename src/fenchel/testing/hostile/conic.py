@@ -34,6 +34,9 @@ from ...penalties.latent import LatentL2
 from ...penalties.nested import NestedL2
 from ...problem import Problem
 
+MOST = 20_000  # visits times coefficients; more: gigabytes, and minutes
+SECONDS = 10.0  # of the solver; what it has then is not judged
+
 
 def loss_expression(loss: Loss, score: Any, target: Any) -> Any:
     """The loss of every row, as a CVXPY expression."""
@@ -182,7 +185,7 @@ def _solved(objective: Any, constraints: list[Any]) -> float:
     with warnings.catch_warnings():
         # asked for more digits than it always has; whoever compares allows for that
         warnings.filterwarnings("ignore", message="Solution may be inaccurate")
-        problem.solve(solver=cp.CLARABEL, tol_gap_abs=1e-11, tol_gap_rel=1e-11, tol_feas=1e-11)
+        problem.solve(solver=cp.CLARABEL, time_limit=SECONDS, tol_gap_abs=1e-11, tol_gap_rel=1e-11, tol_feas=1e-11)
     assert problem.status in ("optimal", "optimal_inaccurate"), problem.status
     out: float = problem.value
     return out
@@ -217,6 +220,8 @@ def _several(problem: Problem) -> tuple[float, Any, Any]:
 def optimum(problem: Problem) -> tuple[float, Any, Any] | None:
     """The optimum of a problem, coefficients and intercept; None where there is no conic form of it here, or the solver
     fails."""
+    if problem.visits * problem.size > MOST:
+        return None
     try:
         if problem.vectors > 1 or problem.loss.across_rows:
             value, coef, intercept = _several(problem)
