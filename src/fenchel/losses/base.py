@@ -66,6 +66,11 @@ class Loss:
         kind: Any = type(self)
         return self.least is not None and _definer(kind, "least") is _definer(kind, "conjugate")
 
+    def value_terms(self, target: Array) -> tuple[Any, Any]:
+        """How large the terms are that a value is made of, beside the value itself: a and b, numbers or one of each for
+        every row, where none is larger than f + a + b |u|. Rounding is measured by that."""
+        return 0.0, (0.0 if self.knows_least else np.abs(target))
+
     def falls_towards(self, target: Array) -> Array:
         """The side to which f falls for ever without reaching its least value: 1, -1, or 0 where it does reach it."""
         falls = self.classification and not self.attained

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import numpy.typing as npt
 from scipy.special import entr, expit, xlog1py, xlogy
@@ -30,6 +32,12 @@ class Binomial(Loss):
     deviance = True
     attained = False
     least = 0.0
+
+    def value_terms(self, target: Array) -> tuple[Any, Any]:
+        """Of a proportion, the entropy cancels most of what the score makes."""
+        target = np.asarray(target, dtype=float)
+        mixed = (target > 0) & (target < 1)
+        return np.where(mixed, entr(target) + entr(1.0 - target), 0.0), np.where(mixed, 1.0, 0.0)
 
     def falls_towards(self, target: Array) -> Array:
         target = np.asarray(target, dtype=float)
