@@ -2,8 +2,8 @@
 
 The numbers are those of glmnet 4.1-6 (R 4.2, thresh=1e-15, maxit=1e7, standardize=FALSE), the last lambda of three:
 multinomial on wine with lambda .2, .1, .05, ungrouped and grouped; on diabetes poisson (20, 10, 5), binomial with the
-target / 400 as shares (.1, .05, .02), and cox (.2, .1, .05) with ties, in times of round(target / 10) + 1 of which every
-third is censored.
+target / 400 as shares (.1, .05, .02), and cox (.2, .1, .05) with ties, in times of round(target / 10) + 1, of which
+every third is censored.
 """
 
 import numpy as np

@@ -141,7 +141,7 @@ def path(
     solver_options : dict, optional
         Further options of :func:`fenchel.solve`. With any of them every point is left to that.
     verbose : bool
-        Print a line per point to the standard error; a live bar on a terminal and in a notebook.
+        Show a live bar on a terminal and in a notebook; a line a minute, and one at the end, elsewhere.
 
     Returns
     -------
@@ -179,7 +179,7 @@ def path(
             for result in _follow(problem, alphas, tol, max_epochs, random_state, options, first, until):
                 alpha = alphas[len(results)]
                 results.append(result)
-                bar.tell(f"alpha {alpha:.4e}   {result!r}")
+                bar.step(f"alpha {alpha:.4e}   {result!r}")
                 if callback is not None and callback(alpha, result):
                     break
                 if explained is not None and explained.saturated(alpha, result):
