@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from .._validate import Array, Frame, Ints, MatrixLike
+from ..foundation.html import Shown, drawing, table
 from ..problem.pooled import PooledProblem
 from .paths import Path, _as_alphas, _as_problem, _follow, alpha_grid, split_limit, until_from
 from .pooled import fold_paths
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 FOLD_TOL = 1e-5  # relative gap of a fold's fit: moves scores by less than .04 standard errors (8 kinds of problems)
 
 
-class CrossValidation:
+class CrossValidation(Shown):
     """Scores of every alpha on held-out rows, and what they say.
 
     Attributes
@@ -81,6 +82,20 @@ class CrossValidation:
             "mean": self.mean, "standard_error": self.standard_error, "relative_gap": self.relative_gaps.max(axis=1)
         }  # fmt: skip
         return pandas.DataFrame(columns, index=pandas.Index(self.alphas, name="alpha"))
+
+    def _html_title(self) -> str:
+        return repr(self)
+
+    def _html_more(self) -> list[str]:
+        chosen = {"best": self.select("min"), "one standard error": self.select("1se")}
+        rows = [(name, f"{self.alphas[k]:.4g}", f"{self.mean[k]:.6g} \u00b1 {self.standard_error[k]:.2g}")
+                for name, k in chosen.items()]  # fmt: skip
+        marks = [(float(self.alphas[k]), name) for name, k in chosen.items()]
+        picture = drawing(
+            self.alphas, self.mean, across="alpha", up="mean score of the held-out rows, larger is better",
+            falling=True, band=self.standard_error, marks=marks,
+        )  # fmt: skip
+        return [picture, table(["", "alpha", "score"], rows)]
 
     def __repr__(self) -> str:
         return (

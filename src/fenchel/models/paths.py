@@ -18,6 +18,7 @@ import numpy.typing as npt
 
 from .._validate import Array, Flags, Frame, Ints, MatrixLike
 from ..engine.roles import Iterate
+from ..foundation.html import Shown, drawing, table
 from ..problem import Problem
 from ..problem.alpha_max import zero_answer
 from ..solver.entry import follow
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
     from ..solver.result import Result
 
 
-class Path:
+class Path(Shown):
     """Answers for falling alpha, each with its own certificate.
 
     Attributes
@@ -79,6 +80,17 @@ class Path:
             "epochs": self.epochs, "seconds": self.seconds, "status": [str(r.status) for r in self.results],
         }  # fmt: skip
         return pandas.DataFrame(columns, index=pandas.Index(self.alphas, name="alpha"))
+
+    def _html_title(self) -> str:
+        return repr(self)
+
+    def _html_more(self) -> list[str]:
+        some: Ints = np.unique(np.linspace(0, len(self) - 1, min(len(self), 8)).astype(int))
+        rows = [(f"{self.alphas[k]:.4g}", int(self.nonzeros[k]), f"{self.primals[k]:.6g}",
+                 f"{self.relative_gaps[k]:.1e}", str(self.results[k].status)) for k in some]  # fmt: skip
+        curves = self.coefs.reshape(len(self), -1).T
+        picture = drawing(self.alphas, curves[curves.any(axis=1)], across="alpha", up="coefficients", falling=True)
+        return [picture, table(["alpha", "not zero", "objective", "relative gap", "status"], rows)]
 
     def __iter__(self) -> Iterator[Result]:
         return iter(self.results)
