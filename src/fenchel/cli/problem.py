@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 
 from .._validate import AnyArray, Floats, Names
+from ..data.moments import deviations
 from ..data.pools import Pool
 from ..data.streamed import Streamed
 from ..io import Data, open_data, read_data
@@ -173,7 +174,7 @@ def prepare(file: str, options: ModelOptions, together: str | None = None) -> Se
 
 def _prepare_pool(file: str, options: ModelOptions) -> Setup:
     """The same for rows that stay on the disk."""
-    for name in ("standardize", "class_weight", "time", "event", "strata", "one_hot", "missing"):
+    for name in ("class_weight", "time", "event", "strata", "one_hot", "missing"):
         if getattr(options, name):
             raise ValueError(
                 f"--{name.replace('_', '-')} reads all rows at once, and does not go with --memory or --scheduler"
@@ -200,9 +201,11 @@ def _prepare_pool(file: str, options: ModelOptions) -> Setup:
     problem = PooledProblem(
         rows, loss=loss, penalty=penalty, alpha=1.0, fit_intercept=options.intercept,
         labels=None if classes is None else np.array(classes),
+        scale=deviations(rows) if options.standardize else None,
     )  # fmt: skip
+    scaling = None if problem.scale is None else Scaling(problem.scale)
     tasks = list(pool.tasks) if pool.tasks is not None else None
-    return Setup(file, options, data, problem, structure, classes, tasks, None)
+    return Setup(file, options, data, problem, structure, classes, tasks, scaling)
 
 
 def _on_cluster(pool: Streamed, address: str) -> Pool:

@@ -18,7 +18,7 @@ from ..losses import Loss
 from .partitions import Partition
 
 MOST_LABELS = 1000  # different targets that count as classes; more: numbers
-_SAMPLE, _FOLD = 1, 2  # streams of the hash
+_SAMPLE, _FOLD = range(1, 3)  # streams of the hash
 _Bits: TypeAlias = npt.NDArray[np.uint64]
 
 
@@ -138,8 +138,7 @@ class Look:
     def __call__(self, part: Partition) -> tuple[Array, None]:
         terms, loss = self.terms, self.terms.loss
         target, weight, layout, offset = terms.target(part), terms.weight(part), terms.layout(part), terms.offset(part)
-        scores = terms.scores(part, self.w)
-        total, x, bend = loss.sums(scores + offset if offset.size else scores, target, weight)
+        total, x, bend, more = self._seen(part, target, weight, offset)
         along = self._along(part)
         room = np.zeros(x.size)
         if along.shape[1]:
@@ -161,7 +160,15 @@ class Look:
         sizes = np.abs(along).T @ np.abs(x)
         gram = along.T @ (room[:, None] * along)
         head = [total, bends, float(x @ x)]
-        return np.concatenate([head, conjugates.ravel(), slopes.ravel(), squares, gram.ravel(), sizes]), None
+        return np.concatenate([head, conjugates.ravel(), slopes.ravel(), squares, gram.ravel(), sizes, more]), None
+
+    def _seen(
+        self, part: Partition, target: Array, weight: Array, offset: Array
+    ) -> tuple[float, Array, Array, Array]:  # fmt: skip
+        """The loss of the rows, their slopes and curvatures, and what else is summed."""
+        scores = self.terms.scores(part, self.w)
+        seen = scores + offset if offset.size else scores
+        return *self.terms.loss.sums(seen, target, weight), np.zeros(0)
 
     def _along(self, part: Partition) -> Array:
         columns = [self.terms.scores(part, np.ascontiguousarray(column)) for column in self.directions.T]

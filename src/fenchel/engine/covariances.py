@@ -8,12 +8,12 @@ Sums run over the rows, whose weights s have mean 1; with an intercept everythin
 from __future__ import annotations
 
 import dataclasses
-import functools
 import math
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..foundation.lazy import lazy
 from ..kernels.rooms import Room
 from .choices import CALLS, LARGEST, PRODUCTS_QUADRATIC, expected_support
 from .lower_gram import lower_gram
@@ -46,37 +46,29 @@ class Covariances:
     mean: float
     rows: int
 
-    @functools.cached_property
+    @lazy
     def sizes(self) -> Vector:
         """What the covariances with the targets are at the most."""
         return np.asarray(np.sqrt(self.gram.diagonal() * self.variance))
 
-    def _reach(self, w: Vector) -> float:
-        """How much larger than the targets the terms may be that the targets' misses are sums of."""
-        return 1 + float(np.abs(w) @ self.sizes) / self.variance if self.variance > 0 else 1.0
+    def rounding(self, w: Vector, beyond: float, primal: float) -> tuple[float, float, bool]:
+        """What rounding may add to a lower bound, what it may do to the loss at w, and whether the objective is so much
+        smaller than what it is the difference of that it lacks digits.
 
-    def rounding(self, w: Vector, beyond: float, primal: float) -> float:
-        """What rounding may add to a lower bound: sums of so many rows, and slopes that pass their weights by it.
-
-        Slopes of these `sizes` are up to `beyond` times too long for the penalty. Slopes that are too long by a share
-        of their weights cost at most that share of the penalty of the answer, which is at most the objective.
+        The bound has sums of so many rows, and slopes that pass their weights. Slopes of these `sizes` are up to
+        `beyond` times too long for the penalty. Slopes that are too long by a share of their weights cost at most that
+        share of the penalty of the answer, which is at most the objective.
         """
-        error, reach = self._error, self._reach(w)
+        error, terms, variance = self._error, float(np.abs(w) @ self.sizes), self.variance
+        reach = 1 + terms / variance if variance > 0 else 1.0  # how much larger than the targets such terms may be
         over = beyond * primal if math.isfinite(primal) else 0.0
-        return error * reach * (self.variance * reach + over)
+        of_bound, of_loss = error * reach * (variance * reach + over), error * (variance + 2 * terms)
+        return of_bound, of_loss, _EPS * variance * reach**2 > DIGITS * primal
 
-    @property
+    @lazy
     def _error(self) -> float:
         """Of a sum over all rows, in units of the lengths of its factors: errors of rows are independent."""
         return _EPS * (8 + math.sqrt(self.rows))
-
-    def of_loss(self, w: Vector) -> float:
-        """What rounding may do to the loss at w."""
-        return float(self._error * (self.variance + 2 * float(np.abs(w) @ self.sizes)))
-
-    def blurred(self, w: Vector, primal: float) -> bool:
-        """Whether the objective is so much smaller than what it is the difference of that it lacks digits."""
-        return bool(_EPS * self.variance * self._reach(w) ** 2 > DIGITS * primal)
 
 
 def covariances_price(problem: Problem, prices: Any) -> float:

@@ -22,10 +22,12 @@ from .choices import FEWEST, WIDE, Choices, expected_support, look_first
 from .compiled import CompiledPath, is_compiled
 from .curvatures.coupled_gram import CoupledGram
 from .curvatures.gram import LaggedGram
+from .curvatures.several_gram import SeveralGram
 from .inner.columns import ColumnDescent
 from .inner.descent import ModelDescent
 from .inner.local import LocalPenalty
 from .point import CARELESS, Point
+from .restrictions.class_set import ClassSet
 from .restrictions.working_set import WorkingSet
 from .roles import Goal, Iterate, Proposal
 from .set_parts import Curvature, InnerSolver, Restriction, Step
@@ -76,8 +78,6 @@ class WorkingSets:
         """Why it does not suit the problem; None where it does."""
         if problem.loss.kinked:
             return f"{type(problem.loss).__name__} has kinks"
-        if problem.loss.coupled:
-            return f"{type(problem.loss).__name__} sees all scores of a row together"
         if problem.layout[2].size:
             return "tasks have coefficients of their own"
         units = units_of(problem)
@@ -99,6 +99,11 @@ class WorkingSets:
             suits = not fit.declined and not (fit.working.whole and problem.p > WIDE)
             self._fit = None if suits else fit  # it has looked at all slopes already
         self._compiled = CompiledPath(problem, alphas, tol, self.prices) if suits else None
+
+    @property
+    def begun(self) -> bool:
+        """Whether it has answers of this sequence of alphas already."""
+        return self._fit is not None
 
     def rounds(self, problem: Problem, start: Iterate | None, goal: Goal) -> Iterator[Proposal]:
         """Proposals with their certificates, one a round, until somebody stops asking or nothing is gained."""
@@ -134,7 +139,8 @@ class _Fit:
         self.near = NEAR  # until the units are seen
         self.few = 0  # units that a set begins with, once they are known
         self.step: Step = halved
-        self.working: Restriction = WorkingSet(problem.data, self.point.outputs)
+        kind = ClassSet if self.loss.coupled else WorkingSet
+        self.working: Restriction = kind(problem.data, self.point.outputs)
         self.gram = self._new_gram(np.float64)
         self.passes = 0.0  # over the data, since the last proposal
         self.spent = 0.0  # nanoseconds of descent on sparse columns, at this alpha
@@ -150,6 +156,8 @@ class _Fit:
     def _new_gram(self, dtype: type) -> Curvature:
         if self.loss.across_rows:
             return CoupledGram(self.point, dtype)
+        if self.loss.coupled:
+            return SeveralGram(self.point.n, self.point.intercept, self.point.outputs)
         return LaggedGram(self.point.n, self.point.intercept, self.quadratic, dtype)
 
     # -- one alpha ------------------------------------------------------------------------------------
@@ -441,7 +449,7 @@ class _Fit:
             self.passes += 0.5 * share
             gap = point.gap(local, -g, v, columns)
             if point.intercept:
-                gap += 0.5 * float((np.square(push) / np.maximum(point.h.sum(axis=1) / point.n, 1e-300)).sum())
+                gap += 0.5 * float(push @ point.intercept_steps(push))
             if step and (gap <= limit or time.perf_counter() > goal.deadline):
                 break
             slow, least = (0, gap) if gap < 0.7 * least else (slow + 1, least)
@@ -454,8 +462,8 @@ class _Fit:
             if bare:
                 weight, centred = point.bend()[0] / point.n, point.intercept or self.loss.across_rows
                 model = ColumnDescent(working.columns[0], weight, local.ridge, centred, self.inner)
-                new, centres, heights = v.copy(), model.centres, np.array([model.height])
-                slope = g + local.ridge * v - centres * (push[0] / model.height)
+                new, follow = v.copy(), model.follow(push)
+                slope = g + local.ridge * v - model.centres * (push[0] / model.height)
                 model.solve(slope, new, penalty, self._accuracy(limit, gap, False))
                 self.passes += 0.5 * share * model.passes
                 self.spent += model.passes * self.choices.column_pass_price(working)
@@ -463,15 +471,14 @@ class _Fit:
             else:
                 exact = self._make_model(local, limit, gap, before, fresh, refresh, aim, v)
                 fresh = self.gram.extend(working.columns, working.where, point.bend(), local.ridge)
-                new, centres, heights = v.copy(), self.gram.centres, self.gram.heights
+                new, follow = v.copy(), functools.partial(self.gram.follow, push=push, where=working.where)
                 slope = g + local.ridge * v
                 if point.intercept:
-                    for k, places in enumerate(working.where):
-                        slope[places] -= centres[places] * (push[k] / heights[k])
+                    slope -= self.gram.lean(push, working.where)
                 accuracy = self._accuracy(limit, gap, exact)
                 wishes = {} if local.alone else self._wishes(accuracy)
                 self.inner.solve(self.gram.matrix, slope, new, penalty, accuracy, **wishes)
-            taken = self.step(point, working, local, v, new, g, push, centres, heights)
+            taken = self.step(point, working, local, v, new, g, push, follow)
             refresh = taken < 1.0
             cuts += refresh
             still = gap >= before and np.array_equal(new, v)

@@ -58,6 +58,8 @@ class SampledModels:
         """Why it does not suit the problem; None where it does."""
         if not problem.pooled:
             return "the rows are in memory"
+        if problem.loss.kinked:
+            return f"{type(problem.loss).__name__} has kinks"
         if problem.size > MOST:
             return f"{problem.size} coefficients are too many for a model of all of them; at most {MOST}"
         return None
@@ -74,10 +76,13 @@ class SampledModels:
         from threadpoolctl import threadpool_limits
 
         with threadpool_limits(1, user_api="blas"):
-            yield from _Fit(self, cast(PooledProblem, problem), goal).rounds(start)
+            yield from self._fit(cast(PooledProblem, problem), goal).rounds(start)
+
+    def _fit(self, problem: PooledProblem, goal: Goal) -> Fit:
+        return Fit(self, problem, goal)
 
 
-class _Fit:
+class Fit:
     """One alpha."""
 
     def __init__(self, engine: SampledModels, problem: PooledProblem, goal: Goal) -> None:
@@ -107,6 +112,11 @@ class _Fit:
             found = self._of_sample()
             if found is not None:
                 points.insert(0, found)
+        yield from self._begin(points)
+
+    def _begin(self, points: list[tuple[Vector, Vector]]) -> Iterator[Proposal]:
+        """Rounds from the first of these points, or from zero if that is known to be better."""
+        problem, zero = self.problem, points[-1][0]
         w, y = points[0]
         view = problem.look(w)
         at_zero = problem.known(zero)
@@ -119,15 +129,15 @@ class _Fit:
         problem, part = self.problem, self.curvature.part
         if not self.curvature.rows or self.curvature.rows >= problem.n:
             return None
-        own = cast(PooledProblem, Problem(
+        own = PooledProblem(
             Inline([part]), loss=problem.loss, penalty=problem.penalty, alpha=problem.alpha,
-            fit_intercept=problem.fit_intercept,
-        ))  # fmt: skip
+            fit_intercept=problem.fit_intercept, scale=problem.scale,
+        )  # fmt: skip
         if own.size != problem.size or own.d != problem.d:  # some task has no row in it
             return None
         rule = Goal(ROUGH, self.goal.deadline, math.inf, lambda primal: ROUGH * abs(primal))
         best: Proposal | None = None
-        for proposal in SampledModels(self.engine.prices).rounds(own, None, rule):
+        for proposal in type(self.engine)(self.engine.prices).rounds(own, None, rule):
             if best is None or proposal.primal <= best.primal:
                 best = proposal
             if proposal.certificate is not None and rule.reached(proposal.certificate):

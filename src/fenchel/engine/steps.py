@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import numpy as np
 
@@ -15,11 +16,11 @@ HALVINGS = 30  # at the most; what is left by then is rounding
 
 
 def halved(point: Point, working: Restriction, local: Units, old: Vector, new: Vector, slope: Vector, push: Vector,
-           centres: Vector, heights: Vector) -> float:  # fmt: skip
+           follow: Callable[[Vector], Vector]) -> float:  # fmt: skip
     """Move the point from the coefficients `old` of the set towards `new`; the share of the way that was taken.
 
     `slope` and `push` are the loss's slopes along the coefficients and the intercepts. The latter follow the former:
-    each by -(push + centres' change) / height, in which `centres` are means of the columns, weighted by the curvature.
+    `follow` tells their steps for a change of these.
     """
     change, shift = new - old, np.zeros(point.outputs)
 
@@ -28,8 +29,7 @@ def halved(point: Point, working: Restriction, local: Units, old: Vector, new: V
 
     with np.errstate(over="ignore", invalid="ignore"):  # where the loss is nearly flat a model may lead anywhere
         if point.intercept:
-            for k, places in enumerate(working.where):
-                shift[k] = -(push[k] + float(centres[places] @ change[places])) / heights[k]
+            shift = follow(change)
         start, end = penalty(old), penalty(new)
         promised = float(slope @ change) + float(push @ shift) + end - start
     if not math.isfinite(promised):

@@ -20,12 +20,12 @@ import numpy as np
 import numpy.typing as npt
 
 from .._validate import Array
+from ..foundation.numerics import DIFFERENCE, UNIT
 
 if TYPE_CHECKING:
     pass
 
-_TINY = 2.0**-51  # rounding of a weight times the end of a domain, relative to it; an end at zero has none
-_DIFFERENCE = 1e-5  # in the scores, for a second derivative that nobody told
+_TINY = 4 * UNIT  # rounding of a weight times the end of a domain, relative to it; an end at zero has none
 
 
 @functools.cache
@@ -104,7 +104,7 @@ class Loss:
         """The second derivative in u, elementwise; by differences where a loss does not define it. Newton's steps take
         it, so that it need not be exact."""
         score = np.asarray(score, dtype=float)
-        h = _DIFFERENCE * np.maximum(np.abs(score), 1.0)
+        h = DIFFERENCE * np.maximum(np.abs(score), 1.0)
         return np.maximum(self.gradient(score + h, target) - self.gradient(score - h, target), 0.0) / (2 * h)
 
     def sums(self, score: Array, target: Array, weight: Array) -> tuple[float, Array, Array]:

@@ -35,9 +35,9 @@ import numpy.typing as npt
 
 from .._validate import AnyArray, Array, Floats
 from ..foundation.lazy import lazy
+from ..foundation.numerics import SLACK
 from .coupled import CoupledCurvature, CoupledLoss
 
-_TINY = 1e-12  # rounding slack, relative to the sums that it is left of
 _EDGE = 1e-200  # of a row's weight: how near to the edge of the domain a slope is taken for one inside
 RECORD = np.dtype([("event", "?"), ("time", "f8"), ("stratum", "i8"), ("order", "i8"), ("opens", "i1")])
 
@@ -104,7 +104,7 @@ class Cox(CoupledLoss):
         from ..kernels import cox
 
         rows = _rows(target)
-        return float(cox.conjugate(*rows, self.ties == "efron", _ones(weight, target), _own(dual), _TINY))
+        return float(cox.conjugate(*rows, self.ties == "efron", _ones(weight, target), _own(dual), SLACK))
 
     def scores_of(self, dual: Array, target: AnyArray, weight: Array) -> Array:
         from ..kernels import cox

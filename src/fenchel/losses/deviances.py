@@ -11,9 +11,10 @@ import numpy.typing as npt
 from scipy.special import expit, xlog1py, xlogy
 
 from .._validate import Array, Flags
+from ..foundation.numerics import UNIT
 from .base import _TINY, Loss, _number, _where
 
-_EPS = float(np.finfo(float).eps)
+_EPS = 2 * UNIT
 
 
 class _LogLink(Loss):

@@ -9,14 +9,13 @@ import numpy as np
 import scipy.sparse as sp
 
 from .._validate import Array, MatrixLike
+from ..foundation.numerics import AT_ONCE, COPY
 
 if TYPE_CHECKING:
     from ..solver.result import Result
 
 _FAR = 10.0  # standard deviations between a column's mean and zero
 _NEAR = 1.0  # the same, where a copy of the data takes little room: a mean beyond it is most of a column's square
-_ROOM = 1 << 26  # bytes that a copy may take for that; larger: more memory for speed alone
-_CHUNK = 1 << 20  # entries looked at together
 
 
 @dataclasses.dataclass
@@ -80,7 +79,7 @@ def centred(X: MatrixLike) -> tuple[MatrixLike, Scaling | None]:
     chunks = _chunks(X)
     mean = sum(X[rows].sum(axis=0, dtype=float) for rows in chunks) / len(X)
     spread = np.sqrt(sum(((X[rows] - mean) ** 2).sum(axis=0) for rows in chunks) / len(X))
-    far = _NEAR if X.nbytes <= _ROOM and X.dtype == np.float64 else _FAR  # single precision would lose digits
+    far = _NEAR if X.nbytes <= COPY and X.dtype == np.float64 else _FAR  # single precision would lose digits
     if not np.any((np.abs(mean) > far * spread) & (spread > 1e-12 * np.abs(mean))):
         return X, None
     out = np.empty_like(X)
@@ -90,5 +89,5 @@ def centred(X: MatrixLike) -> tuple[MatrixLike, Scaling | None]:
 
 
 def _chunks(X: Array) -> list[slice]:
-    step = max(1, _CHUNK // X.shape[1])
+    step = max(1, AT_ONCE // X.shape[1])
     return [slice(first, first + step) for first in range(0, len(X), step)]

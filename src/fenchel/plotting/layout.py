@@ -11,8 +11,6 @@ from scipy.sparse import csgraph
 from .._validate import Array, Ints, SparseMatrix
 
 _DENSE = 600  # nodes up to which every pair is looked at
-_PIVOTS = 60
-_ROUNDS = 120
 
 
 def graph_layout(edges: Ints, p: int) -> Array:
@@ -44,14 +42,14 @@ def _place(table: SparseMatrix) -> Array:
     return out
 
 
-def _by_stress(table: SparseMatrix) -> Array:
+def _by_stress(table: SparseMatrix, rounds: int = 120) -> Array:
     goal = csgraph.shortest_path(table, directed=False, unweighted=True)
     n = len(goal)
     off = ~np.eye(n, dtype=bool)
     weight = np.divide(1.0, goal**2, out=np.zeros((n, n)), where=off)
     inverse = np.linalg.inv(np.diag(weight.sum(axis=1)) - weight + 1.0 / n) - 1.0 / n
     places = _scaling(goal, np.arange(n))
-    for _ in range(_ROUNDS):
+    for _ in range(rounds):
         length = np.linalg.norm(places[:, None] - places[None], axis=2)
         pull = np.divide(weight * goal, length, out=np.zeros((n, n)), where=off & (length > 1e-9))
         moved = inverse @ (pull.sum(axis=1)[:, None] * places - pull @ places)
@@ -62,9 +60,9 @@ def _by_stress(table: SparseMatrix) -> Array:
     return places
 
 
-def _by_pivots(table: Any) -> Any:
+def _by_pivots(table: Any, count: int = 60) -> Any:
     n = table.shape[0]
-    pivots = np.unique(np.linspace(0, n - 1, _PIVOTS).astype(int))
+    pivots = np.unique(np.linspace(0, n - 1, count).astype(int))
     places = _scaling(csgraph.shortest_path(table, directed=False, unweighted=True, indices=pivots), pivots)
     ends = sp.coo_array(table)
     length = np.median(np.linalg.norm(places[ends.row] - places[ends.col], axis=1))

@@ -20,18 +20,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .._validate import Array, Ints
+from ..foundation.numerics import BALANCED, DIGITS, NEWTON_STEPS
 from ..losses.several import away_from
 from .bounds import NoCertificate
+from .unpenalised import GROWTH, ROUNDS
 
 if TYPE_CHECKING:
     from .certificate import Certifying
 
-_BALANCED = 1e-14  # of the terms of a sum over all rows: what counts as a sum of zero
-_STEPS = 50  # of Newton; more: only where an optimum lies at infinity
-_ROUNDS, _GROWTH = 60, 4.0  # of the augmented Lagrangian for losses with kinks, and of its weight between them
-_GAP = 1e-13  # of the objective: where these rounds end
 _MIXED = (0.0, 1e-6, 1e-2)  # of the shares of the classes, mixed into v where that has zeros in the way
-_MOST = 1000  # directions that are repaired
+MOST_FREE = 1000  # directions that are repaired
 
 Evaluate = Callable[[Array], tuple[float, Array, Array]]
 
@@ -101,7 +99,7 @@ def balanced(problem: Certifying, x: Array, zx: Array, y: Array | None, zeroed: 
     weight = problem.weight[:, None] if problem.weight.size else np.ones((n, 1))
     target = problem.target.reshape(n, m)
     scale = free.sizes(x.reshape(n, m))
-    if np.all(np.abs(free.sums(x.reshape(n, m)) - goal) <= _BALANCED * scale):
+    if np.all(np.abs(free.sums(x.reshape(n, m)) - goal) <= BALANCED * scale):
         return x, zx
     v = np.maximum(np.where(weight > 0, x.reshape(n, m) / np.where(weight > 0, weight, 1.0), 0.0) + target, 0.0)
     shares = (weight * target).sum(axis=0) / weight.sum()
@@ -122,7 +120,7 @@ def balanced(problem: Certifying, x: Array, zx: Array, y: Array | None, zeroed: 
             return float(value) - float(goal @ c), weight * away_from(pi, target), weight * pi
 
         tilted = newton(free, evaluate, np.zeros(free.count), steepest, goal)[1]
-        if np.all(np.abs(free.sums(tilted) - goal) <= _BALANCED * np.maximum(scale, free.sizes(tilted))):
+        if np.all(np.abs(free.sums(tilted) - goal) <= BALANCED * np.maximum(scale, free.sizes(tilted))):
             out = np.ascontiguousarray(tilted).ravel()
             return out, problem.gradient_sum(out)
     raise NoCertificate(
@@ -138,8 +136,8 @@ def _directions(problem: Certifying, x: Array, y: Array | None, zeroed: Ints) ->
     along, goal = problem._free[1], np.zeros(problem._free_count)
     if y is None or not len(zeroed):
         return Directions(along, m), goal
-    if len(zeroed) > _MOST:
-        raise NoCertificate(f"{len(zeroed)} dual variables have the wrong sign; at most {_MOST} can be mended")
+    if len(zeroed) > MOST_FREE:
+        raise NoCertificate(f"{len(zeroed)} dual variables have the wrong sign; at most {MOST_FREE} can be mended")
     lifted = np.zeros((problem.size, len(zeroed)))
     for k, column in enumerate(problem.map[zeroed].toarray()):
         lifted[problem.feature_slots, k] = problem.gram.solve(column)
@@ -181,7 +179,7 @@ def _over_kinks(problem: Certifying, free: Any, weight: Array) -> tuple[Array, A
     loss: Any = problem.loss
     target = problem.target
     c, x, sigma = np.zeros(free.count), np.zeros(n * m), float(np.mean(weight))
-    for _ in range(_ROUNDS):
+    for _ in range(ROUNDS):
         centre, width = x, sigma
 
         def evaluate(c: Array, centre: Array = centre, sigma: float = width) -> tuple[float, Array, Array]:
@@ -195,9 +193,9 @@ def _over_kinks(problem: Certifying, free: Any, weight: Array) -> tuple[Array, A
         c, made = newton(free, evaluate, c, sigma * free.extent(n))
         x = np.ascontiguousarray(made).ravel()
         primal = n * problem.mean_loss(np.ascontiguousarray(free.along(c, n)).ravel())
-        if primal + n * problem.mean_conjugate(x) <= _GAP * abs(primal):
+        if primal + n * problem.mean_conjugate(x) <= DIGITS * abs(primal):
             break
-        sigma *= _GROWTH
+        sigma *= GROWTH
     return c, x
 
 
@@ -209,8 +207,8 @@ def newton(free: Any, evaluate: Evaluate, c: Array, steepest: float, goal: Array
     wanted = np.zeros(free.count) if goal is None else goal
     value, x, h = evaluate(c)
     gradient, damping = free.sums(x) - wanted, 0.0
-    for _ in range(_STEPS):
-        if np.all(np.abs(gradient) <= 0.5 * _BALANCED * free.sizes(x)):
+    for _ in range(NEWTON_STEPS):
+        if np.all(np.abs(gradient) <= 0.5 * BALANCED * free.sizes(x)):
             break
         taken = False
         while damping < 1e3:

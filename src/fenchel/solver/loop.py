@@ -128,7 +128,7 @@ def warm_from(problem: Problem, state: Mapping[str, Any]) -> Result | None:
         return None
     coef, intercept = problem.unpack(state["w"])
     point = warm_state(problem, state["w"], state["x"], state["y"], state.get("rho"))
-    return Result(coef, intercept, np.inf, -np.inf, Status.EPOCH_LIMIT, History(), 0, 0.0, point)
+    return Result.remembered(coef, intercept, state=point)
 
 
 class _Engines:

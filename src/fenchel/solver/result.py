@@ -209,6 +209,17 @@ class Result(Shown, Bounds):
         write_whole(path, buffer.getvalue())
 
     @classmethod
+    def remembered(
+        cls, coef: Array, intercept: float | Array, *, primal: float = math.inf, dual: float = -math.inf,
+        status: Status = Status.EPOCH_LIMIT, history: History | None = None, epochs: int = 0, seconds: float = 0.0,
+        state: dict[str, Any] | None = None, reason: str = "",
+    ) -> Result:  # fmt: skip
+        """An answer from before: one that a file holds, or a point to start from. New ones come from the loop alone."""
+        history = History() if history is None else history
+        made: Any = {} if state is None else state
+        return cls(coef, intercept, primal, dual, status, history, epochs, seconds, made, reason)
+
+    @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Result:
         """Read what `save` wrote, or raise a ValueError that says what is wrong with the file."""
         arrays = read_npz(path, "a saved fenchel result")
@@ -233,7 +244,7 @@ class Result(Shown, Bounds):
         numbers = [head[key] for key in ("primal", "dual", "seconds", "epochs")]
         if any(isinstance(number, bool) or not isinstance(number, (int, float)) for number in numbers):
             raise ValueError("primal, dual, seconds and epochs must be numbers")
-        return cls(
+        return cls.remembered(
             coef=coef, intercept=float(intercept) if intercept.ndim == 0 else intercept,
             primal=head["primal"], dual=head["dual"], status=Status[head["status"]],
             history=History(Record(*map(_known, row)) for row in head["history"]), epochs=head["epochs"],

@@ -52,11 +52,15 @@ class SampledCurvature:
     def make(self, view: View, floor: float, mu: float, more: float) -> Matrix:
         """H at a point that was looked at. `more` is what every row counts for beside its own curvature."""
         problem, part, terms = self.problem, self.part, self.terms
-        scores, offset, weight = terms.scores(part, view.w), terms.offset(part), terms.weight(part)
+        w, offset, weight = problem.seen_by_rows(view.w), terms.offset(part), terms.weight(part)
+        scores = terms.scores(part, w)
         scores = scores + offset if offset.size else scores
         bend = terms.loss.sums(scores, terms.target(part), weight)[2]
         bend = (np.maximum(bend, floor * weight) + more * weight) / problem.n
         H = self._gram(bend)
+        if problem.columns.size:
+            H *= problem.seen_by_rows(np.ones(problem.size))[:, None]
+            H *= problem.seen_by_rows(np.ones(problem.size))
         squares = np.append(problem.data.mean_squares, 1.0)
         self._correct(H, view.diagonal + more * np.tile(squares, problem.vectors), mu)
         for d, change in self.pairs:

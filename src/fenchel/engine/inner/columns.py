@@ -9,6 +9,7 @@ the passes have cost as much as the Gram matrix of the support would, that is ma
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -47,6 +48,10 @@ class ColumnDescent:
         self.centres = np.zeros(ridge.size)
         if intercept:
             sparse_columns.rows_times(self.values, self.places, self.ends, weight, self.centres)
+
+    def follow(self, push: Vector) -> Callable[[Vector], Vector]:
+        """The step of the intercept, whose slope is `push`, that goes with a change of the coefficients."""
+        return lambda change: -(push + float(self.centres @ change)) / self.height
 
     def _bends(self, penalty: LocalPenalty) -> Vector:
         """The curvature along every coefficient, or a bound of it for every group."""
