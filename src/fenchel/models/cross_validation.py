@@ -11,6 +11,7 @@ import numpy.typing as npt
 from .._validate import Array, Frame, Ints, MatrixLike
 from ..foundation.html import Shown, drawing, table
 from ..problem.pooled import PooledProblem
+from .columns import on_centred_columns
 from .paths import Path, _as_alphas, _as_problem, _follow, alpha_grid, split_limit, until_from
 from .pooled import fold_paths
 from .progress import Bar
@@ -169,7 +170,9 @@ def cross_validate_path(
     from .folds import split
     from .run_folds import run_folds
 
-    problem = _as_problem(problem, y, data)
+    problem, scaling = _as_problem(problem, y, data), None
+    if not standardize:
+        problem, scaling = on_centred_columns(problem)
     alphas = alpha_grid(problem, n_alphas, eps) if alphas is None else _as_alphas(alphas)
     if problem.pooled:
         if score is not None or standardize or groups is not None:
@@ -190,7 +193,7 @@ def cross_validate_path(
     with Bar(len(rows) * len(alphas), verbose) as bar:
         return run_folds(
             problem, rows, alphas, score=score, standardize=standardize, n_jobs=n_jobs, until=until_from(limit),
-            bar=bar, tol=tol, max_epochs=max_epochs, random_state=random_state, solver_options=options,
+            bar=bar, scaling=scaling, tol=tol, max_epochs=max_epochs, random_state=random_state, solver_options=options,
         )[0]  # fmt: skip
 
 

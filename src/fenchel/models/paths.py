@@ -23,6 +23,7 @@ from ..problem import Problem
 from ..problem.alpha_max import zero_answer
 from ..solver.entry import follow
 from ..solver.result import Status
+from .columns import on_centred_columns
 from .parameters import is_number
 from .progress import Bar
 
@@ -174,7 +175,8 @@ def path(
     >>> path.nonzeros[:4], bool(path.converged.all())
     (array([0, 2, 2, 2]), True)
     """
-    problem, first = _as_problem(problem, y, data), None
+    problem, scaling = on_centred_columns(_as_problem(problem, y, data))
+    first = None
     if alphas is None:
         first = zero_answer(problem)
         alphas = _grid(problem, first.alpha, n_alphas, eps)
@@ -188,13 +190,14 @@ def path(
     until, interrupted = until_from(limit), False
     with Bar(len(alphas), verbose, "alphas") as bar:
         try:
-            for result in _follow(problem, alphas, tol, max_epochs, random_state, options, first, until):
+            for found in _follow(problem, alphas, tol, max_epochs, random_state, options, first, until):
                 alpha = alphas[len(results)]
+                result = found if scaling is None else scaling.moved_back(found)
                 results.append(result)
                 bar.step(f"alpha {alpha:.4e}   {result!r}")
                 if callback is not None and callback(alpha, result):
                     break
-                if explained is not None and explained.saturated(alpha, result):
+                if explained is not None and explained.saturated(alpha, found):
                     break
         except KeyboardInterrupt:
             if not results:
