@@ -4,9 +4,9 @@
     python scripts/lowest_versions.py --run         makes a virtual environment of them, and runs the tests in it
     python scripts/lowest_versions.py --run -- -x tests/solver      with arguments for pytest
 
-The core dependencies and those of the extras cli, plot, io, formula and dask are held at their floors; what only the tests need is
-not, since no user installs it. Run it with the lowest Python that is promised. A floor that fails is raised, in
-pyproject.toml alone.
+The core dependencies and those of the extras cli, plot, io, formula and dask are held at their floors; what only the
+tests need is not, since no user installs it. Run it with the lowest Python that is promised. A floor that fails is
+raised, in pyproject.toml alone.
 """
 
 from __future__ import annotations
