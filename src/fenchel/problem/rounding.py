@@ -106,6 +106,19 @@ class Rounding(Objective):
         heaviest = float(self.weight.max()) if self.weight.size else 1.0
         return heaviest * (self.loss.smoothness or 0.0) * far
 
+    @property
+    def _added(self) -> int:
+        """How many rows are added in plain sums."""
+        return self.n
+
+    def _length(self, x: Array) -> float:
+        """|x|."""
+        return math.sqrt(float(x.dot(x)))
+
+    def _rms(self, x: Array) -> float:
+        """|x| / sqrt(n), of dual variables or of what stands for them."""
+        return self._length(x) / math.sqrt(self.n)
+
     def _mean_length(self, x: Array) -> float:
         return math.sqrt(float(x.dot(x)) / self.n)  # np.linalg.norm takes longer than a small product
 
@@ -189,7 +202,7 @@ class Rounding(Objective):
         if exact:
             out = 2 * UNIT * np.abs(zx[self.feature_slots])
             return out
-        out = UNIT * (self.n + SCORE) * math.sqrt(self.n) * float(np.linalg.norm(x)) * self.column_lengths
+        out = UNIT * (self._added + SCORE) * self.n * self._rms(x) * self.column_lengths
         return out
 
     def moved(self, error: Array, y: Array, left: Array | None) -> Array:
@@ -235,7 +248,7 @@ class Rounding(Objective):
     def conjugate_rounding(self, x: Array, w: Array, *, exact: bool = False) -> float:
         """What the sum of the conjugates may be wrong by."""
         terms = FEW if exact else self.visits + STEPS
-        length, (own, _) = self._mean_length(x), self._value_terms
+        length, (own, _) = self._rms(x), self._value_terms
         size = length * (self._target_size + self.reach(w) + length + own)
         # a loss of all scores has sums of sums, which cancel
         return UNIT * terms * (size + own if self.loss.across_rows else size)
