@@ -119,6 +119,21 @@ def test_targets_too_large_for_squares():
     assert fl.solve(problem).status is Status.CONVERGED
 
 
+@pytest.mark.parametrize("loss", [fl.Huber(), fl.Quantile(), fl.EpsilonInsensitive()])
+def test_targets_too_large_for_bounds(loss):
+    with pytest.raises(ValueError, match=r"y\[2\] is 1e\+154.*larger unit"):
+        fl.Problem(np.eye(3), [1.0, 2.0, 1e154], loss=loss)
+
+
+@pytest.mark.parametrize("unit", [1e50, 1e100])
+def test_slopes_of_huge_residuals_are_bounded(unit):
+    """What rounding may do is no more than the slopes of the loss, which end, times the sizes of the scores."""
+    result = fl.solve(fl.Problem(X, unit * Y, loss=fl.Huber(unit), penalty=fl.L1(), alpha=0.1 * unit))
+    assert result.status is Status.CONVERGED
+    steep = fl.solve(fl.Problem(X, unit * Y, loss=fl.Huber(1.0), penalty=fl.L1(), alpha=0.1))
+    assert np.isfinite(steep.dual) and steep.history[-1].dual > -steep.primal
+
+
 @pytest.mark.parametrize("unit", [1.0, 1e6, 1e12, 1e150])
 def test_quantiles_without_a_penalty_of_large_targets(unit):
     result = fl.solve(fl.Problem(X, unit * Y, loss="quantile", penalty=None))

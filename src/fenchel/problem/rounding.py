@@ -101,6 +101,11 @@ class Rounding(Objective):
         own, each = self._value_terms
         return math.sqrt(self.visits) * (abs(primal) + own + each * (reach + self._offset_size)) + self._target_size
 
+    def steepest_near(self, primal: float, reach: float, far: float, x: Array | None = None) -> float:
+        """R where scores may be wrong by `far`; of a residual without bounds no more than the loss can have at all."""
+        found = self.steepness(primal, reach, x) + self.steepening(far)
+        return min(found, self._steepest) if self.loss.of_residual and not self.loss.quadratic else found
+
     def steepening(self, far: float) -> float:
         """What R may grow by where scores move by so much."""
         heaviest = float(self.weight.max()) if self.weight.size else 1.0
@@ -175,7 +180,7 @@ class Rounding(Objective):
         terms = SCORE if exact else count + SCORE
         sums = STEPS if exact else self.visits + count * (self.d // self.size + 1) + STEPS
         far = reach + self._target_size
-        first = terms * (self.steepness(primal, reach, x) + self.steepening(UNIT * terms * far)) * far
+        first = terms * self.steepest_near(primal, reach, UNIT * terms * far, x) * far
         return UNIT * float(first + sums * abs(primal) + self.within_values(reach) + mapped)
 
     def within_values(self, reach: float) -> float:
