@@ -140,6 +140,10 @@ class Loss:
         """The loss that sees the scores of several classes together and is this one for two; None where none does."""
         return None
 
+    def for_proportions(self) -> Loss | None:
+        """The loss that is this one for labels, with targets in [0, 1] in place of them; None where none is."""
+        return None
+
     def for_outputs(self, outputs: int) -> Loss:
         """The loss of rows with so many scores; itself where it sees each of them alone."""
         return self
@@ -220,9 +224,11 @@ class Loss:
             good = np.abs(target) == 1
             if not good.all():
                 bad = np.flatnonzero(~good)
+                other = "for 0/1 labels pass 2 * y - 1"
+                other = other if self.for_proportions() is None else "or proportions, all of them from 0 to 1"
                 raise ValueError(
                     f"y[{_where(bad[0], target)}] is {target.flat[bad[0]]:g}; {type(self).__name__} takes labels -1 "
-                    "and +1 (for 0/1 labels pass 2 * y - 1)"
+                    f"and +1 ({other})"
                 )
             columns = target.reshape(len(target), -1)
             for j in range(columns.shape[1]):
