@@ -213,9 +213,7 @@ class _Run:
         if status in (Status.EPOCH_LIMIT, Status.TIME_LIMIT, Status.STALLED) and self.rule.reached(self.best):
             return Status.CONVERGED  # exact zeros closed the rest of the gap
         if status in (Status.EPOCH_LIMIT, Status.TIME_LIMIT, Status.STALLED):
-            why = unattained(self.problem)
-            if why:
-                status, self.best.reason = Status.NO_ANSWER, why
+            status = self._unattained() or status
         return status
 
     @lazy
@@ -536,10 +534,19 @@ class _Run:
             best.reason = f"{made.rounding:.1e} of the gap allow for rounding: no smaller one can be proven"
             return Status.STALLED
         if self._seems_unattained(made):
-            best.reason = unattained(self.problem)
-            if best.reason:
-                return Status.NO_ANSWER
+            unattained_status = self._unattained()
+            if unattained_status is not None:
+                return unattained_status
         return Status.STALLED if stalled(records, self.inherited, self.rule.at_zero) else None
+
+    def _unattained(self) -> Status | None:
+        """Say so where no point attains the infimum. Then what rounding leaves of a gradient along directions on which
+        the answer lies at infinity is no small thing: the bound of x = 0 is what is proven."""
+        why = unattained(self.problem)
+        if not why:
+            return None
+        self.best.reason, self.best.dual = why, min(self.best.dual, self.problem._dual_at_zero)
+        return Status.NO_ANSWER
 
     def _leave_out_penalty(self) -> None:
         """Where the penalty is next to nothing of the objective, the optimum without it is as good a lower bound, and
@@ -618,7 +625,7 @@ class _Run:
         if self.state is None and (self.proposal is None or self.proposal.exact):
             return
         at = self.end()
-        for snapped in self.problem.snaps(at.w, at.u):
+        for snapped in self.problem.snaps(at.w, at.u, brief=time.perf_counter() >= self.deadline):
             if self.w is not None and np.array_equal(snapped, self.w):
                 continue
             slack = self.tol * abs(self.best.primal) - self.best.gap if self.best.certified else 0.0
