@@ -18,7 +18,7 @@ from ..losses import Loss
 from .partitions import Partition
 
 MOST_LABELS = 1000  # different targets that count as classes; more: numbers
-_SAMPLE, _FOLD = 1, 2  # streams of the hash
+_SAMPLE, _FOLD = range(1, 3)  # streams of the hash
 _Bits: TypeAlias = npt.NDArray[np.uint64]
 
 

@@ -7,6 +7,7 @@ from typing import Any, TypeVar, cast
 
 from ..prices import PRICES, Prices
 from ..problem import Problem
+from .classes import RowClasses
 from .latent import LatentGroups
 from .models import QuadraticModels
 from .pooled_multipliers import PooledMultipliers
@@ -18,7 +19,7 @@ from .tasks import BlockModels
 from .wide import Faces
 
 Kind = TypeVar("Kind")
-ENGINES: list[Callable[[Prices], Engine]] = [BlockModels, WorkingSets, LatentGroups, Faces, QuadraticModels]
+ENGINES: list[Callable[[Prices], Engine]] = [BlockModels, RowClasses, WorkingSets, LatentGroups, Faces, QuadraticModels]
 
 # for rows that nobody holds: others want to see them
 POOLED: list[Callable[[Prices], Engine]] = [SampledModels, SampledWorkingSets, PooledMultipliers]

@@ -15,6 +15,9 @@ from .caching import cfunc
 from .calls import PROX_CTYPE, PROX_SIGNATURE, STEP_CTYPE, STEP_SIGNATURE
 from .rows import KERNEL
 
+# a dual step that takes the addresses of its arrays: to make typed pointers takes longer than a step on few rows
+STEP_BY_ADDRESS = ctypes.CFUNCTYPE(None, ctypes.c_int64, *6 * [ctypes.c_void_p])
+
 
 @functools.cache
 def compile_step(function):

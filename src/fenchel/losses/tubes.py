@@ -6,9 +6,8 @@ import numpy as np
 import numpy.typing as npt
 
 from .._validate import Array
+from ..foundation.numerics import LARGEST
 from .base import _TINY, Loss, _number, _where
-
-_LARGEST = 1e140  # of a target of squares: those of 1e20 rows still have a sum, and products of sums with them
 
 
 class _Tube(Loss):
@@ -55,10 +54,10 @@ class Squared(_Tube):
 
     def check_targets(self, target: npt.ArrayLike) -> Array:
         out = super().check_targets(target)
-        if out.size and max(-out.min(), out.max()) > _LARGEST:
+        if out.size and max(-out.min(), out.max()) > LARGEST:
             bad = int(np.argmax(np.abs(out)))
             raise ValueError(
-                f"y[{_where(bad, out)}] is {out.flat[bad]:g}; the squares of numbers above {_LARGEST:g} are too large "
+                f"y[{_where(bad, out)}] is {out.flat[bad]:g}; the squares of numbers above {LARGEST:g} are too large "
                 "to be summed: give y a larger unit"
             )
         return out

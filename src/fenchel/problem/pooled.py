@@ -25,17 +25,18 @@ from ..data.jobs import Fold, Look, Newton, Sample, Terms, Weighed
 from ..data.pools import Outcome
 from ..data.roles import Job, RowPool
 from ..foundation.lazy import lazy
+from ..foundation.numerics import BALANCED
 from ..losses import Loss
 from ..penalties import Penalty
 from ..penalties.block_sum import _NONE, _once_per_map, _vector
 from .bounds import Certificate, NoCertificate
-from .certificate import _BALANCED, _MOST_FREE
 from .fingerprint import Fingerprint
 from .looks import GRID, EnvelopeView, Passes, PoolData, Slopes, View, check_targets
 from .objective import _as_alpha, _as_loss, _as_penalty
 from .points import Point
 from .pooled_kinks import best_with_kinks
 from .problem import Problem
+from .row_balance import MOST_FREE
 
 Steps: TypeAlias = tuple[tuple[Array, float], ...]  # points, and the reach of the multipliers there
 
@@ -346,8 +347,8 @@ class PooledProblem(Problem):
     ) -> tuple[Any, Array]:
         if not len(zeroed):
             return self._shrunk(x) if self._split else self._moved(x, -(x.directions.T @ zx), zx)
-        if len(zeroed) > _MOST_FREE:
-            raise NoCertificate(f"{len(zeroed)} dual variables have the wrong sign; at most {_MOST_FREE} can be mended")
+        if len(zeroed) > MOST_FREE:
+            raise NoCertificate(f"{len(zeroed)} dual variables have the wrong sign; at most {MOST_FREE} can be mended")
         assert y is not None
         free = self._free[0]
         lifted = np.zeros((self.size, len(zeroed)))
@@ -392,7 +393,7 @@ class PooledProblem(Problem):
     def _moved(self, x: Slopes, goal: Array, zx: Array) -> tuple[Slopes, Array]:
         """The slopes moved along their directions until the sums there have changed by the goal."""
         for _ in range(_MOVES):
-            if not goal.size or (np.abs(goal) <= _BALANCED * x.sizes).all():
+            if not goal.size or (np.abs(goal) <= BALANCED * x.sizes).all():
                 return x, zx
             self._ask_to_balance()
             scale = 1.0 / np.sqrt(np.maximum(np.diag(x.gram), 1e-300))
@@ -402,7 +403,7 @@ class PooledProblem(Problem):
             left = goal - x.directions.T @ (new - zx)
             size = np.where(moved.sizes > 0, moved.sizes, 1.0)
             # a sum of so many terms is balanced where rounding is all that is left of it
-            if (np.abs(left) <= 10 * _BALANCED * moved.sizes).all():
+            if (np.abs(left) <= 10 * BALANCED * moved.sizes).all():
                 return moved, new
             if np.linalg.norm(left / size) > 0.9 * np.linalg.norm(goal / size):
                 break
