@@ -3,8 +3,8 @@
     python scripts/five_minutes.py [COMMIT]
 
 It clones the commit (HEAD by default) into a new folder, makes a virtual environment there, installs the package as the
-page says, and runs every Python block of docs/quickstart.md in one fresh process. What pip downloads is the one thing that
-is not ours: its cache is used where there is one.
+page says, and runs every Python block of docs/quickstart.md in one fresh process. What pip downloads is the one thing
+that is not ours: its cache is used where there is one.
 """
 
 from __future__ import annotations
