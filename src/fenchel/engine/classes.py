@@ -18,10 +18,11 @@ from typing import Any
 
 import numpy as np
 
+from ..kernels.rules import TURNS
 from ..prices import Prices, prox_round_nanoseconds
 from ..problem import Problem
 from ..proximal import StructuredProx
-from .choices import CALLS, TURNS
+from .choices import CALLS
 from .roles import Goal, Iterate, Proposal
 from .rounds import WorkingSets
 from .units import units_of

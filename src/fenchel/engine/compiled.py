@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from ..problem import Certificate
-from .choices import CALLS
+from .choices import CALLS, LOOKS
 from .covariances import Covariances, covariances, covariances_price, whole_pays
 from .roles import Goal, Iterate, Proposal
 from .unit_rounding import UnitRounding
@@ -52,7 +52,6 @@ TURNED = 7.0  # nanoseconds of an entry that is copied, where rows are stored, s
 LONGEST = 1e9  # nanoseconds by the prices for one alpha on sparse columns, about a second that nobody can interrupt
 MOVED = 3.0  # nanoseconds of an entry that is moved from its column to its row
 ROUNDS = 30  # in Python, that a fit takes: what columns that are made for it, or a model on them, may cost more
-LOOKS = 6  # products with all of the data that a fit takes besides one for every alpha
 
 
 class CompiledPath:

@@ -15,20 +15,17 @@ import numpy as np
 
 from ..foundation.lazy import lazy
 from ..kernels.rooms import Room
-from .choices import CALLS, LARGEST, PRODUCTS_QUADRATIC, expected_support
-from .lower_gram import lower_gram
+from ..kernels.rules import DIGITS, MEMORY
+from ..problem.rounding import UNIT
+from .choices import CALLS, LARGEST, LOOKS, PRODUCTS_QUADRATIC, expected_support
+from .curvatures.blocks import FAR
+from .lower_gram import ENTRIES, lower_gram
 from .restrictions.columns import SparseColumns
-from .restrictions.working_set import BUDGET
 from .units import Units, Vector
 
 if TYPE_CHECKING:
     from ..problem import Problem
 
-FAR = 0.99  # of a column's mean square: the square of its mean, beyond which a difference of both loses digits
-DIGITS = 1e-13  # relative error up to which an objective is as good as one by rows
-_ENTRIES = 1 << 17  # numbers whose means are taken off at a time: they stay in the cache
-_EPS = 2.0**-52
-_ROUNDS = 6  # of working sets that a single fit takes; larger: Gram matrices of features that nobody needs
 _CALLS = 150  # of numpy on tiny arrays, that covariances take besides; larger: small fits go by rows
 _CACHE = 1 << 22  # bytes of data that stay in the cache; larger: data that do not count as if they did
 _CACHED = 0.3  # of the prices of reading and copying, which are those of larger data: the same in the cache (measured)
@@ -63,18 +60,18 @@ class Covariances:
         reach = 1 + terms / variance if variance > 0 else 1.0  # how much larger than the targets such terms may be
         over = beyond * primal if math.isfinite(primal) else 0.0
         of_bound, of_loss = error * reach * (variance * reach + over), error * (variance + 2 * terms)
-        return of_bound, of_loss, _EPS * variance * reach**2 > DIGITS * primal
+        return of_bound, of_loss, 2 * UNIT * variance * reach**2 > DIGITS * primal
 
     @lazy
     def _error(self) -> float:
         """Of a sum over all rows, in units of the lengths of its factors: errors of rows are independent."""
-        return _EPS * (8 + math.sqrt(self.rows))
+        return 2 * UNIT * (8 + math.sqrt(self.rows))
 
 
 def covariances_price(problem: Problem, prices: Any) -> float:
     """Nanoseconds that they take to make; infinite where they take too much memory."""
     data, n, p = problem.data, problem.n, problem.p
-    if p > LARGEST or 8 * p * p > max(BUDGET, data.nbytes):
+    if p > LARGEST or 8 * p * p > max(MEMORY, data.nbytes):
         return math.inf
     if data.sparse:
         return float(data.pairs * prices.csr_gram + 2.0 * p * p)
@@ -89,8 +86,8 @@ def whole_pays(problem: Problem, units: Units, filled: bool, prices: Any) -> boo
     def by_sets(size: float) -> float:
         if data.sparse and not filled:
             look, share = 2 * data.stored * prices.csr_pass + CALLS * prices.call, size / p
-            return float(_ROUNDS * look + share * share * data.pairs * prices.csr_gram)
-        read = n * size * prices.copy + (_ROUNDS * p + 2 * PRODUCTS_QUADRATIC * size) * n * prices.gemv
+            return float(LOOKS * look + share * share * data.pairs * prices.csr_gram)
+        read = n * size * prices.copy + (LOOKS * p + 2 * PRODUCTS_QUADRATIC * size) * n * prices.gemv
         return float(n * size * size / 2 * prices.syrk64 + read * (_CACHED if 8 * n * p <= _CACHE else 1.0))
 
     made = covariances_price(problem, prices) + _CALLS * prices.call
@@ -134,7 +131,7 @@ def covariances(problem: Problem) -> Covariances | None:
 
 def _less_their_means(X: Any, centre: Vector, target: Vector) -> Vector:
     """(X - centre)'target. Products with columns far from zero would lose the digits that their deviations have."""
-    total, chunk = np.zeros(centre.size), max(32, _ENTRIES // centre.size)
+    total, chunk = np.zeros(centre.size), max(32, ENTRIES // centre.size)
     rows = min(chunk, len(X))
     room = Room(rows * centre.size)
     space = room.take(rows, centre.size)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..kernels.rules import FLAT, HALVINGS
 from .curvatures.several_gram import crossed
 from .units import Index, Units, Vector
 
@@ -17,9 +18,7 @@ if TYPE_CHECKING:
     from ..losses import CoupledCurvature
     from ..problem import Problem
 
-FLAT = 0.25  # of the largest curvature: what every row counts for at first, where the loss has flat parts
 CAREFUL, CARELESS = 0.03, 1e-4  # of it: what a row counts for at least after a step was cut short, and in the end
-_HALVINGS = 30  # of a step; by then rounding decides
 
 
 class Point:
@@ -85,7 +84,7 @@ class Point:
             if (np.abs(push) <= 1e-13 * (np.abs(self.x).sum(axis=1) / self.n)).all():
                 return
             step = -self.intercept_steps(push, 1e-3 * self.smooth)
-            for _ in range(_HALVINGS):
+            for _ in range(HALVINGS):
                 f, x, h = self.look(self.u + step[:, None])
                 if f < before:
                     break

@@ -7,12 +7,10 @@ from collections.abc import Callable
 
 import numpy as np
 
+from ..kernels.rules import ARMIJO, HALVINGS
 from .point import Point
 from .set_parts import Restriction
 from .units import Units, Vector
-
-PROMISE = 0.01  # of the decrease that the slopes promise: what a step must bring
-HALVINGS = 30  # at the most; what is left by then is rounding
 
 
 def halved(point: Point, working: Restriction, local: Units, old: Vector, new: Vector, slope: Vector, push: Vector,
@@ -40,7 +38,7 @@ def halved(point: Point, working: Restriction, local: Units, old: Vector, new: V
         u = point.u + share * along
         f, x, h = point.look(u)
         value = end if share == 1.0 else penalty(old + share * change)
-        if f + value <= begin + PROMISE * share * promised + 1e-15 * abs(begin):
+        if f + value <= begin + ARMIJO * share * promised + 1e-15 * abs(begin):
             point.u, point.f, point.x, point.h = u, f, x, h
             point.b = point.b + share * shift
             return share

@@ -535,7 +535,7 @@ class _Run:
         if blurred:
             best.reason = f"{made.rounding:.1e} of the gap allow for rounding: no smaller one can be proven"
             return Status.STALLED
-        if self._seems_unattained():
+        if self._seems_unattained(made):
             best.reason = unattained(self.problem)
             if best.reason:
                 return Status.NO_ANSWER
@@ -567,13 +567,15 @@ class _Run:
             made.rounding = sharp.rounding
         return allowed < best.gap <= 2 * made.rounding
 
-    def _seems_unattained(self) -> bool:
-        """Whether a loss that never reaches its least value is almost there; said once, for the proof takes time."""
+    def _seems_unattained(self, made: Certificate) -> bool:
+        """Whether a loss that never reaches its least value is almost there, or directions without penalty cannot be
+        balanced, as is so where it falls along them for ever; said once, for the proof takes time."""
         problem = self.problem
         if self.suspected or problem.pooled or not problem.loss.falls_towards(problem.target).any():
             return False
         at_zero, least = self.problem.objective_at_zero(), self.problem._dual_at_zero
-        self.suspected = self.best.primal - least <= _ALMOST * (at_zero - least) < math.inf
+        almost = self.best.primal - least <= _ALMOST * (at_zero - least) < math.inf
+        self.suspected = almost or (bool(made.reason) and math.isfinite(self.best.primal))
         return self.suspected
 
     def _judge_zero(self) -> Status | None:

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from ...kernels.rules import DEPTH
 from ..curvatures.gram import centred
 from ..set_parts import InnerSolver
 from ..units import Index, Vector
@@ -21,7 +22,6 @@ from .local import LocalPenalty
 
 _PASSES = 200  # at the most; what is left then is the next model's
 _LEAST = 4  # passes before the support is worth a look
-_DEPTH = 5  # steps that an extrapolation looks back on; more cost memory and gain little
 
 _FLAT = 1e-10  # of the squares of the steps: what makes their Gram matrix regular
 _NOTHING = np.zeros(0, dtype=np.int64)
@@ -153,7 +153,7 @@ class _Past:
     def extrapolate(self, v: Vector, rest: Vector, sums: Vector) -> None:
         """Remember this point; after some of them go to where they tend to, if the model is lower there."""
         self.points.append((v.copy(), rest.copy(), float(sums[0])))
-        if len(self.points) <= _DEPTH:
+        if len(self.points) <= DEPTH:
             return
         points, products, totals = (np.array(part) for part in zip(*self.points, strict=True))
         self.points = self.points[-1:]
@@ -162,7 +162,7 @@ class _Past:
         scale = float(np.trace(squares))
         if not scale > 0.0:
             return
-        share = np.linalg.solve(squares + _FLAT * scale * np.eye(_DEPTH), np.ones(_DEPTH))
+        share = np.linalg.solve(squares + _FLAT * scale * np.eye(DEPTH), np.ones(DEPTH))
         if not math.isfinite(1.0 / share.sum()):
             return
         share /= share.sum()

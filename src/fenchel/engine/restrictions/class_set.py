@@ -8,9 +8,10 @@ import numpy as np
 import scipy.sparse as sp
 
 from ...data import RowData
+from ...kernels.rules import MEMORY
 from ..units import Index, Units, Vector
 from .columns import DenseColumns, SparseColumns
-from .working_set import BUDGET, WorkingSet
+from .working_set import WorkingSet
 
 
 class ClassColumns:
@@ -84,7 +85,7 @@ class ClassSet(WorkingSet):
 
     def fits(self, size: int) -> bool:
         rows = 0 if self.data.sparse else self.data.n * min(size, self.data.p)
-        return 8 * (size * size + rows) <= max(2 * BUDGET, self.data.nbytes)
+        return 8 * (size * size + rows) <= max(2 * MEMORY, self.data.nbytes)
 
     def add(self, units: Units, new: Index) -> None:
         if not new.size:

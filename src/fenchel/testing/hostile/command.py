@@ -7,7 +7,8 @@ import argparse
 import numpy as np
 
 from .judge import Outcome, run, table
-from .problems import DRAWN, PENALTIES
+from .problems import PENALTIES
+from .targets import DRAWN
 
 UNCONVERGED = 0.01  # of the problems with an answer in reach, at the most; of those that are well scaled, none
 RUNS = 1_000_000  # seeds of one run are this many after those of the run before

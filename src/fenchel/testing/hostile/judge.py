@@ -23,7 +23,8 @@ import numpy as np
 from ...problem import Problem
 from ...solver.entry import solve
 from ...solver.result import Result, Status
-from .exact import Broken, NotJudged, objective
+from .exact import Broken, objective
+from .exact_losses import NotJudged
 from .problems import Drawn, make
 
 CONIC = 1e-5  # relative error of a conic solver on such problems, which it does not tell; smaller: false alarms
