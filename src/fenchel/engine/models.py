@@ -22,6 +22,7 @@ import numpy as np
 from ..penalties import Block
 from ..prices import Prices
 from ..problem import Certificate, Problem
+from .accuracy import ACCURACY, CHANGED, FINE, FINEST, HOPE, IDLE, NEAR, ROUNDING
 from .curvatures.step_length import PREPARE, StepLength
 from .curvatures.whole_gram import WholeGram
 from .inner.admm import Admm
@@ -39,12 +40,7 @@ MOST_PAIRS, MOST_WIDE = (
     200,
 )  # the same for a single fit where others are fast: pairs, and with fewer rows than that
 ROUNDS = 60  # models for one alpha, at the most; more mean that something else should be tried
-IDLE = 14  # rounds in a row that foresee no smaller gap (by a third), after which the engine gives up
 STALE = 0.35  # share of the gradient's change that H may miss before it is made anew; larger: fewer and worse models
-ACCURACY, FINE, FINEST = 1e-2, 1e-3, 1e-5  # of a model's answer: far from the goal, near it, and if nothing is gained
-NEAR = 1e-3  # relative gap from which models are solved better
-HOPE = 1e4  # times the gap that is allowed: from there a step may be the last one
-ROUNDING = 1e-14  # of the objective: smaller gains say nothing
 LOOK = 8  # accelerated steps at a time, at the least
 LONGER = 1.6  # times as many before the next look, at the most
 PROVABLE = 0.7  # of the gap that is allowed: what must seem to be left of the objective before a proof is tried
@@ -53,7 +49,6 @@ MANY = 32  # steps that tell something of their pace
 RETRY, WAIT = 1.2, 0.5  # times the steps at a proof that failed, and more for every pass it took: when to try again
 ROUNDS_AT_LEAST, ROUNDS_EACH = 40, 2.0  # of conjugate gradients for a proof, and more for every step that was made
 REPAIR = 8.0  # passes that such a repair takes, about
-CHANGED = 0.02  # of the curvatures of the rows: a smaller change does not slow a repair down
 # curvatures and models of a fit, medians over 58 random problems: with a quadratic loss, and with others
 USUAL_QUADRATIC, USUAL = (1, 2), (3, 7)
 TURNING = 2.0  # times as much where the loss has flat parts: a fifth of such fits cost 4 to 20 times; less: they do

@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from .curvatures.whole_gram import CAREFUL, FLAT
 from .units import Index, Units, Vector
 
 if TYPE_CHECKING:
     from ..losses import CoupledCurvature
     from ..problem import Problem
 
-FLAT = 0.25  # of the largest curvature: what every row counts for at first, where the loss has flat parts
-CAREFUL, CARELESS = 0.03, 1e-4  # of it: what a row counts for at least after a step was cut short, and in the end
+CARELESS = 1e-4  # of the largest curvature: what a row counts for at least, in the end
 _HALVINGS = 30  # of a step; by then rounding decides
 
 

@@ -20,11 +20,9 @@ from __future__ import annotations
 import numpy as np
 
 from .caching import njit
+from .models import AHEAD, LEAST
 from .prox import apply_adjoint, apply_map, block_prox
 from .rows import KERNEL, LEAN
-
-_AHEAD = 1.6  # over-relaxation
-_LEAST = 1e-6  # of the square length of a step with D: below it rounding decides
 
 
 @njit(cache=True, nogil=True, **KERNEL)
@@ -62,10 +60,10 @@ def block_admm_steps(inverse, D, g, w, v, at, u, y, r, scale, ridge, B, psi, joi
             own += D[j] * move * move
             drift += D[j] * (w[j] + move - v[j]) ** 2
             v[j] = w[j] + move
-        square = max(square - own, _LEAST * square)
+        square = max(square - own, LEAST * square)
         apply_map(B, psi, v, at)
         for e in range(d):
-            pull[e] = _AHEAD * at[e] + (1.0 - _AHEAD) * u[e] + y[e] / r[e]
+            pull[e] = AHEAD * at[e] + (1.0 - AHEAD) * u[e] + y[e] / r[e]
             new[e] = pull[e] * r[e] / (r[e] + ridge[e])
         block_prox(psi, new, step)
         apart, moved = _settle(r, pull, new, at, before, u, y, drift if joined else 0.0)

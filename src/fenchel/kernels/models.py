@@ -22,8 +22,8 @@ from .caching import njit
 from .prox import apply_adjoint, apply_map, block_prox
 from .rows import KERNEL, LEAN
 
-_AHEAD = 1.6  # over-relaxation
-_LEAST = 1e-6  # of the square length of a step with r: below it rounding decides
+AHEAD = 1.6  # over-relaxation of ADMM; nearer to 2: rounds that swing
+LEAST = 1e-6  # of the square length of a step with r: below it rounding decides
 
 
 @njit(cache=True, nogil=True, **KERNEL)
@@ -54,13 +54,13 @@ def admm_steps(inverse, g, w, Bw, v, u, y, r, scale, ridge, B, psi, accuracy, mo
             square += back[j] * change[j]
         apply_map(B, psi, v, at)
         for e in range(d):
-            pull[e] = _AHEAD * at[e] + (1.0 - _AHEAD) * u[e] + y[e] / r[e]
+            pull[e] = AHEAD * at[e] + (1.0 - AHEAD) * u[e] + y[e] / r[e]
             new[e] = pull[e] * r[e] / (r[e] + ridge[e])
         block_prox(psi, new, step)
         own = 0.0
         for e in range(d):
             own += r[e] * (at[e] - Bw[e]) ** 2
-        square = max(square - own, _LEAST * square)
+        square = max(square - own, LEAST * square)
         apart, moved = _settle(r, pull, new, at, u, y)
         count += 1.0
         if apart <= accuracy * accuracy * square and moved <= accuracy * accuracy * square:

@@ -16,10 +16,9 @@ from __future__ import annotations
 import numpy as np
 
 from .caching import njit
+from .models import AHEAD
 from .prox import apply_adjoint, apply_map, block_prox
 from .rows import KERNEL, LEAN, four_add, four_products, four_width, locate, row_add, row_dot
-
-_AHEAD = 1.6  # over-relaxation
 
 
 @njit(cache=True, nogil=True, **KERNEL)
@@ -43,7 +42,7 @@ def solve_model(inverse, goal, v, u, y, r, scale, ridge, B, psi, tol, most, info
         v[:] = np.dot(inverse, back)
         apply_map(B, psi, v, at)
         for e in range(d):
-            pull[e] = _AHEAD * at[e] + (1.0 - _AHEAD) * u[e] + y[e] / r[e]
+            pull[e] = AHEAD * at[e] + (1.0 - AHEAD) * u[e] + y[e] / r[e]
             new[e] = pull[e] * r[e] / (r[e] + ridge[e])
         block_prox(psi, new, step)
         apart, moved = 0.0, 0.0
