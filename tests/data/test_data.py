@@ -362,7 +362,7 @@ def test_no_single_precision_where_it_gains_nothing_or_does_not_hold_the_numbers
 
 def _broken(kind, damage):
     """A matrix of scipy with one part that does not belong to the others."""
-    M = sp.random_array((50, 20), density=0.3, format="csr", rng=np.random.default_rng(0)).asformat(kind)
+    M = random_sparse((50, 20), density=0.3, format="csr", rng=np.random.default_rng(0)).asformat(kind)
     if kind == "bsr":
         M = sp.bsr_array(M, blocksize=(5, 5))
     damage(M)

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from cases import OVERLAP, P, data, losses, penalties, targets
+from cases import OVERLAP, P, data, losses, penalties, random_sparse, targets
 
 import fenchel as fl
 from fenchel.data.partitions import partitioned
@@ -227,3 +227,33 @@ def test_a_checkpoint_is_gone_on_from(tmp_path):
         fl.solve(elsewhere.with_alpha(0.02), checkpoint=path)
     with pytest.raises(ValueError, match="rows in a pool"):
         fl.solve(memory, checkpoint=path)
+
+
+@pytest.mark.parametrize("grouped", [False, True])
+def test_many_features_are_worked_on_a_few_at_a_time(grouped):
+    rng, n, p = np.random.default_rng(0), 3000, 6500
+    X = random_sparse((n, p), 0.002, rng, format="csr")
+    X.data[:] = rng.standard_normal(X.nnz)
+    truth = np.where(rng.random(p) < 0.02, 3 * rng.standard_normal(p), 0.0)
+    y = np.where(X @ truth + rng.logistic(size=n) > 0, 1.0, -1.0)
+    penalty = fl.GroupLasso(np.arange(p).reshape(-1, 5).tolist()) + 0.1 * fl.Ridge() if grouped else fl.L1()
+    settings = {"loss": "logistic", "penalty": penalty, "alpha": 3e-4, "fit_intercept": True}
+    parts = partitioned(X, y, rows=700)
+    found, other = (fl.solve(fl.Problem(Inline(order), **settings)) for order in (parts, parts[::-1]))
+    known = fl.solve(fl.Problem(X, y, **settings), tol=1e-9)
+    assert found.status is fl.Status.CONVERGED and found.epochs <= 20
+    assert found.primal == pytest.approx(known.primal, rel=2e-6) and found.dual <= known.primal * (1 + 1e-12)
+    assert found.coef.tobytes() == other.coef.tobytes() and np.count_nonzero(found.coef)
+    with pytest.raises(ValueError, match=r"no way to solve .* combinations of features"):
+        fl.solve(fl.Problem(Inline(parts), loss="logistic", penalty=fl.FusedLasso(), alpha=1e-3))
+
+
+def test_a_loss_that_is_flat_nearly_everywhere_is_not_led_astray_by_secants():
+    rng, n, p = np.random.default_rng(6), 3000, 300
+    X = np.where(rng.random((n, p)) < 0.05, rng.standard_normal((n, p)), 0.0)
+    y = np.where(X @ np.where(rng.random(p) < 0.05, 1.0, 0.0) + rng.logistic(size=n) > 0, 1.0, -1.0)
+    problem = fl.Problem(
+        Inline(partitioned(X, y, rows=1000)), loss="smoothed-hinge", penalty=fl.L1() + 0.2 * fl.Ridge(), alpha=5e-3
+    )
+    result = fl.solve(problem)
+    assert result.status is fl.Status.CONVERGED and result.epochs <= 60

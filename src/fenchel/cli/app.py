@@ -45,6 +45,7 @@ def make_app() -> typer.Typer:
     from .path import cv, path
     from .predict import predict
     from .reproduce import reproduce
+    from .warmup import warmup
 
     app = typer.Typer(
         help="Linear models with structured sparsity, every answer with a certified duality gap.", cls=OneLineErrors,
@@ -52,7 +53,7 @@ def make_app() -> typer.Typer:
         context_settings={"help_option_names": ["-h", "--help"]},
     )  # fmt: skip
     app.callback()(_global)
-    for command in (demo, expanded(fit), expanded(path), expanded(cv), predict, inspect, reproduce):
+    for command in (demo, expanded(fit), expanded(path), expanded(cv), predict, inspect, warmup, reproduce):
         app.command()(_guarded(command))
     return app
 

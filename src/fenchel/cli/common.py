@@ -11,8 +11,8 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
+from ..foundation.display import LineAMinute
 from ..foundation.files import same_file, writable, write_whole
-from ..solver.display import LineAMinute
 
 if TYPE_CHECKING:
     from ..solver.result import Result

@@ -12,7 +12,7 @@ from ..data.moments import deviations
 from ..data.pools import Pool
 from ..data.streamed import Streamed
 from ..io import Data, open_data, read_data
-from ..losses import known_losses, why_unknown
+from ..losses import are_proportions, known_losses, why_unknown
 from ..models import Model, Scaling
 from ..models import preparation as helpers
 from ..models.columns import prepared
@@ -294,6 +294,9 @@ def _make_loss(options: ModelOptions, y: AnyArray, file: str) -> tuple[Loss, Flo
     check_survival(options, name, loss.across_rows)
     if loss.across_rows:
         return loss, y, None
+    proportional = loss.for_proportions()
+    if proportional is not None and numbers and labels > 2 and are_proportions(y):
+        loss, name = proportional, "binomial"
     if not loss.classification:
         if not numbers:
             raise ValueError(f"{file}: the target holds {str(y.flat[0])!r}; the loss {name!r} takes numbers")

@@ -18,12 +18,15 @@ from typing import Any, cast
 import numpy as np
 
 from ..data.pools import Inline
+from ..kernels.rules import CAREFUL, FLAT
 from ..prices import PRICES, Prices
 from ..problem import Certificate, Problem
 from ..problem.looks import View
 from ..problem.pooled import PooledProblem
+from .accuracy import ROUNDING
 from .curvatures.sampled import SampledCurvature
 from .inner.admm import Admm
+from .line_search import PROMISE
 from .parts import Answer, Model, Vector
 from .roles import Goal, Iterate, Proposal
 
@@ -31,13 +34,10 @@ NAME = "sampled models"
 MOST = 6000  # coefficients of a model; more: factors take too long
 ROUNDS = 400  # for one alpha, at the most
 IDLE = 40  # rounds in a row without a smaller gap or objective, after which the engine gives up
-PROMISE = 1e-4  # of the decrease that a model promises: what a step must bring
 ASTRAY = 10.0  # of the decrease that a model promised: a rise that says nothing of a loss without a steepest curvature
-ROUNDING = 1e-14  # of the objective: what it may rise by
 ACCURACY, FINEST = 1e-4, 1e-7  # of a model's answer; a pass costs more than a model
 ROUGH = 1e-3  # relative gap to which the problem of the sample is solved
-BENT, FLAT = 1e-2, 0.25  # of the largest curvature: where the mean is below, every row counts for more at first
-CAREFUL = 0.03  # of it: the same after a refused step, and ten times as much after every further one
+BENT = 1e-2  # of the largest curvature: where the mean is below, every row counts for more at first
 RESAMPLE = (10, 20, 40, 80, 160)  # rounds after which a new sample is drawn; they double, so that few are lost
 BALANCE = 8  # rounds after which a certificate may take passes of its own
 
@@ -81,6 +81,13 @@ class SampledModels:
     def _fit(self, problem: PooledProblem, goal: Goal) -> Fit:
         return Fit(self, problem, goal)
 
+    def _curvature(self, problem: PooledProblem) -> SampledCurvature:
+        return SampledCurvature(problem)
+
+    def _solver(self, problem: PooledProblem) -> Any:
+        """Of models; it serves a whole path."""
+        return Admm(problem, PRICES) if problem.d else None
+
 
 class Fit:
     """One alpha."""
@@ -89,6 +96,7 @@ class Fit:
         self.engine, self.problem, self.goal = engine, problem, goal
         self.mu, self.growth, self.least = 0.05, 4.0, 0.0
         self.accepted = self.refused = 0
+        self.lowest = math.inf  # the objective at the point
         self.flat = 0.0  # of the largest curvature: what every row counts for beside its own
 
     # -- where to begin ---------------------------------------------------------------------------------
@@ -97,9 +105,9 @@ class Fit:
         problem, engine = self.problem, self.engine
         zero = np.zeros(problem.size)
         if engine.curvature is None:
-            engine.curvature = SampledCurvature(problem)
+            engine.curvature = engine._curvature(problem)
         if engine.inner is None or engine.inner.problem.d != problem.d:
-            engine.inner = Admm(problem, PRICES) if problem.d else None
+            engine.inner = engine._solver(problem)
         else:
             engine.inner.move_to(problem)
         self.curvature = engine.curvature
@@ -157,7 +165,7 @@ class Fit:
         for number in range(ROUNDS):
             if self._over():
                 return
-            H = self.curvature.make(view, problem.floor, self.mu, self.flat * self._steepest(view))
+            H, self.lowest = self._model(view), primal
             answer = self._solve(Model(view.w, view.gradient, H), answer, accuracy)
             # the dual variables of this model belong to the slopes at the old point, too: that costs nothing
             made = self._certificate(view, answer.y)
@@ -191,6 +199,14 @@ class Fit:
             else:
                 answer = Answer(view.w, problem.penalised(view.w), answer.y)
 
+    def _model(self, view: View) -> Any:
+        """The curvature at a point that was looked at."""
+        return self.curvature.make(view, self.problem.floor, self.mu, self._extra(view))
+
+    def _extra(self, view: View) -> float:
+        """What every row counts for beside its own curvature."""
+        return self.flat * self._steepest(view)
+
     def _look(self, w: Vector, view: View, number: int) -> View:
         """A look at the next point. Where rounds are many the sample is the likely reason: another one, drawn by the
         curvature where the run is now, comes with the same pass."""
@@ -220,7 +236,9 @@ class Fit:
                 most = float(self.problem.size)
                 self.mu, self.least = min(self.mu, most), min(self.least, 0.5 * most)
             self.flat = min(max(10 * self.flat, CAREFUL), 1.0)
-            if self.refused % 3 == 0:
+            if self.flat >= 1.0 or self.refused % 3 == 0:
+                # secants over long steps are means, and say less than what is near; without them the model is no
+                # lower than the loss once every row counts for the most that it may
                 self.curvature.forget()
             return
         self.refused, self.accepted, self.growth = 0, self.accepted + 1, 2.0

@@ -17,7 +17,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from .._validate import AnyArray, Array, Floats
+from .._validate import AnyArray, Array, Floats, Index
 from ..foundation.numerics import ARMIJO, BALANCED, LEAST_DAMPING, NEWTON_STEPS
 from .base import Loss
 
@@ -69,6 +69,10 @@ class CoupledLoss(Loss):
         """F(u); an empty `weight` counts as ones."""
         return self.sums(score, target, weight)[0]
 
+    def value_terms(self, target: AnyArray) -> tuple[Any, Any]:
+        """Logarithms of sums over rows, and scores."""
+        return 1.0 + float(np.log(max(len(target), 1))), 2.0
+
     def value(self, score: Array, target: AnyArray) -> Array:
         raise TypeError(f"{type(self).__name__} is no sum over rows, so that single rows have no value; see total")
 
@@ -91,6 +95,11 @@ class CoupledLoss(Loss):
     def scores_of(self, dual: Array, target: AnyArray, weight: Array) -> Array:
         """Scores whose slopes are x."""
         raise TypeError(f"{type(self).__name__} must define scores_of(dual, target, weight)")
+
+    def ordered(self, target: AnyArray, weight: Array) -> tuple[Index, Index]:
+        """Pairs of rows: along scores that grow by no less for the first of every pair the loss does not rise, and it
+        falls where some grow by more. No pairs where nothing is known of that."""
+        return np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64)
 
     def held_out(self, score: Array, target: AnyArray, weight: Array, rows: Any) -> float:
         """What some rows add to the loss of the others, where all have these scores: F of all less F without them."""

@@ -9,9 +9,12 @@ import numpy as np
 import scipy.sparse as sp
 
 from .._validate import Array, MatrixLike
+from ..engine.registry import fitting
+from ..engine.rounds import WorkingSets
 from ..foundation.numerics import AT_ONCE, COPY
 
 if TYPE_CHECKING:
+    from ..problem import Problem
     from ..solver.result import Result
 
 _FAR = 10.0  # standard deviations between a column's mean and zero
@@ -86,6 +89,21 @@ def centred(X: MatrixLike) -> tuple[MatrixLike, Scaling | None]:
     for rows in chunks:
         out[rows] = X[rows] - mean
     return out, Scaling(np.ones(X.shape[1]), mean)
+
+
+def on_centred_columns(problem: Problem) -> tuple[Problem, Scaling | None]:
+    """The problem on centred columns, and how to undo it; the problem itself and None where that would change nothing.
+
+    Working sets see to their columns themselves. Other engines and epochs need many times the passes where columns lie
+    far from zero and an intercept has to make up for it.
+    """
+    if not problem.fit_intercept or problem.pooled or problem.data.sparse:
+        return problem, None
+    engine = fitting(problem)
+    if engine is not None and engine.name == WorkingSets.name:
+        return problem, None
+    X, scaling = centred(problem.data.dense)
+    return (problem, None) if scaling is None else (problem.with_data(X), scaling)
 
 
 def _chunks(X: Array) -> list[slice]:

@@ -7,7 +7,7 @@ import time
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
-from ..solver.display import LineAMinute, NotebookLine, in_notebook
+from ..foundation.display import LineAMinute, NotebookLine, in_notebook
 
 if TYPE_CHECKING:
     from typing_extensions import Self

@@ -26,7 +26,12 @@ def graph_layout(edges: Ints, p: int) -> Array:
     order = np.argsort(label, kind="stable")
     parts = np.split(order, np.cumsum(np.bincount(label))[:-1])
     parts.sort(key=lambda part: (-len(part), part[0]))
-    return _packed([(part, _place(table[part][:, part])) for part in parts], p)
+    return _packed([(part, _place(_with_short_indices(table[part][:, part]))) for part in parts], p)
+
+
+def _with_short_indices(table: SparseMatrix) -> SparseMatrix:
+    """The same graph as older versions of scipy want it, whose shortest ways know indices of 32 bits alone."""
+    return sp.csr_array((table.data, table.indices.astype(np.int32), table.indptr.astype(np.int32)), shape=table.shape)
 
 
 def _place(table: SparseMatrix) -> Array:

@@ -22,7 +22,7 @@ import scipy.sparse as sp
 from .._validate import AnyArray, Array, Index, MatrixLike, sound
 from ..data import RowData, Rows, as_offset, as_weights
 from ..foundation.numerics import AT_ONCE
-from ..losses import Loss, known_losses, why_unknown
+from ..losses import Loss, are_proportions, known_losses, why_unknown
 from ..penalties import Penalty
 from ..penalties.block_sum import _NONE, BlockSum, _vector
 
@@ -58,6 +58,8 @@ class Objective(BlockSum):
             raise ValueError(f"y has shape {target.shape}; it must be (n,) or (n, outputs)")
         if len(target) != self.n:
             raise ValueError(f"y has {len(target)} entries, but X has {self.n} rows")
+        proportional = loss.for_proportions()
+        loss = proportional if proportional is not None and are_proportions(target) else loss
         target = loss.check_targets(target)
         single = target.ndim == 1 and task is None
         outputs = 1 if target.ndim == 1 else target.shape[1]

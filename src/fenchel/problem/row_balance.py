@@ -23,6 +23,7 @@ from .._validate import Array, Ints
 from ..foundation.numerics import BALANCED, DIGITS, NEWTON_STEPS
 from ..losses.several import away_from
 from .bounds import NoCertificate
+from .least_squares import least_squares
 from .unpenalised import GROWTH, ROUNDS
 
 if TYPE_CHECKING:
@@ -214,14 +215,18 @@ def newton(free: Any, evaluate: Evaluate, c: Array, steepest: float, goal: Array
         while damping < 1e3:
             matrix = free.gram(h)
             matrix[np.diag_indices(free.count)] += damping * steepest
-            move = -np.linalg.lstsq(matrix, gradient, rcond=1e-13)[0]
+            move = -least_squares(matrix, gradient, 1e-13)
             foreseen = -float(gradient @ move)
             with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
                 made = evaluate(c + move)
             slope = free.sums(made[1]) - wanted
-            # where rounding hides the fall of the function its slope tells
-            tiny = foreseen <= 1e-12 * abs(value) and np.linalg.norm(slope) < np.linalg.norm(gradient)
-            if (foreseen > 0 and made[0] <= value - 1e-4 * foreseen) or tiny:
+            # where rounding hides the fall of the function its slope tells; a model that is flat along the slope
+            # foresees no fall either, and wants damping
+            if foreseen <= 1e-12 * abs(value):
+                fell = np.linalg.norm(slope) < 0.9 * np.linalg.norm(gradient)
+            else:
+                fell = made[0] <= value - 1e-4 * foreseen
+            if fell:
                 c, (value, x, h), gradient, taken = c + move, made, slope, True
                 damping = 0.0 if damping < 1e-10 else 0.1 * damping
                 break

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from ..data.pools import Reading
-from .display import LineAMinute, NotebookLine, in_notebook
+from ..foundation.display import LineAMinute, NotebookLine, in_notebook
 from .result import Record
 
 

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import html
 import sys
+import threading
 import time
 from typing import Any
 
 PAUSE = 60.0  # seconds between lines where nothing can be drawn; shorter would fill a log
 _STILL = 0.125  # seconds between two pictures in a notebook; shorter: more messages than anybody sees
+_PASSED = 1.0  # seconds without news after which a passing line goes; shorter: it flickers between two kernels
 
 
 def in_notebook() -> bool:
@@ -39,6 +41,37 @@ class NotebookLine:
             self._handle = display(content, raw=True, display_id=True)
         else:
             self._handle.update(content, raw=True)
+
+
+class Passing:
+    """A line of what is being done just now, on a terminal or in a notebook alone; on a terminal it goes by itself."""
+
+    def __init__(self) -> None:
+        self._began, self._drawn = time.monotonic(), -_STILL
+        self._notebook = NotebookLine() if in_notebook() else None
+        self._terminal = self._notebook is None and sys.stderr is not None and sys.stderr.isatty()
+        self._end: threading.Timer | None = None
+
+    def show(self, text: str) -> None:
+        """Draw it, unless that was done a moment ago."""
+        text = f"{text}, {time.monotonic() - self._began:.0f} s"
+        if self._notebook is not None:
+            self._notebook.show(text)
+        if not self._terminal:
+            return
+        if self._end is not None:
+            self._end.cancel()
+        if time.monotonic() >= self._drawn + _STILL:
+            self._drawn = time.monotonic()
+            sys.stderr.write(f"\r{text}\x1b[K")
+            sys.stderr.flush()
+        self._end = threading.Timer(_PASSED, self._clear)
+        self._end.daemon = True
+        self._end.start()
+
+    def _clear(self) -> None:
+        sys.stderr.write("\r\x1b[K")
+        sys.stderr.flush()
 
 
 class LineAMinute:

@@ -116,3 +116,9 @@ def test_a_coding_that_does_not_belong_to_the_model_is_refused(cars):
 )  # fmt: skip
 def test_mistakes(cars, args, message):
     refused(run(*args), message)
+
+
+def test_warm_up_compiles_what_is_asked_for():
+    done = run("warmup", "lasso")
+    assert done.exit_code == 0 and done.stdout.startswith("lasso: ") and done.stdout.count("\n") == 1
+    refused(run("warmup", "imges"), "'imges' is nothing to warm up; did you mean 'images'")
