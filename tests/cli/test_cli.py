@@ -926,7 +926,7 @@ def test_alphas_as_given_and_points_that_do_not_converge(folder):
 
 def test_ctrl_c_keeps_the_points_of_a_path(folder, monkeypatch):
     @contextlib.contextmanager
-    def interrupted_at_three(total, wanted):
+    def interrupted_at_three(total, options):
         points = []
 
         def show(alpha, result):
@@ -936,7 +936,7 @@ def test_ctrl_c_keeps_the_points_of_a_path(folder, monkeypatch):
 
         yield show
 
-    monkeypatch.setattr("fenchel.cli.path.counting_bar", interrupted_at_three)
+    monkeypatch.setattr("fenchel.cli.path.alpha_bar", interrupted_at_three)
     result = run("path", "train.csv", "--n-alphas", "9", "--coefficients", "c.csv")
     assert result.exit_code == 130 and "interrupted after 3 of 9 alphas" in result.stderr
     table = pd.read_csv("path.csv")
@@ -949,7 +949,7 @@ def test_ctrl_c_keeps_the_points_of_a_path(folder, monkeypatch):
 def test_a_terminal_gets_a_bar_that_counts(folder):
     environment = os.environ | {"FORCE_COLOR": "1", "TERM": "xterm", "COLUMNS": "200"}
     done = process("cv", "train.csv", "--n-alphas", "4", "--folds", "3", "--jobs", "2", env=environment)
-    assert done.returncode == 0 and re.search(r"\d+ of 12  alpha", done.stderr)
+    assert done.returncode == 0 and re.search(r"\d+/12", done.stderr)
     assert process("path", "train.csv", "--n-alphas", "4", "--quiet", env=environment).stderr == ""
 
 
@@ -979,7 +979,7 @@ def test_cv_writes_the_chosen_model(structured):
     losses = table.filter(like="fold_")
     assert losses.shape == (15, 5) and np.allclose(losses.mean(axis=1), table.mean_loss)
     assert np.allclose(losses.std(axis=1, ddof=1) / np.sqrt(5), table.standard_error)
-    assert table.relative_gap.max() <= 1e-6
+    assert table.relative_gap.max() <= 1e-5  # what folds are fitted to: as much as a choice needs
     best = table.mean_loss.idxmin()
     within = table.mean_loss <= table.mean_loss[best] + table.standard_error[best]
     assert chosen["min"]["alpha"] == pytest.approx(table.alpha[best])

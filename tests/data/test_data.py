@@ -229,7 +229,7 @@ def test_squares_that_overflow_are_refused(kind):
 
 
 def test_the_place_is_right_beyond_the_first_chunk(monkeypatch):
-    monkeypatch.setattr("fenchel.data.rows._CHUNK", 5)
+    monkeypatch.setattr("fenchel.data.rows.AT_ONCE", 5)
     given = np.ones((20, 3))
     given[17, 2] = np.nan
     for data in (given, sp.csr_array(given)):
@@ -246,13 +246,13 @@ def test_mean_squares_of_much_data_are_those_of_little(monkeypatch, n, dtype):
     """Much data is read by compiled code, four dense rows at a time."""
     full = random_sparse((n, 7), density=0.6, rng=np.random.default_rng(n), format="csr", dtype=dtype)
     expected = np.mean(full.toarray().astype(float) ** 2, axis=0)
-    for many in (0, 1 << 20):
-        monkeypatch.setattr("fenchel.data.rows._MANY", many)
+    for many in (1, 1 << 20):
+        monkeypatch.setattr("fenchel.data.rows.AT_ONCE", many)
         for data in (full, full.toarray()):
             np.testing.assert_allclose(Rows(data).mean_squares, expected, rtol=1e-14)
     bad = full.toarray()
     bad[n - 1, 6] = np.inf
-    monkeypatch.setattr("fenchel.data.rows._MANY", 0)
+    monkeypatch.setattr("fenchel.data.rows.AT_ONCE", 1)
     for data in (bad, sp.csr_array(bad)):
         with pytest.raises(ValueError, match=rf"X\[{n - 1}, 6\] is inf"):
             Rows(data)
@@ -362,7 +362,7 @@ def test_no_single_precision_where_it_gains_nothing_or_does_not_hold_the_numbers
 
 def _broken(kind, damage):
     """A matrix of scipy with one part that does not belong to the others."""
-    M = sp.random_array((50, 20), density=0.3, format="csr", rng=np.random.default_rng(0)).asformat(kind)
+    M = random_sparse((50, 20), density=0.3, format="csr", rng=np.random.default_rng(0)).asformat(kind)
     if kind == "bsr":
         M = sp.bsr_array(M, blocksize=(5, 5))
     damage(M)

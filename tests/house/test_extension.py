@@ -97,6 +97,8 @@ import numpy as np
 import scipy.sparse as sp
 import fenchel as fl
 from fenchel.maps import register
+from fenchel.penalties import register as register_penalty
+from fenchel.penalties.shorthand import Shorthand
 
 
 @register("ring")
@@ -110,6 +112,14 @@ class Ring(fl.Map):
     def neighbours(self):
         here = np.arange(self.p)
         return np.column_stack([here, (here + 1) % self.p]), None
+
+
+@register_penalty("circular")
+class Circular(Shorthand):
+    """A name by which the command line finds the map."""
+
+    def build(self, p):
+        return fl.L1() @ Ring(p)
 ''',
     "descent": '''
 """Proximal gradients, a step per epoch."""
@@ -288,6 +298,42 @@ def test_command_line_and_saved_model(package, tmp_path):
     assert done.returncode == 2 and "its loss is 'expectile'" in done.stderr
     model.save(tmp_path / "again.json")
     assert (tmp_path / "again.json").read_bytes() == (tmp_path / "m.json").read_bytes()
+    # behind the map, with a loss of the package: through a penalty that has a name
+    ring = [*command, "fit", "data.csv", "--penalty", "circular", "--alpha", "0.1", "-o", "r.json"]
+    done = subprocess.run(ring, cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    model = Model.load(tmp_path / "r.json")
+    assert model.certificate["status"] == "converged" and "Circular" in model.penalty
+    expected = fl.StructuredRegressor(penalty=fl.L1() @ MAPS["ring"](6), alpha=0.1).fit(X, y)
+    np.testing.assert_allclose(model.coef, expected.coef_, atol=1e-2)
+
+
+@pytest.mark.parametrize("loss, penalty", [("expectile", "tilted"), ("confident", "circular"), ("squared", "circular")])
+def test_saved_estimators(package, tmp_path, loss, penalty):
+    """Each of them in a fitted estimator that goes through a file."""
+    X, y = data(labels=LOSSES[loss]().classification)
+    kind = fl.StructuredClassifier if LOSSES[loss]().classification else fl.StructuredRegressor
+    model = kind(loss=loss, penalty=CATALOGUE[penalty](), alpha=0.02).fit(X, y)
+    model.save(tmp_path / "model.json")
+    again = fl.load_model(tmp_path / "model.json")
+    np.testing.assert_array_equal(again.predict(X), model.predict(X))
+    assert again.status_ == model.status_ and again.gap_ == model.gap_
+    if model._classification:
+        np.testing.assert_array_equal(again.predict_proba(X), model.predict_proba(X))
+
+
+def test_a_method_and_an_engine_serve_every_door(package):
+    """A path goes through the engine without naming it; the method takes the penalty."""
+    X, y = data()
+    path = fl.path(X, y, loss="expectile", penalty=fl.L1(), n_alphas=3, eps=0.2)
+    assert path.converged.all()
+    by = {record.by for result in path.results for record in result.history.records}
+    assert "momentum" in by
+    problem = fl.Problem(X, y, loss="squared", penalty=CATALOGUE["tilted"](), alpha=0.05)
+    slow = fl.solve(problem, method="proximal-gradient", tol=1e-6, max_epochs=3000)
+    quick = fl.solve(problem, tol=1e-9)
+    assert slow.relative_gap <= 1e-6 and quick.relative_gap <= 1e-9
+    assert slow.dual <= quick.primal and quick.dual <= slow.primal
 
 
 @pytest.mark.parametrize("name", ["sdca-admm", "batch-admm", "sag"])

@@ -228,11 +228,11 @@ def test_dates_and_nulls_in_parquet_are_named(tmp_path):
 
 
 def test_without_pandas_the_extra_is_named(tmp_path, monkeypatch):
-    path = make(tmp_path, "d.csv")
+    path, svm = make(tmp_path, "d.csv"), make_svm(tmp_path)  # scikit-learn writes the second, and may look for pandas
     monkeypatch.setitem(sys.modules, "pandas", None)
     with pytest.raises(ImportError, match=r"fenchel\[io\]"):
         read_data(path)
-    assert len(read_data(make_svm(tmp_path)).y) == 3
+    assert len(read_data(svm).y) == 3
 
 
 def make_svm(folder):
@@ -527,3 +527,73 @@ def test_gmt_groups(tmp_path):
     assert [group.tolist() for group in groups] == [[1, 0], [2]] and names == ["one", "two"]
     fails("the data has no named columns", read_groups, path, 3)
     fails("p.gmt: line 1 of the GMT file has 1 fields", read_groups, write(path, "one\n"), 3, ["a", "b", "c"])
+
+
+# -- words and gaps ---------------------------------------------------------------------------------
+
+MIXED = """town,age,kind,y
+Ulm,1,van,0
+Bern,,bus,1
+,3,van,1
+Oslo,4,bus,0
+"""
+
+
+def test_words_become_columns_and_gaps_are_filled(tmp_path):
+    path = write(tmp_path / "d.csv", MIXED)
+    data = read_data(path, one_hot="auto", missing="mean")
+    assert data.features == ["town_(missing)", "town_Bern", "town_Oslo", "town_Ulm", "age", "kind_bus", "kind_van"]
+    assert data.X[:, 4].tolist() == [1, 8 / 3, 3, 4]
+    assert data.X[:, :4].tolist() == [[0, 0, 0, 1], [0, 1, 0, 0], [1, 0, 0, 0], [0, 0, 1, 0]]
+    assert data.coding.groups() == {"town": [0, 1, 2, 3], "age": [4], "kind": [5, 6]}
+    # new rows are read as those of the fit were, whatever words and gaps they have
+    new = write(tmp_path / "new.csv", "kind,town,age\nvan,Rom,\nbus,,7\n")
+    with pytest.warns(UserWarning, match=r"new.csv, line 2: column 'town' holds 'Rom', a word that no row"):
+        rows = read_like(new, n_features=7, features=data.features, coding=data.coding)
+    assert rows.X.tolist() == [[0, 0, 0, 0, 8 / 3, 0, 1], [1, 0, 0, 0, 7, 1, 0]]
+
+
+@pytest.mark.parametrize("kind", ["d.csv", "d.parquet"])
+def test_rows_with_gaps_are_left_out(tmp_path, kind):
+    path = tmp_path / kind
+    text = write(tmp_path / "text.csv", MIXED)
+    if kind == "d.csv":
+        path.write_text(MIXED)
+    else:
+        pd.read_csv(text).to_parquet(path)
+    weights = write(tmp_path / "weights.txt", "1\n2\n3\n4\n")
+    data = read_data(path, one_hot="auto", missing="drop", weights=str(weights), together="kind")
+    assert data.kept.tolist() == [True, False, False, True] and data.weights.tolist() == [1, 4]
+    assert data.features == ["town_Oslo", "town_Ulm", "age"] and data.together.tolist() == ["van", "bus"]
+    assert data.X.tolist() == [[0, 1, 1], [1, 0, 4]] and data.y.tolist() == [0, 0]
+    assert read_data(path, one_hot="auto", missing="drop", drop=["town", "age"]).kept.all()  # unread gaps are none
+
+
+def test_many_words_are_sparse(tmp_path):
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"a": rng.choice([f"w{k}" for k in range(200)], 600), "b": rng.standard_normal(600), "y": 0.0})
+    frame.to_csv(tmp_path / "d.csv", index=False)
+    data = read_data(tmp_path / "d.csv", one_hot="auto")
+    words = pd.get_dummies(frame["a"]).to_numpy(float)
+    assert sp.issparse(data.X) and np.array_equal(data.X.toarray(), np.column_stack([words, frame["b"]]))
+
+
+@pytest.mark.parametrize(
+    "text, options, message",
+    [
+        (MIXED.replace(",,", ",2,"), {}, r"d.csv, line 2: column 'town' holds Ulm, .*--one-hot auto .*--drop town"),
+        (MIXED, {"one_hot": "auto"}, r"d.csv, line 4: column 'town' has no value; --missing mean .*--missing drop"),
+        (MIXED, {"one_hot": "yes"}, "--one-hot is 'yes'; it must be auto"),
+        (MIXED, {"missing": "median"}, "--missing is 'median'; it must be mean or drop"),
+        ("a,b,y\n1,,0\n2,,1\n", {"missing": "mean"}, "column 'b' has no value in any row; .*--drop"),
+        ("a,b,y\n1,,0\n2,,1\n", {"missing": "drop"}, "every row misses a value"),
+        ("a,y\n1,0\n2,\n", {"missing": "mean"}, "line 3: column 'y' has no value; --missing drop"),
+        ("a,y\n" + "".join(f"n{k},{k}\n" for k in range(40)), {"one_hot": "auto"}, "40 different words .*--drop a"),
+    ],
+)
+def test_words_and_gaps_that_nothing_is_said_about(tmp_path, text, options, message):
+    fails(message, read_data, write(tmp_path / "d.csv", text), **options)
+
+
+def test_words_and_gaps_are_for_tables(tmp_path):
+    fails("is no table; --one-hot and --missing are for CSV", read_data, make(tmp_path, "d.svm"), one_hot="auto")

@@ -110,3 +110,41 @@ def test_command_line(tmp_path, monkeypatch):
     assert found.exit_code == 2 and "not convex" in found.stderr
     found = run("fit", "claims.csv", "--loss", "poisson", "--theta", 3)
     assert found.exit_code == 2 and "--theta does not go with the loss 'poisson'" in found.stderr
+
+
+def test_the_logistic_loss_takes_proportions():
+    """Shares of trials count as so many rows with a label each."""
+    rng = np.random.default_rng(8)
+    trials = rng.integers(1, 6, 150)
+    successes = rng.binomial(trials, 1 / (1 + np.exp(-X[:, 0])))
+    share, weight = fl.proportions(successes, trials)
+    repeated = np.repeat(X, trials, axis=0)
+    labels = np.concatenate([[1.0] * k + [-1.0] * (n - k) for k, n in zip(successes, trials, strict=True)])
+    theirs = fl.solve(fl.Problem(repeated, labels, loss="logistic", penalty=fl.L1(), alpha=0.02), tol=1e-10)
+    ours = fl.solve(
+        fl.Problem(X, share, loss=fl.Logistic(), penalty=fl.L1(), alpha=0.02, sample_weight=weight), tol=1e-10
+    )
+    assert np.allclose(ours.coef, theirs.coef, atol=1e-5)
+    model = fl.StructuredRegressor("logistic", fl.L1(), alpha=0.02, tol=1e-10, fit_intercept=False)
+    model.fit(X, share, sample_weight=weight)
+    assert np.allclose(model.coef_, theirs.coef, atol=1e-5)
+    assert np.all((model.predict(X) > 0) & (model.predict(X) < 1)) and 0 < model.score(X, share) < 1
+    for wrong in (1.3, -0.2):
+        share[7] = wrong
+        with pytest.raises(ValueError, match=r"y\[.*or proportions, all of them from 0 to 1"):
+            fl.Problem(X, share, loss="logistic")
+        with pytest.raises(ValueError, match=rf"y\[7\] is {wrong}; Binomial takes proportions from 0 to 1"):
+            model.fit(X, share)
+
+
+def test_proportions_on_the_command_line(tmp_path):
+    testing = pytest.importorskip("typer.testing", reason="the command line needs typer (fenchel[cli])")
+    from fenchel import cli
+
+    share = 1 / (1 + np.exp(-X[:, 0]))
+    np.savetxt(tmp_path / "rate.csv", np.column_stack([X, share]), delimiter=",", header="a,b,c,d,e,y", comments="")
+    args = ["fit", tmp_path / "rate.csv", "--target", "y", "--loss", "logistic", "--alpha", "0.01", "-o"]
+    done = testing.CliRunner().invoke(cli.make_app(), [str(arg) for arg in [*args, tmp_path / "model.json"]])
+    assert done.exit_code == 0 and "Binomial()" in done.output
+    predicted = Model.load(tmp_path / "model.json").predict(X)
+    assert np.corrcoef(predicted, share)[0, 1] > 0.99 and predicted.max() < 1

@@ -238,7 +238,8 @@ def test_the_path_answers(capsys):
     assert len(answer) == len(seen) == 5
     assert answer[2] is answer.results[2] is seen[2][1]
     assert [alpha for alpha, _ in seen] == answer.alphas.tolist()
-    assert capsys.readouterr().err.count("alpha ") == 5
+    said = capsys.readouterr().err
+    assert said.startswith("5 of 5 alphas") and said.count("\n") == 1  # a pipe gets a line a minute, and the last
     frame = answer.to_frame()
     assert frame.index.name == "alpha"
     assert frame["nonzeros"].tolist() == answer.nonzeros.tolist()
@@ -513,3 +514,33 @@ def test_folds_that_cannot_be():
     cv = cross_validate_path(X, y, **options)
     with pytest.raises(ValueError, match="selection is 'best'"):
         cv.select("best")
+
+
+# -- columns far from zero --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("loss, penalty", [("squared", fl.Slope()), ("hinge", fl.L1()), ("logistic", fl.FusedLasso())])
+def test_columns_far_from_zero_cost_nothing(loss, penalty):
+    """Years and positions: an intercept takes up where the columns lie, and the path is that of centred ones."""
+    rng = np.random.default_rng(0)
+    near = rng.standard_normal((60, 20))
+    near -= near.mean(axis=0)
+    away = rng.uniform(-1000, 1000, 20)
+    score = near[:, 0] - near[:, 1] + 0.3 * rng.standard_normal(60)
+    y = score if loss == "squared" else np.sign(score)
+    both = [
+        path(X, y, loss=loss, penalty=penalty, fit_intercept=True, n_alphas=5, eps=0.1, tol=1e-5)
+        for X in (near, near + away)
+    ]
+    assert both[1].converged.all()
+    np.testing.assert_allclose(both[0].primals, both[1].primals, rtol=2e-5)
+    for result in both[1]:  # coefficients and intercept are for the columns as they stand
+        at = fl.Problem(near + away, y, loss=loss, fit_intercept=True)
+        moved = result.intercept + away @ result.coef
+        plain = fl.Problem(near, y, loss=loss, fit_intercept=True)
+        assert plain.primal(result.coef, moved) == pytest.approx(at.primal(result.coef, result.intercept), 1e-8)
+    scores = [
+        fl.cross_validate_path(X, y, loss=loss, penalty=penalty, fit_intercept=True, alphas=both[0].alphas, cv=3)
+        for X in (near, near + away)
+    ]
+    np.testing.assert_allclose(scores[0].mean, scores[1].mean, rtol=1e-3)

@@ -5,6 +5,7 @@ import warnings
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 
 import fenchel as fl
 from fenchel.data.partitions import partitioned
@@ -83,11 +84,12 @@ def test_the_command_line(tmp_path, monkeypatch):
     frame = pd.DataFrame(X, columns=[f"f{j}" for j in range(P)]).assign(y=np.where(score > 0, "yes", "no"))
     for k in range(3):
         frame.iloc[k * 500 : (k + 1) * 500].to_parquet(tmp_path / f"part{k}.parquet")
+    frame.to_parquet(tmp_path / "whole.parquet")
 
     def run(*given):
         return testing.CliRunner().invoke(cli.make_app(), [str(one) for one in given])
 
-    pattern, model = tmp_path / "*.parquet", tmp_path / "model.json"
+    pattern, model = tmp_path / "part*.parquet", tmp_path / "model.json"
     done = run("fit", pattern, "--target", "y", "--memory", "100MB", "--alpha", "0.01", "-o", model)
     assert done.exit_code == 0, done.output
     saved = json.loads(model.read_text())
@@ -97,5 +99,30 @@ def test_the_command_line(tmp_path, monkeypatch):
     done = run("cv", pattern, "--target", "y", "--memory", "100MB", "--alphas", "0.1,0.01", "--folds", "2", "-o", model)
     assert done.exit_code == 0, done.output
     assert run("predict", model, tmp_path / "part0.parquet", "-o", tmp_path / "p.csv").exit_code == 0
-    for wrong in (["--memory", "5MB"], ["--memory", "100MB", "--standardize"]):
-        assert run("fit", pattern, "--target", "y", *wrong, "-o", model).exit_code != 0
+    assert run("fit", pattern, "--target", "y", "--memory", "5MB", "-o", model).exit_code != 0
+    options = ["--target", "y", "--standardize", "--alpha", "0.01", "-o", model]
+    found = []
+    for more in (["--memory", "100MB"], []):
+        done = run("fit", pattern if more else tmp_path / "whole.parquet", *options, *more)
+        assert done.exit_code == 0, done.output
+        found.append(np.ravel(Model.load(model).coef))
+    assert np.allclose(*found, atol=1e-3)
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+def test_columns_of_a_pool_are_standardised(sparse):
+    rng = np.random.default_rng(1)
+    X, y = rows()
+    X = np.where(rng.random(X.shape) < 0.3, X, 0.0) * 10.0 ** np.arange(-4, 4)
+    X[:, 5] = 3.0 if not sparse else 0.0  # constant
+    weight = rng.random(N)
+    settings = {"penalty": fl.FusedLasso(), "alpha": 0.02, "tol": 1e-9, "standardize": True}
+    given = sp.csr_array(X) if sparse else X
+    known = fl.StructuredRegressor(**settings).fit(given, y, sample_weight=weight)
+    found = fl.StructuredRegressor(**settings).fit(Inline(partitioned(given, y, weight, rows=200)))
+    assert np.allclose(found.scale_, known.scale_, rtol=1e-10)
+    assert found.result_.primal == pytest.approx(known.result_.primal, rel=1e-8)
+    assert np.allclose(found.coef_ * found.scale_, known.coef_ * known.scale_, atol=1e-4)
+    assert found.intercept_ == pytest.approx(known.intercept_, abs=1e-3)
+    chosen = fl.StructuredRegressorCV(n_alphas=3, cv=2, standardize=True).fit(Inline(partitioned(given, y, rows=200)))
+    assert np.allclose(chosen.coef_, chosen.path_[-1].coef)

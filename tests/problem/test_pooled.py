@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from cases import P, data, losses, penalties, targets
+from cases import OVERLAP, P, data, losses, penalties, random_sparse, targets
 
 import fenchel as fl
 from fenchel.data.partitions import partitioned
@@ -10,6 +10,7 @@ from fenchel.data.pools import Inline
 from fenchel.problem.looks import GRID
 
 SMOOTH = {name: loss for name, loss in losses().items() if not loss.kinked}
+KINKED = {name: loss for name, loss in losses().items() if loss.kinked}
 
 
 def both(loss, penalty, alpha, *, n=300, intercept=False, weighted=True, sparse=False, **more):
@@ -82,6 +83,37 @@ def test_every_smooth_loss_takes_few_rounds(name, heavy):
     assert result.status is fl.Status.CONVERGED and result.epochs <= 60
 
 
+@pytest.mark.parametrize("name", KINKED)
+@pytest.mark.parametrize("penalty", [fl.L1(), fl.TrendFilter(), fl.GroupL2(OVERLAP)], ids=["l1", "trend", "groups"])
+def test_losses_with_kinks_are_certified(name, penalty):
+    for intercept, sparse in ((True, False), (False, True)):
+        pooled, memory = both(KINKED[name], penalty, 0.03, intercept=intercept, sparse=sparse)
+        found, known = fl.solve(pooled), fl.solve(memory, tol=1e-9)
+        assert found.status is fl.Status.CONVERGED and found.epochs <= 120
+        assert found.dual <= known.primal * (1 + 1e-10) and found.primal >= known.dual * (1 - 1e-10)
+
+
+def test_losses_with_kinks_go_the_same_way_whoever_holds_the_rows():
+    X, y, weight = data(fl.Hinge(), n=900, weighted=True)
+    parts = partitioned(X, y, weight, rows=100)
+    settings = {"loss": "hinge", "penalty": fl.L1(), "alpha": 0.02, "fit_intercept": True}
+    one, other = (fl.solve(fl.Problem(Inline(order), **settings)) for order in (parts, parts[::-1]))
+    assert one.coef.tobytes() == other.coef.tobytes() and one.status is fl.Status.CONVERGED
+
+
+def test_several_outputs_of_a_loss_with_kinks_and_a_path():
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((900, 8))
+    y = X @ (rng.standard_normal((3, 8)) * (rng.random(8) < 0.5)).T + rng.standard_normal((900, 3)) + 50
+    settings = {"loss": fl.Quantile(0.3), "penalty": fl.MultiTaskLasso(3), "fit_intercept": True}
+    pooled, memory = fl.Problem(Inline(partitioned(X, y, rows=100)), **settings), fl.Problem(X, y, **settings)
+    largest = pooled.alpha_max()
+    assert largest >= memory.alpha_max() * (1 - 1e-3)
+    one, other = (fl.path(problem, alphas=largest * np.array([0.5, 0.1])) for problem in (pooled, memory))
+    assert one.converged.all() and np.allclose(one.primals, other.primals, rtol=3e-6)
+    assert not fl.solve(pooled.with_alpha(1.01 * largest)).coef.any()
+
+
 @pytest.mark.parametrize("outputs", [1, 3])
 def test_several_outputs_and_tasks(outputs):
     rng = np.random.default_rng(0)
@@ -139,8 +171,9 @@ def test_a_sample_of_few_rows_costs_rounds_alone(monkeypatch):
 def test_what_cannot_be_done_says_so():
     X, y, weight = data(fl.Logistic(), weighted=True)
     pool = Inline(partitioned(X, y, rows=10))
-    with pytest.raises(ValueError, match="has kinks"):
-        fl.Problem(pool, loss="hinge")
+    wide = fl.Problem(Inline(partitioned(np.tile(X, 200), y, rows=100)), loss="hinge", penalty=fl.L1())
+    with pytest.raises(ValueError, match="at most 2000"):
+        fl.solve(wide)
     with pytest.raises(ValueError, match="y was given beside rows in memory"):
         fl.Problem(pool, y, loss="logistic")
     with pytest.raises(ValueError, match="y is missing"):
@@ -194,3 +227,33 @@ def test_a_checkpoint_is_gone_on_from(tmp_path):
         fl.solve(elsewhere.with_alpha(0.02), checkpoint=path)
     with pytest.raises(ValueError, match="rows in a pool"):
         fl.solve(memory, checkpoint=path)
+
+
+@pytest.mark.parametrize("grouped", [False, True])
+def test_many_features_are_worked_on_a_few_at_a_time(grouped):
+    rng, n, p = np.random.default_rng(0), 3000, 6500
+    X = random_sparse((n, p), 0.002, rng, format="csr")
+    X.data[:] = rng.standard_normal(X.nnz)
+    truth = np.where(rng.random(p) < 0.02, 3 * rng.standard_normal(p), 0.0)
+    y = np.where(X @ truth + rng.logistic(size=n) > 0, 1.0, -1.0)
+    penalty = fl.GroupLasso(np.arange(p).reshape(-1, 5).tolist()) + 0.1 * fl.Ridge() if grouped else fl.L1()
+    settings = {"loss": "logistic", "penalty": penalty, "alpha": 3e-4, "fit_intercept": True}
+    parts = partitioned(X, y, rows=700)
+    found, other = (fl.solve(fl.Problem(Inline(order), **settings)) for order in (parts, parts[::-1]))
+    known = fl.solve(fl.Problem(X, y, **settings), tol=1e-9)
+    assert found.status is fl.Status.CONVERGED and found.epochs <= 20
+    assert found.primal == pytest.approx(known.primal, rel=2e-6) and found.dual <= known.primal * (1 + 1e-12)
+    assert found.coef.tobytes() == other.coef.tobytes() and np.count_nonzero(found.coef)
+    with pytest.raises(ValueError, match=r"no way to solve .* combinations of features"):
+        fl.solve(fl.Problem(Inline(parts), loss="logistic", penalty=fl.FusedLasso(), alpha=1e-3))
+
+
+def test_a_loss_that_is_flat_nearly_everywhere_is_not_led_astray_by_secants():
+    rng, n, p = np.random.default_rng(6), 3000, 300
+    X = np.where(rng.random((n, p)) < 0.05, rng.standard_normal((n, p)), 0.0)
+    y = np.where(X @ np.where(rng.random(p) < 0.05, 1.0, 0.0) + rng.logistic(size=n) > 0, 1.0, -1.0)
+    problem = fl.Problem(
+        Inline(partitioned(X, y, rows=1000)), loss="smoothed-hinge", penalty=fl.L1() + 0.2 * fl.Ridge(), alpha=5e-3
+    )
+    result = fl.solve(problem)
+    assert result.status is fl.Status.CONVERGED and result.epochs <= 60

@@ -60,7 +60,7 @@ def test_conic_twin(loss, name, intercept):
 def test_ridge_is_that_of_scikit_learn(intercept):
     X, y = iris()
     own = fl.Problem(X, y, loss="multinomial", penalty=fl.Ridge(), alpha=0.02, fit_intercept=intercept)
-    result = fl.solve(own, tol=1e-10)
+    result = fl.solve(own, tol=1e-12)
     other = LogisticRegression(C=1 / (len(y) * 0.02), fit_intercept=intercept, tol=1e-10, max_iter=10_000).fit(X, y)
     assert np.allclose(result.coef, other.coef_, atol=1e-5)
     if intercept:

@@ -264,8 +264,8 @@ def test_spectra_of_every_layout(kind, monkeypatch):
         exact = [np.linalg.norm(Z[:, i:j], 2) ** 2 for i, j in zip(found.bounds[:-1], found.bounds[1:], strict=True)]
         assert found.sigma_blocks == pytest.approx(exact, rel=1e-6)
         assert found.sigma_Z == pytest.approx(np.linalg.norm(Z, 2) ** 2, rel=1e-6)
-    monkeypatch.setattr(theory.rate, "_DENSE", 2)  # the way of large problems: Lanczos, chunk by chunk
-    monkeypatch.setattr(theory.rate, "_CHUNK", 20)
+    monkeypatch.setattr(theory.rate, "DENSE", 2)  # the way of large problems: Lanczos, chunk by chunk
+    monkeypatch.setattr(theory.rate, "AT_ONCE", 20)
     again = theory.constants(problem, block_size=7)
     assert again.sigma_Z == pytest.approx(found.sigma_Z, rel=1e-8)
 
@@ -275,7 +275,7 @@ def test_spectrum_of_a_large_map(monkeypatch):
     penalty = fl.Ridge() + 0.3 * (fl.Ridge() @ fl.Difference(P))
     problem = fl.Problem(X, target, loss=fl.Squared(), penalty=penalty)
     exact = theory.constants(problem)
-    monkeypatch.setattr(theory.rate, "_DENSE", 3)
+    monkeypatch.setattr(theory.rate, "DENSE", 3)
     found = theory.constants(problem)
     assert found.sigma_B_min == pytest.approx(exact.sigma_B_min, rel=1e-8)
     assert exact.sigma_B_max * (1 - 1e-9) <= found.sigma_B_max <= 1.02 * exact.sigma_B_max

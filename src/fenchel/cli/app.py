@@ -1,4 +1,4 @@
-"""The command `fenchel`: demo, fit, path, cv, predict, reproduce.
+"""The command `fenchel`: demo, fit, path, cv, predict, inspect, warmup, reproduce.
 
 Exit codes: 0 when an answer was written (a warning tells if its gap is larger than asked), 2 for an
 error (one line on stderr, which names what was written before it, if anything was), 130 after Ctrl-C. Ctrl-C during a
@@ -7,11 +7,13 @@ fit or a path keeps the best answer: it is written with its status and its gap, 
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import importlib
 import os
 import sys
-from collections.abc import Callable
+import warnings
+from collections.abc import Callable, Iterator
 from typing import Annotated, Any
 
 try:
@@ -38,10 +40,12 @@ def make_app() -> typer.Typer:
     """The typer application."""
     from .demo import demo
     from .fit import fit
+    from .inspect import inspect
     from .options import expanded
     from .path import cv, path
     from .predict import predict
     from .reproduce import reproduce
+    from .warmup import warmup
 
     app = typer.Typer(
         help="Linear models with structured sparsity, every answer with a certified duality gap.", cls=OneLineErrors,
@@ -49,7 +53,7 @@ def make_app() -> typer.Typer:
         context_settings={"help_option_names": ["-h", "--help"]},
     )  # fmt: skip
     app.callback()(_global)
-    for command in (demo, expanded(fit), expanded(path), expanded(cv), predict, reproduce):
+    for command in (demo, expanded(fit), expanded(path), expanded(cv), predict, inspect, warmup, reproduce):
         app.command()(_guarded(command))
     return app
 
@@ -84,7 +88,7 @@ def _guarded(command: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(command)
     def run(*args: Any, **kwargs: Any) -> Any | None:
         written.clear()
-        with interrupts_noticed() as caught:
+        with interrupts_noticed() as caught, _one_line_warnings():
             try:
                 return command(*args, **kwargs)
             except (BrokenPipeError, typer.Exit):
@@ -103,6 +107,22 @@ def _guarded(command: Callable[..., Any]) -> Callable[..., Any]:
         raise typer.Exit(130) from None
 
     return run
+
+
+@contextlib.contextmanager
+def _one_line_warnings() -> Iterator[None]:
+    """Warnings for users as lines on stderr, without a place in the source."""
+    with warnings.catch_warnings():
+        before = warnings.showwarning
+
+        def show(message: Warning | str, category: type[Warning], *place: Any, **more: Any) -> None:
+            if issubclass(category, UserWarning):
+                print(f"fenchel: warning: {' '.join(str(message).split())}", file=sys.stderr)
+            else:
+                before(message, category, *place, **more)
+
+        warnings.showwarning = show
+        yield
 
 
 def _written_so_far() -> str:

@@ -7,9 +7,11 @@ import difflib
 import itertools
 import os
 import sys
+import time
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
+from ..foundation.display import LineAMinute
 from ..foundation.files import same_file, writable, write_whole
 
 if TYPE_CHECKING:
@@ -87,7 +89,7 @@ def _bar(wanted: bool, total: float) -> Iterator[Any]:
 
 @contextlib.contextmanager
 def live_bar(tol: float, max_epochs: int, wanted: bool) -> Iterator[Any]:
-    """A callback for `solve` that draws a live bar on a terminal, or None elsewhere.
+    """A callback for `solve` that draws a live bar on a terminal, or says a line a minute elsewhere; None for neither.
 
     The bar is full when the gap reaches the goal: gaps fall by factors, so it counts decades.
     """
@@ -102,30 +104,21 @@ def live_bar(tol: float, max_epochs: int, wanted: bool) -> Iterator[Any]:
             done = decades / -math.log10(tol) if 0 < tol < 1 else record.epoch / max(max_epochs, 1)
             text = f"epoch {record.epoch:4d}  objective {record.primal:<11.6g} relative gap {gap:.1e}"
             state[:] = [min(max(done, 0.0), 1.0), text]
-            move(*state)
+            draw(*state)
 
         def reading(how_far: Any) -> None:
-            move(state[0], f"{state[1]}  {how_far}")
+            draw(state[0], f"{state[1]}  {how_far}")
+
+        def draw(done: float, text: str) -> None:
+            if move is None:
+                lines.show(f"{text}  {time.monotonic() - began:.0f} s")
+            else:
+                move(done, text)
 
         state: list[Any] = [0.0, "starting"]
+        lines, began = LineAMinute(last=False), time.monotonic()
         show.reading = reading  # type: ignore[attr-defined]  # for rows that are read from a disk
-        yield None if move is None else show
-
-
-@contextlib.contextmanager
-def counting_bar(total: int, wanted: bool) -> Iterator[Callable[..., Any]]:
-    """A function (alpha, result) to call after every fit of a path, which counts them on a live bar."""
-    with _bar(wanted, total) as move:
-        done = 0
-
-        def show(alpha: float, result: Result) -> None:
-            nonlocal done
-            done += 1
-            if move is not None:
-                gap = f"relative gap {result.relative_gap:.1e}"
-                move(done, f"{done} of {total}  alpha {alpha:<10.4g} {gap}")
-
-        yield show
+        yield show if wanted else None
 
 
 def certificate_rows(result: Result) -> list[tuple[str, str]]:

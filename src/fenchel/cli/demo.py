@@ -6,6 +6,7 @@ import os
 from typing import TYPE_CHECKING, Annotated, Any
 
 from ..foundation.files import write_whole
+from ..foundation.numerics import TINY
 from .common import certificate_rows, check_output, check_picture, finish, live_bar, make_console, print_table
 
 if TYPE_CHECKING:
@@ -20,8 +21,6 @@ try:
     import typer
 except ImportError:  # cli.main() says what to install
     typer = None  # type: ignore[assignment]  # main() says what to install
-
-_TINY = 1e-300
 
 
 def demo(
@@ -65,7 +64,7 @@ def _recovery_rows(matrix: Array, truth: Array) -> list[tuple[str, str]]:
     import numpy as np
 
     energy = (matrix**2).sum(axis=0)
-    total = max(float(energy.sum()), _TINY)
+    total = max(float(energy.sum()), TINY)
     order = np.argsort(energy)[::-1]
     best = int(order[0])
     correlation = np.corrcoef(matrix[:, best], truth[:, 0])[0, 1] if energy[best] > 0 else 0.0
@@ -142,7 +141,7 @@ def _draw_weights(figure: Figure, matrix: Array, truth: Array) -> None:
 
     panels = figure.subplots(1, 2, sharey=True)
     # a separator's scale is free, so both pictures are brought to the same norm
-    scaled = [w / max(float(np.linalg.norm(w)), _TINY) for w in (matrix, truth)]
+    scaled = [w / max(float(np.linalg.norm(w)), TINY) for w in (matrix, truth)]
     largest = max(float(np.abs(w).max()) for w in scaled)
     shares = [float((w[:, 0] ** 2).sum()) for w in scaled]
     for axes, weights, title, share in zip(panels, scaled, ("Estimated weights", "True weights"), shares, strict=True):

@@ -104,7 +104,7 @@ def write_report(setup: Setup, command: str, rows: list[tuple[str, str]], result
         f"fenchel {command}: {setup.file}", result, tol=setup.options.tol, names=setup.names, labels=setup.labels,
         settings=[*rows, ("command", command_line())], features=structure.kept, groups=structure.used("groups"),
         tree=structure.used("tree"), graph=structure.used("graph"), grid=structure.used("grid"),
-        standardised=setup.scaling is not None, problem=setup.problem, classes=setup.classes, **more,
+        standardised=setup.options.standardize, problem=setup.problem, classes=setup.classes, **more,
     )  # fmt: skip
     write_whole(cast(str, setup.options.report), page.encode())
 

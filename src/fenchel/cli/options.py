@@ -92,6 +92,21 @@ class ModelOptions:
             rich_help_panel="Data",
         ),
     ] = None
+    one_hot: Annotated[
+        str | None,
+        Option(
+            help="auto: a column of 0 and 1 for every word of the columns that hold words; these form groups.",
+            rich_help_panel="Data",
+        ),
+    ] = None
+    missing: Annotated[
+        str | None,
+        Option(
+            help="mean: the column's mean stands where a number is missing (a missing word is a word of its own); "
+            "drop: rows that miss something are left out.",
+            rich_help_panel="Data",
+        ),
+    ] = None
     max_features: Annotated[
         int | None,
         Option(
@@ -104,7 +119,8 @@ class ModelOptions:
         bool,
         Option(
             "--standardize",
-            help="Bring columns to mean 0 and deviation 1 for the fit; the model takes the data as it stands.",
+            help="Bring columns to mean 0 and deviation 1 for the fit, in cv within every fold; the model takes the "
+            "data as it stands.",
             rich_help_panel="Data",
         ),
     ] = False
@@ -193,7 +209,8 @@ class ModelOptions:
     groups: Annotated[
         str | None,
         Option(
-            help="File of groups: JSON, lists of features by name; CSV lines group,feature; or GMT.",
+            help="File of groups: JSON, lists of features by name; CSV lines group,feature; or GMT. With --one-hot the "
+            "columns of FILE are groups by themselves.",
             rich_help_panel="Structure",
         ),
     ] = None

@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import io
-from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, Annotated, Any, cast
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Annotated, Any
 
 from ..foundation.files import write_whole
-from .common import certificate_rows, counting_bar, draw_file, finish, make_console, print_files, print_table, warn
+from .common import certificate_rows, draw_file, finish, make_console, print_files, print_table, warn
 from .fit import check_outputs, write_report
 from .options import ModelOptions
 
 if TYPE_CHECKING:
-    from .._validate import AnyArray, Array, Ints
+    from .._validate import Array
     from ..models.cross_validation import CrossValidation
     from ..models.paths import Path
-    from ..problem.problem import Problem
     from .problem import Setup
 
 try:
@@ -59,7 +59,7 @@ def path(
         raise ValueError(f"--coefficients is {coefficients!r}; its extension must be .csv or .npz")
     setup = prepare(file, options)
     values = make_alphas(setup, alphas, n_alphas, eps)
-    with counting_bar(len(values), not options.quiet) as show:
+    with alpha_bar(len(values), options) as show:
         found = solve_path(
             setup.problem, alphas=values, tol=options.tol, max_epochs=options.max_epochs, random_state=options.seed,
             callback=show,
@@ -108,10 +108,26 @@ def cv(
             rich_help_panel="Cross-validation",
         ),
     ] = True,
+    cv_groups: Annotated[
+        str | None,
+        typer.Option(
+            help="Rows of one label stay in one fold: a column of FILE (which is then no feature), or a file with a "
+            "label per line.",
+            rich_help_panel="Cross-validation",
+        ),
+    ] = None,
+    scoring: Annotated[
+        str | None,
+        typer.Option(
+            help="A score of scikit-learn, such as accuracy, roc_auc, r2 or neg_mean_absolute_error; larger is better. "
+            "By default minus the mean loss.",
+            rich_help_panel="Cross-validation",
+        ),
+    ] = None,
     rule: Annotated[
         str,
         typer.Option(
-            help="min: the smallest held-out loss; 1se: the largest alpha within one standard error of it.",
+            help="min: the smallest held-out loss, or best score; 1se: the largest alpha within one standard error.",
             rich_help_panel="Cross-validation",
         ),
     ] = "min",
@@ -128,27 +144,26 @@ def cv(
     """Choose alpha by cross-validation and write the model that all rows give for it.
 
     Options of data, loss, penalty and structure are those of fit. An alpha is judged by the mean loss of the rows
-    held out. Folds keep the shares of the labels.
+    held out, or by --scoring. Folds keep the shares of the labels.
     """
     from .. import plotting
-    from ..models import cross_validate_path
     from ..models import path as solve_path
+    from .folds import check_scoring, cross_validated
     from .problem import prepare
 
     check_outputs(file, options, output=output, table=table)
     if rule not in ("min", "1se"):
         raise ValueError(f"--rule is {rule!r}; it must be min or 1se")
-    setup = prepare(file, options)
+    check_scoring(scoring)
+    if cv_groups is not None and options.memory is not None:
+        raise ValueError("--cv-groups reads all rows at once, and does not go with --memory")
+    setup = prepare(file, options, cv_groups)
     values = make_alphas(setup, alphas, n_alphas, eps)
     limits: dict[str, Any] = {"tol": options.tol, "max_epochs": options.max_epochs, "random_state": options.seed}
-    with counting_bar(folds * len(values), not options.quiet) as show:
-        if setup.problem.pooled:
-            found = cross_validate_path(setup.problem, cv=folds, alphas=values, **limits)
-        else:
-            found = _cross_validate(setup.problem, values, _splits(setup, folds, shuffle), jobs, limits, show)
+    found = cross_validated(setup, values, folds, shuffle, scoring, jobs, limits)
     index = found.select(rule)
     last = len(values) if options.report is not None else index + 1  # a page shows the whole path
-    with counting_bar(last, not options.quiet) as show:
+    with alpha_bar(last, options) as show:
         whole = solve_path(setup.problem, alphas=values[:last], callback=show, **limits)
     if whole.interrupted:
         raise KeyboardInterrupt
@@ -156,10 +171,10 @@ def cv(
     problem = setup.problem.with_alpha(values[index])
     setup.model(result, problem).save(output)
     if table is not None:
-        write_whole(table, _cv_table(found).encode())
+        write_whole(table, _cv_table(found, scoring).encode())
     if options.picture is not None:
         draw_file(options.picture, lambda ax: plotting.cv_curve(found, ax=ax))
-    rows = [*setup.rows(problem), *_cv_rows(found, rule, index)]
+    rows = [*setup.rows(problem), *_cv_rows(found, rule, index, scoring)]
     if options.report is not None:
         write_report(setup, "cv", rows, result, path=whole, cv=found, alpha=float(values[index]))
     if not options.quiet:
@@ -176,7 +191,16 @@ def cv(
     finish(result, options.tol)
 
 
-# -- alphas and folds -------------------------------------------------------------------------------
+@contextlib.contextmanager
+def alpha_bar(total: int, options: ModelOptions) -> Iterator[Callable[..., None]]:
+    """A function (alpha, result) to call after every point of a path, which moves a live bar."""
+    from ..models.progress import Bar
+
+    with Bar(total, not options.quiet, "alphas", last=False) as bar:
+        yield lambda alpha, result: bar.step(f"alpha {alpha:.4g}, relative gap {result.relative_gap:.1e}")
+
+
+# -- alphas ------------------------------------------------------------------------------------------
 
 
 def make_alphas(setup: Setup, text: str | None, count: int, eps: float) -> Array:
@@ -201,55 +225,6 @@ def make_alphas(setup: Setup, text: str | None, count: int, eps: float) -> Array
     except ValueError as error:
         raise ValueError(str(error).replace("--alpha instead", "--alphas instead")) from None
     return np.geomspace(largest, eps * largest, count) if count > 1 else np.array([largest])
-
-
-def _splits(setup: Setup, folds: int, shuffle: bool) -> list[tuple[Ints, Ints]]:
-    import numpy as np
-    from sklearn.model_selection import KFold, StratifiedKFold
-
-    n = setup.problem.n
-    if folds > n:
-        raise ValueError(f"--folds is {folds}, but {setup.file} has {n} rows")
-    y = cast("AnyArray", setup.data.y)  # without targets nothing is read
-    across, stratified = setup.problem.loss.across_rows, setup.classes is not None
-    if across:
-        y, stratified = np.asarray(setup.problem.loss.fold_labels(setup.problem.target)), True
-    if stratified:
-        labels, counts = np.unique(y, return_counts=True)
-        if counts.min() < folds:
-            label = labels[counts.argmin()].item()
-            have = f"are {'events' if label else 'censored'}" if across else f"have the label {label!r}"
-            raise ValueError(f"--folds is {folds}, but only {counts.min()} rows {have}")
-    kind = StratifiedKFold if stratified else KFold
-    chosen = {"shuffle": True, "random_state": setup.options.seed} if shuffle else {}
-    return list(kind(folds, **chosen).split(np.zeros((n, 1)), y))
-
-
-def _cross_validate(
-    problem: Problem,
-    alphas: Array,
-    splits: list[tuple[Ints, Ints]],
-    jobs: int,
-    limits: dict[str, Any],
-    show: Callable[..., Any],
-) -> CrossValidation:
-    """As `cross_validate_path`, telling of every fit."""
-    from joblib import Parallel, delayed
-
-    from ..models import CrossValidation
-    from ..models import path as solve_path
-    from ..models.cross_validation import _held_out_losses, _training
-
-    def whole_path(part: Problem) -> Path:
-        found = solve_path(part, alphas=alphas, callback=show, **limits)
-        if found.interrupted:
-            raise KeyboardInterrupt
-        return found
-
-    parts = [_training(problem, k, rows) for k, (rows, _) in enumerate(splits)]
-    found = Parallel(n_jobs=jobs, prefer="threads")(delayed(whole_path)(part) for part in parts)
-    scores = [_held_out_losses(problem, rows, one) for one, (_, rows) in zip(found, splits, strict=True)]
-    return CrossValidation(alphas, scores, found)
 
 
 # -- tables -----------------------------------------------------------------------------------------
@@ -300,11 +275,12 @@ def _coefficients(setup: Setup, found: Path, name: str) -> bytes:
     return _csv(head, np.column_stack([found.alphas, whole.reshape(k, -1)]).tolist()).encode()
 
 
-def _cv_table(found: CrossValidation) -> str:
-    head = ["alpha", "mean_loss", "standard_error", "relative_gap"]
+def _cv_table(found: CrossValidation, scoring: str | None) -> str:
+    head = ["alpha", "mean_loss" if scoring is None else f"mean_{scoring}", "standard_error", "relative_gap"]
     head += [f"fold_{k}" for k in range(found.scores.shape[1])]
     worst = found.relative_gaps.max(axis=1)
-    rows = zip(found.alphas, -found.mean, found.standard_error, worst, -found.scores, strict=True)
+    sign = -1.0 if scoring is None else 1.0
+    rows = zip(found.alphas, sign * found.mean, found.standard_error, worst, sign * found.scores, strict=True)
     return _csv(head, ([float(x) for x in row[:4]] + row[4].tolist() for row in rows))
 
 
@@ -326,11 +302,13 @@ def _path_rows(found: Path) -> list[tuple[str, str]]:
     ]
 
 
-def _cv_rows(found: CrossValidation, rule: str, index: int) -> list[tuple[str, str]]:
-    chosen = "smallest mean loss" if rule == "min" else "one standard error"
+def _cv_rows(found: CrossValidation, rule: str, index: int, scoring: str | None) -> list[tuple[str, str]]:
+    best = "smallest mean loss" if scoring is None else f"best mean {scoring}"
+    chosen = best if rule == "min" else "one standard error"
+    mean = -found.mean[index] if scoring is None else found.mean[index]
     return [
         ("alpha", f"{found.alphas[index]:.6g} ({chosen}, {found.scores.shape[1]} folds)"),
-        ("held-out loss", f"{-found.mean[index]:.6g} \u00b1 {found.standard_error[index]:.2g}"),
+        (f"held-out {scoring or 'loss'}", f"{mean:.6g} \u00b1 {found.standard_error[index]:.2g}"),
         ("other rule", f"min {found.best_alpha:.4g}, 1se {found.alpha_1se:.4g}"),
     ]
 

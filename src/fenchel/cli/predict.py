@@ -47,6 +47,7 @@ def predict(
     Columns are matched by name where there are names, else by position.
     """
     from ..io import read_like
+    from ..io.coding import Coding
     from ..models import Model
 
     check_output(output, inputs=(model, file))
@@ -55,7 +56,7 @@ def predict(
     data = read_like(
         file, n_features=fitted.n_features, features=fitted.features, target=target or fitted.target,
         first_index=fitted.first_index, must_have_target=target is not None, header=header, task=fitted.task,
-        offset=offset or fitted.offset,
+        offset=offset or fitted.offset, coding=None if fitted.coding is None else Coding(**fitted.coding),
     )  # fmt: skip
     scores = fitted.decision(data.X, data.task, data.offset)
     predicted = fitted.from_decision(scores)

@@ -6,15 +6,16 @@ import dataclasses
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
-import scipy.sparse as sp
 
-from .._validate import AnyArray, Array, Floats, MatrixLike, Names
+from .._validate import AnyArray, Floats, Names
+from ..data.moments import deviations
 from ..data.pools import Pool
 from ..data.streamed import Streamed
 from ..io import Data, open_data, read_data
-from ..losses import known_losses, why_unknown
+from ..losses import are_proportions, known_losses, why_unknown
 from ..models import Model, Scaling
 from ..models import preparation as helpers
+from ..models.columns import prepared
 from ..problem import NoCertificate, Problem
 from ..problem.pooled import PooledProblem
 from .common import hint
@@ -44,11 +45,13 @@ class Setup:
 
     def model(self, result: Result, problem: Problem) -> Model:
         """What is written to a file; coefficients for the data as it stands."""
-        data = self.data
+        data, scaling = self.data, self.scaling
+        if scaling is not None and not self.options.standardize:  # columns were centred on the way
+            result, scaling = scaling.moved_back(result), None
         return Model.from_result(
             result, problem, tol=self.options.tol, features=data.features, classes=self.classes, target=data.target,
-            first_index=data.first_index, task=self.options.task, tasks=self.tasks, scaling=self.scaling,
-            offset=self.options.offset,
+            first_index=data.first_index, task=self.options.task, tasks=self.tasks, scaling=scaling,
+            offset=self.options.offset, coding=None if data.coding is None else dataclasses.asdict(data.coding),
         )  # fmt: skip
 
     @property
@@ -73,8 +76,9 @@ class Setup:
         """What was fitted to what, as lines of a table."""
         sparse = " (sparse)" if problem.data.sparse else ""
         rows = [("data", f"{self.file}: {problem.n:,} rows, {problem.p:,} features{sparse}")]
-        if self.scaling is not None:
+        if self.options.standardize:
             rows.append(("columns", "standardised for the fit"))
+        rows += self._coded()
         if isinstance(self.data.target, list):
             rows.append(("targets", ", ".join(self.data.target)))
         if self.tasks is not None:
@@ -100,6 +104,16 @@ class Setup:
             rows.append(("alpha", f"{problem.alpha:.6g} ({problem.alpha / largest:.3g} of alpha_max)"))
         return rows
 
+    def _coded(self) -> list[tuple[str, str]]:
+        """What was made of words and of missing values."""
+        rows, coding, kept = [], self.data.coding, self.data.kept
+        if coding is not None and coding.levels:
+            words = [f"{name} ({len(levels)})" for name, levels in coding.levels.items()]
+            rows.append(("columns of words", _some(words)))
+        if kept is not None:
+            rows.append(("rows left out", f"{np.count_nonzero(~kept):,} of {kept.size:,}, which miss a value"))
+        return rows
+
     def answer_rows(self, result: Result) -> list[tuple[str, str]]:
         """What the answer looks like, as lines of a table."""
         from ..structure import segments
@@ -119,18 +133,19 @@ class Setup:
             if found is not None and kept.shape[1] <= 20_000:
                 rows.append(("connected regions of one value", f"{len(segments(kept, found)):,}"))
         if self.problem.fit_intercept and len(coef) == 1:
-            rows.append(("intercept", f"{float(result.intercept):.6g}"))
+            moved = result if self.scaling is None else self.scaling.moved_back(result)
+            rows.append(("intercept", f"{float(moved.intercept):.6g}"))
         return rows
 
 
-def prepare(file: str, options: ModelOptions) -> Setup:
-    """Read the data and make the problem, with alpha = 1."""
+def prepare(file: str, options: ModelOptions, together: str | None = None) -> Setup:
+    """Read the data and make the problem, with alpha = 1; `together` names what keeps rows in one fold."""
     if options.memory is not None or options.scheduler is not None:
         return _prepare_pool(file, options)
     data = read_data(
         file, target=survival_columns(options) or options.target or None, weights=options.weights, drop=options.drop,
         header=options.header, task=options.task or options.strata, offset=options.offset,
-        max_features=options.max_features,
+        max_features=options.max_features, together=together, one_hot=options.one_hot, missing=options.missing,
     )  # fmt: skip
     full_name(options.penalty)
     y = cast(AnyArray, data.y)  # without targets nothing is read
@@ -146,10 +161,9 @@ def prepare(file: str, options: ModelOptions) -> Setup:
         tasks = found.tolist()
     outputs = len(tasks) if tasks is not None else 1 if target.ndim == 1 else target.shape[1]
     weight = helpers.row_weights(data.weights, _class_weights(options, classes), y, data.X)
-    X, scaling = data.X, None
-    if options.standardize:
-        X, scaling = _standardised(X, weight, options.intercept or loss.across_rows)
-    structure = Structure(options, data.X, data.features if data.named else None)
+    free = options.intercept or (loss.across_rows and options.standardize)  # what takes up the means of columns
+    X, scaling = prepared(data.X, weight, free, options.standardize)
+    structure = Structure(options, data.X, data.features if data.named or data.coding else None, data.coding)
     penalty = make_penalty(options, structure, outputs, data.X.shape[1])
     problem = Problem(
         X, target, loss=loss, penalty=penalty, alpha=1.0, sample_weight=weight,
@@ -160,7 +174,7 @@ def prepare(file: str, options: ModelOptions) -> Setup:
 
 def _prepare_pool(file: str, options: ModelOptions) -> Setup:
     """The same for rows that stay on the disk."""
-    for name in ("standardize", "class_weight", "time", "event", "strata"):
+    for name in ("class_weight", "time", "event", "strata", "one_hot", "missing"):
         if getattr(options, name):
             raise ValueError(
                 f"--{name.replace('_', '-')} reads all rows at once, and does not go with --memory or --scheduler"
@@ -187,9 +201,11 @@ def _prepare_pool(file: str, options: ModelOptions) -> Setup:
     problem = PooledProblem(
         rows, loss=loss, penalty=penalty, alpha=1.0, fit_intercept=options.intercept,
         labels=None if classes is None else np.array(classes),
+        scale=deviations(rows) if options.standardize else None,
     )  # fmt: skip
+    scaling = None if problem.scale is None else Scaling(problem.scale)
     tasks = list(pool.tasks) if pool.tasks is not None else None
-    return Setup(file, options, data, problem, structure, classes, tasks, None)
+    return Setup(file, options, data, problem, structure, classes, tasks, scaling)
 
 
 def _on_cluster(pool: Streamed, address: str) -> Pool:
@@ -278,6 +294,9 @@ def _make_loss(options: ModelOptions, y: AnyArray, file: str) -> tuple[Loss, Flo
     check_survival(options, name, loss.across_rows)
     if loss.across_rows:
         return loss, y, None
+    proportional = loss.for_proportions()
+    if proportional is not None and numbers and labels > 2 and are_proportions(y):
+        loss, name = proportional, "binomial"
     if not loss.classification:
         if not numbers:
             raise ValueError(f"{file}: the target holds {str(y.flat[0])!r}; the loss {name!r} takes numbers")
@@ -327,17 +346,6 @@ def _class_weights(options: ModelOptions, classes: list[Any] | None) -> dict[Any
             raise ValueError(f"--class-weight names {name!r}; {hint(name, list(by_name))}")
         weights[by_name[name]] = weight
     return dict.fromkeys(classes, 1.0) | weights
-
-
-def _standardised(X: MatrixLike, weight: Array | None, intercept: bool) -> tuple[MatrixLike, Scaling]:
-    """The columns at deviation 1, and at mean 0 where an intercept takes that up and zeros need not stay zeros."""
-    from sklearn.preprocessing import StandardScaler
-
-    center = intercept and not sp.issparse(X)
-    scaler = StandardScaler(with_mean=center).fit(X, sample_weight=weight)
-    scaled = scaler.transform(X)
-    scaling = Scaling(scaler.scale_, scaler.mean_ if center else None)
-    return sp.csr_array(scaled) if sp.issparse(scaled) else np.ascontiguousarray(scaled), scaling
 
 
 def _some(names: Names, most: int = 6) -> str:

@@ -10,6 +10,7 @@ import numpy as np
 
 from .._validate import Array, MatrixLike
 from ..io import read_edges, read_groups, read_mask, read_tree, read_weights
+from ..io.coding import Coding
 from ..io.structure_files import _Finder
 from ..structure import Graph, Grid, Groups, Tree
 
@@ -28,10 +29,14 @@ class Structure:
     names : of the penalised features, or None
     """
 
-    def __init__(self, options: ModelOptions, X: MatrixLike, names: list[str] | None) -> None:
+    def __init__(
+        self, options: ModelOptions, X: MatrixLike, names: list[str] | None, coding: Coding | None = None
+    ) -> None:
         self.options, self._X, self._p, self._names = options, X, X.shape[1], names
         find = _Finder(self._p, names)
-        self.free = np.unique([find(column, "--unpenalised") for column in options.unpenalised or ()]).astype(np.int64)
+        self._columns = {} if coding is None else coding.groups()  # a column of words is all that is made of it
+        free = [self._columns.get(column) or [find(column, "--unpenalised")] for column in options.unpenalised or ()]
+        self.free = np.unique([j for places in free for j in places]).astype(np.int64)
         self.kept = np.setdiff1d(np.arange(self._p), self.free)
         if not self.kept.size:
             raise ValueError("--unpenalised names every feature; nothing is left for the penalty")
@@ -48,7 +53,11 @@ class Structure:
         if file is not None and separator is not None:
             raise ValueError("give --groups or --groups-by, not both")
         if file is None and separator is None:
-            raise ValueError("this penalty needs --groups (or --groups-by)")
+            if not self._columns:
+                raise ValueError("this penalty needs --groups, --groups-by, or --one-hot auto on columns of words")
+            own = {name: self._place[places] for name, places in self._columns.items()}
+            own = {name: places for name, places in own.items() if (places >= 0).all()}
+            return Groups(list(own.values()), list(own), self.p, self.names)
         if separator is not None:
             if self.names is None:
                 raise ValueError("--groups-by needs named columns, which this file does not have; use --groups")

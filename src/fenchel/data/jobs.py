@@ -18,7 +18,7 @@ from ..losses import Loss
 from .partitions import Partition
 
 MOST_LABELS = 1000  # different targets that count as classes; more: numbers
-_SAMPLE, _FOLD = 1, 2  # streams of the hash
+_SAMPLE, _FOLD = range(1, 3)  # streams of the hash
 _Bits: TypeAlias = npt.NDArray[np.uint64]
 
 
@@ -138,8 +138,7 @@ class Look:
     def __call__(self, part: Partition) -> tuple[Array, None]:
         terms, loss = self.terms, self.terms.loss
         target, weight, layout, offset = terms.target(part), terms.weight(part), terms.layout(part), terms.offset(part)
-        scores = terms.scores(part, self.w)
-        total, x, bend = loss.sums(scores + offset if offset.size else scores, target, weight)
+        total, x, bend, more = self._seen(part, target, weight, offset)
         along = self._along(part)
         room = np.zeros(x.size)
         if along.shape[1]:
@@ -160,8 +159,16 @@ class Look:
                 conjugates[k, :, t] = self._conjugates(tau, x, target, weight, offset, group)
         sizes = np.abs(along).T @ np.abs(x)
         gram = along.T @ (room[:, None] * along)
-        head = [total, bends, float(x @ x)]
-        return np.concatenate([head, conjugates.ravel(), slopes.ravel(), squares, gram.ravel(), sizes]), None
+        head = [total, bends, float(x @ x), *_value_terms(loss, target, weight)]
+        return np.concatenate([head, conjugates.ravel(), slopes.ravel(), squares, gram.ravel(), sizes, more]), None
+
+    def _seen(
+        self, part: Partition, target: Array, weight: Array, offset: Array
+    ) -> tuple[float, Array, Array, Array]:  # fmt: skip
+        """The loss of the rows, their slopes and curvatures, and what else is summed."""
+        scores = self.terms.scores(part, self.w)
+        seen = scores + offset if offset.size else scores
+        return *self.terms.loss.sums(seen, target, weight), np.zeros(0)
 
     def _along(self, part: Partition) -> Array:
         columns = [self.terms.scores(part, np.ascontiguousarray(column)) for column in self.directions.T]
@@ -224,6 +231,14 @@ class Newton:
         return np.concatenate([[total], along.T @ x, np.abs(along).T @ np.abs(x), curved.ravel()]), None
 
 
+def _value_terms(loss: Loss, target: Array, weight: Array) -> tuple[float, float]:
+    """The sum of what values are made of beside themselves, and that of the squares of what a unit of a score adds; see
+    :meth:`fenchel.losses.Loss.value_terms`."""
+    own, each = (np.broadcast_to(np.abs(one), target.shape) for one in loss.value_terms(target))
+    own, each = (weight * own, weight * each) if weight.size else (own, each)
+    return float(own.sum()), float((each**2).sum())
+
+
 def _room(x: Array, low: Array, high: Array) -> Array:
     return np.maximum(np.minimum(np.minimum(x - low, high - x), 1.0), 0.0)
 
@@ -248,7 +263,7 @@ class Stats:
             "n": part.n, "p": part.p, "sparse": part.sparse, "dtype": part.arrays[0].dtype.name,
             "outputs": 1 if part.target.ndim == 1 else part.target.shape[1], "stored": part.arrays[0].size,
             "bytes": part.nbytes, "labels": _labels(part.target), "weighted": bool(part.weight.size),
-            "offset": bool(part.offset.size),
+            "offset": float(np.abs(part.offset).max(initial=0.0)),
             "tasks": int(part.task.max(initial=-1)) + 1,
             "largest": float(np.abs(part.target).max(initial=0.0)) if part.target.dtype.kind in "biuf" else 0.0,
         }  # fmt: skip

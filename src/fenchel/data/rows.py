@@ -17,17 +17,15 @@ import scipy.sparse as sp
 
 from .._validate import AnyArray, Array, Floats, Ints, MatrixLike, SparseMatrix, sound
 from ..foundation.lazy import lazy
+from ..foundation.numerics import AT_ONCE, COPY
 
 WIDE = 256  # columns from which dense rows are visited by fours
 ROUGH = 3e-6  # relative gap down to which numbers in single precision will do, as long as certificates become better
-_ROOM = 1 << 25  # bytes that they may take
 _CACHED = 1 << 21  # bytes of data up to which reading them takes no time worth mentioning
 _spare: list[
     npt.NDArray[np.float32]
 ] = []  # memory of such numbers that nobody needs any more: fresh memory takes longer than what is written there
 _NO_WEIGHTS = np.zeros(0)  # where all are equal
-_CHUNK = 1 << 18  # entries looked at together, so that temporaries stay small
-_MANY = 1 << 16  # entries that are worth the loading of compiled code, which sums in less than half the time
 
 
 class Rows:
@@ -118,7 +116,7 @@ class Rows:
         (lines,) = self._stored
         if self.dtype == np.float64:
             return vector @ lines if summed else lines @ vector
-        out, step = np.zeros(lines.shape[1] if summed else len(lines)), max(1, _CHUNK // max(lines.shape[1], 1))
+        out, step = np.zeros(lines.shape[1] if summed else len(lines)), max(1, AT_ONCE // max(lines.shape[1], 1))
         for first in range(0, len(lines), step):
             part = lines[first : first + step].astype(float)
             if summed:
@@ -211,7 +209,7 @@ class Rows:
     @property
     def halves(self) -> bool:
         """Whether single precision makes the data smaller, and there is room for that."""
-        return not self.sparse and self.dtype != np.float32 and self.nbytes // 2 <= _ROOM
+        return not self.sparse and self.dtype != np.float32 and self.nbytes <= COPY
 
     @property
     def copied(self) -> bool:
@@ -244,7 +242,7 @@ class Rows:
         if self.by_column:
             return self._sums_of_columns() / self.n
         total = np.zeros(self.p)
-        if self.stored > _MANY:
+        if self.stored > AT_ONCE:
             from ..kernels import rows
 
             if self.sparse:
@@ -253,15 +251,10 @@ class Rows:
                 rows.dense_column_squares(self.arrays[0], total)
         elif self.sparse:
             data, indices, _ = self.arrays
-            for first in range(0, data.size, _CHUNK):
-                part = _squares(data[first : first + _CHUNK])
-                total += np.bincount(indices[first : first + _CHUNK], part, minlength=self.p)
+            total += np.bincount(indices, _squares(data), minlength=self.p)
         else:
             X = self.arrays[0]
-            step = max(1, _CHUNK // max(self.p, 1))
-            for first in range(0, self.n, step):
-                part = X[first : first + step]
-                total += np.einsum("ij,ij->j", part, part, dtype=float)
+            total += np.einsum("ij,ij->j", X, X, dtype=float)
         return total / self.n
 
     def _sums_of_columns(self) -> Array:
@@ -270,7 +263,7 @@ class Rows:
             squares = _squares(self._stored[0])
             column = np.repeat(np.arange(self.p), np.diff(self._stored[2]))
             return np.bincount(column, squares, minlength=self.p).astype(float, copy=False)
-        total, step = np.empty(self.p), max(1, _CHUNK // max(self.n, 1))
+        total, step = np.empty(self.p), max(1, AT_ONCE // max(self.n, 1))
         for first in range(0, self.p, step):
             part = self._stored[0][first : first + step]
             total[first : first + step] = np.einsum("ij,ij->i", part, part, dtype=float)
@@ -334,7 +327,7 @@ def _has_duplicates(X: MatrixLike) -> bool:
     if X.has_canonical_format:
         return False
     lines, count = X.shape if X.format == "csr" else X.shape[::-1]
-    step = max(1, _CHUNK * lines // max(X.nnz, 1))
+    step = max(1, AT_ONCE * lines // max(X.nnz, 1))
     for first in range(0, lines, step):
         bounds = X.indptr[first : first + step + 1]
         rows = np.repeat(np.arange(bounds.size - 1), np.diff(bounds))
@@ -354,7 +347,7 @@ def _read_only(array: AnyArray) -> AnyArray:
 
 def _check_finite(X: MatrixLike, sparse: bool) -> None:
     values = X.data if sparse else X
-    step = _CHUNK if sparse else max(1, _CHUNK // max(X.shape[1], 1))
+    step = AT_ONCE if sparse else max(1, AT_ONCE // max(X.shape[1], 1))
     for first in range(0, values.shape[0], step):
         part = values[first : first + step]
         with np.errstate(over="ignore", invalid="ignore"):

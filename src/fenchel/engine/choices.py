@@ -13,17 +13,17 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..kernels.rules import HARD, MEMORY, TURNS
 from .point import Point
 from .restrictions.columns import SINGLE_FROM
-from .restrictions.working_set import BUDGET
 from .set_parts import Restriction
 from .units import Vector
 
 if TYPE_CHECKING:
     from ..problem import Problem
 
-TURNS = 12  # passes of descent that a model takes
 PRODUCTS, PRODUCTS_QUADRATIC = 12, 4  # pairs of products with the set's columns that a fit takes
+LOOKS = 6  # at all of the data, that a fit takes besides one for every alpha; larger: Gram matrices nobody needs
 LARGEST = 5000  # columns up to which one Gram matrix of all is thought of
 CALLS = 400  # of Python, that a round takes however small it is
 MOVED = 4.0  # nanoseconds of an entry of a Gram matrix that is cleared, mirrored and copied when the set changes
@@ -34,7 +34,6 @@ SPARE = 0.25  # of the price of a round: what a model may cost beyond its aim, i
 # real problems with 256 columns were faster in growing sets, random ones with 375 and 781 slower. Larger: tall fits
 # take longer.
 WIDE = 320
-HARD = 3.0  # score at the start from which a unit likely stays (counts up to seven times the support if columns agree)
 SPREAD = 0.15  # of all columns: the support that is expected before anything is known
 
 
@@ -73,7 +72,7 @@ class Choices:
         p = self.point.p
         if self.point.loss.across_rows:  # every new curvature makes all its columns anew, which is a copy of the data
             return False
-        return self.point.outputs == 1 and p <= LARGEST and 8 * p * p <= max(BUDGET, self.data.nbytes)
+        return self.point.outputs == 1 and p <= LARGEST and 8 * p * p <= max(MEMORY, self.data.nbytes)
 
     def first_size(self) -> int:
         """Coefficients that a set may begin with, so that its model costs no more than the look that chose them."""

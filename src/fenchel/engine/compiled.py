@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from ..problem import Certificate
-from .choices import CALLS
+from .choices import CALLS, LOOKS
 from .covariances import Covariances, covariances, covariances_price, whole_pays
 from .roles import Goal, Iterate, Proposal
 from .unit_rounding import UnitRounding
@@ -52,7 +52,6 @@ TURNED = 7.0  # nanoseconds of an entry that is copied, where rows are stored, s
 LONGEST = 1e9  # nanoseconds by the prices for one alpha on sparse columns, about a second that nobody can interrupt
 MOVED = 3.0  # nanoseconds of an entry that is moved from its column to its row
 ROUNDS = 30  # in Python, that a fit takes: what columns that are made for it, or a model on them, may cost more
-LOOKS = 6  # products with all of the data that a fit takes besides one for every alpha
 
 
 class CompiledPath:
@@ -95,7 +94,8 @@ class CompiledPath:
             began, end = time.perf_counter(), min(self._done + self._chunk, len(self.alphas))
             now = self._advance(self._done, end)
             found = [self._collect(k) for k in range(self._done, now)]
-            self._allow_for_rounding(found, self.multiples[self._done : now])
+            for one, multiple in zip(found, self.multiples[self._done : now].tolist(), strict=True):
+                self._allow_for_rounding(one, multiple)
             self.answers.update(zip(self.alphas[self._done : now], found, strict=True))
             if now < end or now == len(self.alphas):
                 self._advance = self._collect = None  # with all the memory that they hold
@@ -104,15 +104,12 @@ class CompiledPath:
             self._done = now
         return alpha in self.answers
 
-    def _allow_for_rounding(self, found: list[_Found], multiples: Vector) -> None:
-        """Lower the bounds of these answers by what rounding may have done to them and to the objective."""
-        made = [one.proven for one in found if one.proven is not None]
-        if not made or self.rounding is None:
-            return
-        bounds = np.array([(one.primal, one.dual) for one in made]).T
-        less = self.rounding.of(np.array([one.w for one in found]), bounds[0], bounds[1], multiples)
-        for one, rounding in zip(made, less.tolist(), strict=True):
-            one.dual, one.rounding = one.dual - rounding, rounding
+    def _allow_for_rounding(self, found: _Found, multiple: float) -> None:
+        """Lower the bound of this answer by what rounding may have done to it and to the objective."""
+        if found.proven is not None and self.rounding is not None:
+            made = found.proven
+            made.rounding = self.rounding.of(found.w, made.primal, made.dual, multiple)
+            made.dual -= made.rounding
 
     rounding: UnitRounding | None
 
@@ -131,8 +128,8 @@ class CompiledPath:
         )  # fmt: skip
         if found is not None:
             w, primal, dual, x, models = found
-            self.answers[problem.alpha] = _Found(w, x, models, Certificate(primal, dual, 0.0))
-            self._allow_for_rounding([self.answers[problem.alpha]], np.array([problem.alpha / self.base]))
+            self.answers[problem.alpha] = one = _Found(w, x, models, Certificate(primal, dual, 0.0))
+            self._allow_for_rounding(one, problem.alpha / self.base)
 
     def _on_covariances(self, problem: Problem, known: Covariances, units: Units, tol: float) -> None:
         self.rounding = None  # they know of theirs
@@ -146,12 +143,12 @@ class CompiledPath:
         def collect(k: int) -> _Found:
             w, value, passes = out.W[k], float(out.primal[k]), 1.0 if k == 0 else 0.0  # the Gram matrix is a pass
             coef = w[:-1]
-            lower = float(out.dual[k]) - known.rounding(coef, longest / self.multiples[k], value)
-            blurred, w[-1] = known.blurred(coef, value), known.mean - known.centre @ coef
+            of_bound, of_loss, blurred = known.rounding(coef, longest / self.multiples[k], value)
+            lower, w[-1] = float(out.dual[k]) - of_bound, known.mean - known.centre @ coef
             if blurred:  # targets that are nearly explained
                 value, passes = problem.with_alpha(self.alphas[k]).primal_at(w), passes + 0.5
             else:
-                lower -= known.of_loss(coef)  # the objective is wrong by as much
+                lower -= of_loss  # the objective is wrong by as much
             return _Found(w, None, passes, Certificate(value, lower, 0.0))
 
         self._collect = collect
@@ -242,9 +239,8 @@ class CompiledPath:
             return made
         x, dual = problem.slopes_at(problem.scores(found.w)), made.dual + made.rounding
         found.passes += 0.5
-        multiples = np.array([problem.alpha / self.base])
-        less = self.rounding.of(found.w[None], np.array([made.primal]), np.array([dual]), multiples, x)[0]
-        return Certificate(made.primal, dual - float(less), 0.0, rounding=float(less))
+        less = self.rounding.of(found.w, made.primal, dual, problem.alpha / self.base, x)
+        return Certificate(made.primal, dual - less, 0.0, rounding=less)
 
 
 @dataclasses.dataclass

@@ -8,27 +8,24 @@ Sums run over the rows, whose weights s have mean 1; with an intercept everythin
 from __future__ import annotations
 
 import dataclasses
-import functools
 import math
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..foundation.lazy import lazy
 from ..kernels.rooms import Room
-from .choices import CALLS, LARGEST, PRODUCTS_QUADRATIC, expected_support
-from .lower_gram import lower_gram
+from ..kernels.rules import DIGITS, MEMORY
+from ..problem.rounding import UNIT
+from .choices import CALLS, LARGEST, LOOKS, PRODUCTS_QUADRATIC, expected_support
+from .curvatures.blocks import FAR
+from .lower_gram import ENTRIES, lower_gram
 from .restrictions.columns import SparseColumns
-from .restrictions.working_set import BUDGET
 from .units import Units, Vector
 
 if TYPE_CHECKING:
     from ..problem import Problem
 
-FAR = 0.99  # of a column's mean square: the square of its mean, beyond which a difference of both loses digits
-DIGITS = 1e-13  # relative error up to which an objective is as good as one by rows
-_ENTRIES = 1 << 17  # numbers whose means are taken off at a time: they stay in the cache
-_EPS = 2.0**-52
-_ROUNDS = 6  # of working sets that a single fit takes; larger: Gram matrices of features that nobody needs
 _CALLS = 150  # of numpy on tiny arrays, that covariances take besides; larger: small fits go by rows
 _CACHE = 1 << 22  # bytes of data that stay in the cache; larger: data that do not count as if they did
 _CACHED = 0.3  # of the prices of reading and copying, which are those of larger data: the same in the cache (measured)
@@ -46,43 +43,35 @@ class Covariances:
     mean: float
     rows: int
 
-    @functools.cached_property
+    @lazy
     def sizes(self) -> Vector:
         """What the covariances with the targets are at the most."""
         return np.asarray(np.sqrt(self.gram.diagonal() * self.variance))
 
-    def _reach(self, w: Vector) -> float:
-        """How much larger than the targets the terms may be that the targets' misses are sums of."""
-        return 1 + float(np.abs(w) @ self.sizes) / self.variance if self.variance > 0 else 1.0
+    def rounding(self, w: Vector, beyond: float, primal: float) -> tuple[float, float, bool]:
+        """What rounding may add to a lower bound, what it may do to the loss at w, and whether the objective is so much
+        smaller than what it is the difference of that it lacks digits.
 
-    def rounding(self, w: Vector, beyond: float, primal: float) -> float:
-        """What rounding may add to a lower bound: sums of so many rows, and slopes that pass their weights by it.
-
-        Slopes of these `sizes` are up to `beyond` times too long for the penalty. Slopes that are too long by a share
-        of their weights cost at most that share of the penalty of the answer, which is at most the objective.
+        The bound has sums of so many rows, and slopes that pass their weights. Slopes of these `sizes` are up to
+        `beyond` times too long for the penalty. Slopes that are too long by a share of their weights cost at most that
+        share of the penalty of the answer, which is at most the objective.
         """
-        error, reach = self._error, self._reach(w)
+        error, terms, variance = self._error, float(np.abs(w) @ self.sizes), self.variance
+        reach = 1 + terms / variance if variance > 0 else 1.0  # how much larger than the targets such terms may be
         over = beyond * primal if math.isfinite(primal) else 0.0
-        return error * reach * (self.variance * reach + over)
+        of_bound, of_loss = error * reach * (variance * reach + over), error * (variance + 2 * terms)
+        return of_bound, of_loss, 2 * UNIT * variance * reach**2 > DIGITS * primal
 
-    @property
+    @lazy
     def _error(self) -> float:
         """Of a sum over all rows, in units of the lengths of its factors: errors of rows are independent."""
-        return _EPS * (8 + math.sqrt(self.rows))
-
-    def of_loss(self, w: Vector) -> float:
-        """What rounding may do to the loss at w."""
-        return float(self._error * (self.variance + 2 * float(np.abs(w) @ self.sizes)))
-
-    def blurred(self, w: Vector, primal: float) -> bool:
-        """Whether the objective is so much smaller than what it is the difference of that it lacks digits."""
-        return bool(_EPS * self.variance * self._reach(w) ** 2 > DIGITS * primal)
+        return 2 * UNIT * (8 + math.sqrt(self.rows))
 
 
 def covariances_price(problem: Problem, prices: Any) -> float:
     """Nanoseconds that they take to make; infinite where they take too much memory."""
     data, n, p = problem.data, problem.n, problem.p
-    if p > LARGEST or 8 * p * p > max(BUDGET, data.nbytes):
+    if p > LARGEST or 8 * p * p > max(MEMORY, data.nbytes):
         return math.inf
     if data.sparse:
         return float(data.pairs * prices.csr_gram + 2.0 * p * p)
@@ -97,8 +86,8 @@ def whole_pays(problem: Problem, units: Units, filled: bool, prices: Any) -> boo
     def by_sets(size: float) -> float:
         if data.sparse and not filled:
             look, share = 2 * data.stored * prices.csr_pass + CALLS * prices.call, size / p
-            return float(_ROUNDS * look + share * share * data.pairs * prices.csr_gram)
-        read = n * size * prices.copy + (_ROUNDS * p + 2 * PRODUCTS_QUADRATIC * size) * n * prices.gemv
+            return float(LOOKS * look + share * share * data.pairs * prices.csr_gram)
+        read = n * size * prices.copy + (LOOKS * p + 2 * PRODUCTS_QUADRATIC * size) * n * prices.gemv
         return float(n * size * size / 2 * prices.syrk64 + read * (_CACHED if 8 * n * p <= _CACHE else 1.0))
 
     made = covariances_price(problem, prices) + _CALLS * prices.call
@@ -142,7 +131,7 @@ def covariances(problem: Problem) -> Covariances | None:
 
 def _less_their_means(X: Any, centre: Vector, target: Vector) -> Vector:
     """(X - centre)'target. Products with columns far from zero would lose the digits that their deviations have."""
-    total, chunk = np.zeros(centre.size), max(32, _ENTRIES // centre.size)
+    total, chunk = np.zeros(centre.size), max(32, ENTRIES // centre.size)
     rows = min(chunk, len(X))
     room = Room(rows * centre.size)
     space = room.take(rows, centre.size)

@@ -18,11 +18,11 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from ..kernels.rules import MEMORY
 from ..penalties.groups import GroupL2
 from ..prices import Prices
 from ..problem import Problem
 from .parts import Vector
-from .restrictions.working_set import BUDGET
 from .roles import Goal, Iterate, Proposal
 from .rounds import WorkingSets
 
@@ -49,7 +49,7 @@ class LatentGroups:
         if problem.n >= problem.p or not problem.renames or np.any(problem.map.data != 1.0):
             return "rows are more than features, or some features are in no group"
         copies = sum(len(group) for group in latent[0]) * problem.data.stored // max(problem.p, 1)
-        return "the copies of the columns take too much memory" if 8 * copies > BUDGET else None
+        return "the copies of the columns take too much memory" if 8 * copies > MEMORY else None
 
     def begin(self, problem: Problem, alphas: Sequence[float], tol: float) -> None:
         """A falling sequence of alphas on the same data begins."""

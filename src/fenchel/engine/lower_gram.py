@@ -9,7 +9,7 @@ from scipy.linalg.blas import dsyrk, ssyrk
 
 from ..kernels.rooms import Room
 
-_ENTRIES = 1 << 17  # numbers weighted at a time: they stay in the cache for the product
+ENTRIES = 1 << 17  # numbers prepared at a time, 1 MiB: they stay in the cache for the product; larger: read from memory
 
 
 def lower_gram(
@@ -31,7 +31,7 @@ def lower_gram(
         raise ValueError("out is not in Fortran's order; what is added would be lost in a copy")
     if not k:
         return out
-    chunk = max(32, _ENTRIES // k)
+    chunk = max(32, ENTRIES // k)
     syrk = ssyrk if out.dtype == np.float32 else dsyrk
     if weights is None and less is None:
         for first in range(0, n, chunk):

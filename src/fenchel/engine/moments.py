@@ -16,11 +16,10 @@ import numpy as np
 
 from ..prices import Prices
 from ..problem import Problem
+from ..problem.rounding import UNIT
 from .curvatures.blocks import BlockGram, TaskRows, has_tasks
+from .lower_gram import ENTRIES
 from .parts import Vector
-
-_EPS = 2.0**-52
-_ENTRIES = 1 << 17  # numbers whose means are taken off at a time: they stay in the cache
 
 
 @dataclasses.dataclass(frozen=True)
@@ -54,7 +53,7 @@ class Moments:
         A sum over n rows of products a_i b_i is wrong by at most about (8 + sqrt n) units in the last place of
         |a| |b|: errors of rows are independent.
         """
-        error = _EPS * (8 + math.sqrt(self.rows))
+        error = 2 * UNIT * (8 + math.sqrt(self.rows))
         size = np.sqrt(self.gram.diagonal)
         reach = np.sqrt(self.variance) + np.sum(np.abs(each) * size, axis=1)
         return error * float(reach @ reach), error * size * reach[:, None]
@@ -85,7 +84,7 @@ def moments(problem: Problem, prices: Prices) -> Moments:
             found = problem.combine(np.ascontiguousarray(scaled).ravel()).reshape(V, -1)[:, :-1].copy()
             found -= gram.centre * scaled.sum(axis=0)[:, None]
         else:
-            found, chunk = np.zeros((V, problem.p)), max(32, _ENTRIES // problem.p)
+            found, chunk = np.zeros((V, problem.p)), max(32, ENTRIES // problem.p)
             for first in range(0, n, chunk):
                 part = data.dense[first : first + chunk]
                 part = part - gram.centre[0] if problem.fit_intercept else part.astype(float, copy=False)

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .curvatures.whole_gram import CAREFUL, FLAT
+from ..kernels.rules import CAREFUL, FLAT, HALVINGS
+from .curvatures.several_gram import crossed
 from .units import Index, Units, Vector
 
 if TYPE_CHECKING:
@@ -18,7 +19,6 @@ if TYPE_CHECKING:
     from ..problem import Problem
 
 CARELESS = 1e-4  # of the largest curvature: what a row counts for at least, in the end
-_HALVINGS = 30  # of a step; by then rounding decides
 
 
 class Point:
@@ -28,9 +28,13 @@ class Point:
         self.data, self.n, self.p = problem.data, problem.n, problem.p
         self.loss: Any = problem.loss
         self.outputs, self.intercept = problem.vectors, problem.fit_intercept
-        self.target = np.ascontiguousarray(problem.target.reshape(self.n, self.outputs).T).ravel()
-        self.offset = problem.offset.reshape(-1, self.outputs).T.ravel()
-        self.weight = np.tile(problem.weight, self.outputs) if problem.weight.size else np.zeros(0)
+        self.target, self.offset, self.weight = problem.target, problem.offset, problem.weight
+        if self.loss.coupled:  # it sees rows, one after another
+            self.weight = np.repeat(problem.weight, self.outputs)
+        elif self.outputs > 1:
+            self.target = np.ascontiguousarray(problem.target.reshape(self.n, self.outputs).T).ravel()
+            self.offset = problem.offset.reshape(-1, self.outputs).T.ravel()
+            self.weight = np.tile(problem.weight, self.outputs)
         self.smooth = float(self.loss.smoothness or 1.0)
         self.w, self.b = np.zeros(self.outputs * self.p), np.zeros(self.outputs)
         self.move(np.zeros((self.outputs, self.n)))
@@ -39,7 +43,7 @@ class Point:
     @property
     def _flat(self) -> bool:
         """Whether rows that count have no curvature here."""
-        if self.loss.quadratic or self.loss.across_rows:
+        if self.loss.quadratic or self.loss.across_rows or self.loss.coupled:
             return False
         if not self.weight.size:
             return not self.h.all()
@@ -48,6 +52,8 @@ class Point:
     def look(self, u: Vector) -> tuple[float, Vector, Vector]:
         """The mean loss, slopes and curvatures at these scores."""
         total, x, h = self.loss.sums(self._seen(u), self.target, self.weight)
+        if self.loss.coupled:
+            x, h = (np.ascontiguousarray(part.reshape(self.n, self.outputs).T) for part in (x, h))
         return total / self.n, x.reshape(u.shape), h.reshape(u.shape)
 
     def curvature(self) -> CoupledCurvature:
@@ -57,7 +63,12 @@ class Point:
 
     def _seen(self, u: Vector) -> Vector:
         """What the loss sees of these scores: with their offsets."""
-        return u.ravel() + self.offset if self.offset.size else u.ravel()
+        seen = self._visits(u)
+        return seen + self.offset if self.offset.size else seen
+
+    def _visits(self, values: Vector) -> Vector:
+        """An array (outputs, n) as the loss sees it."""
+        return np.ascontiguousarray(values.T).ravel() if self.loss.coupled else values.ravel()
 
     def move(self, u: Vector) -> None:
         """Go to these scores."""
@@ -69,12 +80,11 @@ class Point:
         if not self.intercept:
             return
         for _ in range(20):
-            bend = np.maximum(self.h.sum(axis=1) / self.n, 1e-3 * self.smooth)
             push, before = self.push(), self.f
             if (np.abs(push) <= 1e-13 * (np.abs(self.x).sum(axis=1) / self.n)).all():
                 return
-            step = -push / bend
-            for _ in range(_HALVINGS):
+            step = -self.intercept_steps(push, 1e-3 * self.smooth)
+            for _ in range(HALVINGS):
                 f, x, h = self.look(self.u + step[:, None])
                 if f < before:
                     break
@@ -86,8 +96,16 @@ class Point:
             if before - f <= 1e-10 * abs(before):
                 return
 
+    def intercept_steps(self, push: Vector, least: float = 1e-300) -> Vector:
+        """Their curvature's inverse times the slopes of the intercepts; it is taken to be no less than `least`."""
+        if self.loss.coupled:
+            return np.asarray(np.linalg.pinv(crossed(self.h), rcond=1e-12, hermitian=True) @ push)
+        return np.asarray(push / np.maximum(self.h.sum(axis=1) / self.n, least))
+
     def slopes(self, x: Vector) -> Vector:
         """X'x / n for every coefficient: half a pass over the data."""
+        if self.loss.coupled and not self.data.sparse and self.data.dtype == np.float64:
+            return np.asarray(x @ self.data.dense / self.n).ravel()
         if self.outputs == 1:
             return self.data.transposed_times(x[0]) / self.n
         return np.concatenate([self.data.transposed_times(part) for part in x]) / self.n
@@ -121,8 +139,8 @@ class Point:
     def _shortened(self, share: float) -> float:
         """What the loss's conjugate costs at a share of the slopes: to second order, which is cheap, but for losses
         with flat parts. There a slope at the end of its domain costs as much as its row is far from the other parts."""
-        if self.loss.across_rows:
-            x = share * self.x[0]
+        if self.loss.across_rows or self.loss.coupled:
+            x = share * self._visits(self.x)
             left: float = self.loss.total_conjugate(x, self.target, self.weight) - float(x @ self._seen(self.u))
             return max(self.f + left / self.n, 0.0)
         if not self.floor:

@@ -7,18 +7,22 @@ from typing import Any, TypeVar, cast
 
 from ..prices import PRICES, Prices
 from ..problem import Problem
+from .classes import RowClasses
 from .latent import LatentGroups
 from .models import QuadraticModels
+from .pooled_multipliers import PooledMultipliers
 from .roles import Engine
 from .rounds import WorkingSets
 from .sampled import SampledModels
+from .sampled_sets import SampledWorkingSets
 from .tasks import BlockModels
 from .wide import Faces
 
 Kind = TypeVar("Kind")
-ENGINES: list[Callable[[Prices], Engine]] = [BlockModels, WorkingSets, LatentGroups, Faces, QuadraticModels]
+ENGINES: list[Callable[[Prices], Engine]] = [BlockModels, RowClasses, WorkingSets, LatentGroups, Faces, QuadraticModels]
 
-POOLED: list[Callable[[Prices], Engine]] = [SampledModels]  # for rows that nobody holds: others want to see them
+# for rows that nobody holds: others want to see them
+POOLED: list[Callable[[Prices], Engine]] = [SampledModels, SampledWorkingSets, PooledMultipliers]
 
 
 def register(kind: type[Kind]) -> type[Kind]:
@@ -30,9 +34,18 @@ def register(kind: type[Kind]) -> type[Kind]:
 
 
 def fitting(problem: Problem) -> Engine | None:
-    """A new engine for a problem and its neighbours along alpha; None where none fits."""
+    """A new engine for a problem and its neighbours along alpha; None where none fits and epochs have to do. There are
+    none over rows in a pool: a ValueError then says what stands in the way."""
+    reasons = []
     for kind in POOLED if problem.pooled else ENGINES:
         engine = kind(PRICES)
-        if engine.unfit(problem) is None:
+        reason = engine.unfit(problem)
+        if reason is None:
             return engine
+        reasons.append(f"{engine.name}: {reason}")
+    if problem.pooled:
+        raise ValueError(
+            f"no way to solve this problem with rows in a pool ({'; '.join(reasons)}). Read the rows into memory, or "
+            "take fewer features"
+        )
     return None

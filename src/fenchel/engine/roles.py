@@ -39,6 +39,10 @@ class Iterate:
         scores = None if self.scores is None else self.scores.copy()
         return Iterate(self.w.copy(), self.x.copy(), self.y.copy(), self.zx.copy(), self.u.copy(), scores)
 
+    def copy_to(self, w: Array, x: Array, y: Array, zx: Array, u: Array) -> None:
+        """Overwrite the arrays of somebody who goes on from here."""
+        w[:], x[:], y[:], zx[:], u[:] = self.w, self.x, self.y, self.zx, self.u
+
 
 class Proposal:
     """A point that somebody offers to the loop, which believes nothing but its certificate.

@@ -17,18 +17,17 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..kernels.rules import INNER, NEAR, SLOW, STAGE, STAGE_TOL
 from ..prices import epoch_nanoseconds
 from .choices import FEWEST, WIDE, Choices, expected_support, look_first
 from .compiled import CompiledPath, is_compiled
-from .curvatures.coupled_gram import CoupledGram
-from .curvatures.gram import LaggedGram
-from .inner.columns import ColumnDescent
 from .inner.descent import ModelDescent
-from .inner.local import LocalPenalty
-from .point import CARELESS, Point
+from .point import Point
+from .restrictions.class_set import ClassSet
 from .restrictions.working_set import WorkingSet
 from .roles import Goal, Iterate, Proposal
-from .set_parts import Curvature, InnerSolver, Restriction, Step
+from .set_fit import ROUNDING, SetFit
+from .set_parts import Restriction
 from .steps import halved
 from .units import Units, Vector, dual_variables, units_of
 
@@ -37,22 +36,12 @@ if TYPE_CHECKING:
 
 ROUNDS = 100  # at the most for one alpha; more mean that something else should be tried
 IDLE = 12  # rounds in a row that do not shrink the gap by a third, after which an engine gives up
-STEPS = 60  # at the most on one working set
-SLOW = 8  # steps in a row that do not shrink the gap by a third, after which a round ends
-SHARE = 0.2  # of the allowed gap: how accurate the answer on a working set is made; larger: more rounds
 ROUGH, ROUGH_QUADRATIC = (
     0.1,
     0.3,
 )  # of the present gap: the same while the goal is far; the squared loss has exact models
-STRONG = 1.3  # ratio of neighbouring alphas up to which the sequential strong rule chooses the units
-STAGE = 3.0  # ratio of the alphas on the way to a single one, if features are more than rows
 STAGE_GROUPS = 5.0  # the same for groups, whose rounds cost more; larger: sets that are chosen from farther away
-NEAR, NEAR_GROUPS = 0.05, 0.1  # of the present gap: how well a model of a curved loss is solved; smaller: in vain
-FINER = 1e-3  # of the wanted accuracy: where cheap descent on an exact model ends (groups); smaller: rounding
-SHRUNK = 0.3  # of the last gap: a round that brings less keeps its groups, so that none come and go for ever
-STAGE_GAP = 1e-2  # relative gap that is enough on the way
 SINGLE = 64  # columns from which the Gram matrix of all is made in single precision
-ROUNDING = 1e-14  # of the objective: gaps below it say nothing
 HASTE = 0.3  # of the price of a factor: what descent may cost before it along a path, where supports are foreseen
 
 
@@ -76,8 +65,6 @@ class WorkingSets:
         """Why it does not suit the problem; None where it does."""
         if problem.loss.kinked:
             return f"{type(problem.loss).__name__} has kinks"
-        if problem.loss.coupled:
-            return f"{type(problem.loss).__name__} sees all scores of a row together"
         if problem.layout[2].size:
             return "tasks have coefficients of their own"
         units = units_of(problem)
@@ -99,6 +86,11 @@ class WorkingSets:
             suits = not fit.declined and not (fit.working.whole and problem.p > WIDE)
             self._fit = None if suits else fit  # it has looked at all slopes already
         self._compiled = CompiledPath(problem, alphas, tol, self.prices) if suits else None
+
+    @property
+    def begun(self) -> bool:
+        """Whether it has answers of this sequence of alphas already."""
+        return self._fit is not None
 
     def rounds(self, problem: Problem, start: Iterate | None, goal: Goal) -> Iterator[Proposal]:
         """Proposals with their certificates, one a round, until somebody stops asking or nothing is gained."""
@@ -128,17 +120,13 @@ class _Fit:
     def __init__(self, problem: Problem, prices: Any, several: bool) -> None:
         self.point, self.several = Point(problem), several
         self.choices = Choices(self.point, prices)
-        self.inner: InnerSolver = ModelDescent(prices, HASTE if several else 1.0)
         self.loss, self.quadratic = problem.loss, problem.loss.quadratic
         self.rate = ROUGH_QUADRATIC if self.quadratic else ROUGH
-        self.near = NEAR  # until the units are seen
         self.few = 0  # units that a set begins with, once they are known
-        self.step: Step = halved
-        self.working: Restriction = WorkingSet(problem.data, self.point.outputs)
-        self.gram = self._new_gram(np.float64)
-        self.passes = 0.0  # over the data, since the last proposal
-        self.spent = 0.0  # nanoseconds of descent on sparse columns, at this alpha
-        self.care = 1.0  # of the usual accuracy: that of models
+        kind = ClassSet if self.loss.coupled else WorkingSet
+        self.working: Restriction = kind(problem.data, self.point.outputs)
+        inner = ModelDescent(prices, HASTE if several else 1.0)
+        self.models = SetFit(self.point, self.working, self.choices, inner, halved)
         self.epoch = functools.partial(epoch_nanoseconds, problem)  # asked for where epochs may be the better way
         self.stages: list[float] | None = None  # the way to the goal, where somebody has begun
         self.declined = False  # whether epochs of the method are the better way
@@ -147,24 +135,18 @@ class _Fit:
         self.slope: Vector | None = None  # -X'x/n at the last look at all features
         self.looked: Vector | None = None  # that x
 
-    def _new_gram(self, dtype: type) -> Curvature:
-        if self.loss.across_rows:
-            return CoupledGram(self.point, dtype)
-        return LaggedGram(self.point.n, self.point.intercept, self.quadratic, dtype)
-
     # -- one alpha ------------------------------------------------------------------------------------
 
     def rounds(self, problem: Problem, start: Iterate | None, goal: Goal) -> Iterator[Proposal]:
         units = units_of(problem)
         assert isinstance(units, Units)
-        self.near = NEAR if units.alone else NEAR_GROUPS
         if self.alpha is None:
             stages = self._begin(units, start) if self.stages is None or start is not None else self.stages
         else:
             stages = []
             self.answers = [*self.answers[-1:], _Answer(self.alpha, self.point.w.copy(), self.point.b.copy())]
             self._predict(problem.alpha, units)
-        self.alpha, self.spent = problem.alpha, 0.0
+        self.alpha, self.models.spent = problem.alpha, 0.0
         self.out = np.zeros(units.count, dtype=bool)  # units that are surely zero at this alpha
         for factor in stages:
             if time.perf_counter() > goal.deadline:
@@ -215,7 +197,7 @@ class _Fit:
     def _look(self, x: Vector) -> None:
         """The slopes of all features at these slopes of the rows."""
         self.slope, self.looked = -self.point.slopes(x), x
-        self.passes += 0.5
+        self.models.passes += 0.5
 
     def _predict(self, alpha: float, units: Units) -> None:
         """Go on along the line through the last two answers, in the logarithm of alpha, if that is lower; zeros, signs
@@ -250,9 +232,9 @@ class _Fit:
         if self.slope is None:
             self._look(point.x)
         assert self.slope is not None
-        gap, enough = point.gap(units, self.slope, point.w), STAGE_GAP * point.objective(units)
+        gap, enough = point.gap(units, self.slope, point.w), STAGE_TOL * point.objective(units)
         if gap > enough and self._choose(units, self.slope, first=True) >= 0:
-            self._solve(units, max(SHARE * enough, self.rate * gap), goal)
+            self._solve(units, max(INNER * enough, self.rate * gap), goal)
             self.slope = None
 
     def _final(self, problem: Problem, units: Units, goal: Goal) -> Iterator[Proposal]:
@@ -275,7 +257,7 @@ class _Fit:
                     return
                 self._eliminate(problem, units, proposal)
             assert self.slope is not None
-            if number and gap < SHRUNK * last and not self.quadratic and not self.working.whole and not units.alone:
+            if number and gap < SLOW * last and not self.quadratic and not self.working.whole and not units.alone:
                 # a curved loss makes its next Gram matrix anew, and what the last round left at zero need not be in it
                 self._drop_groups(units, units.scores(self.slope), units.sizes(point.w), 1.0, 0.9)
             self._reconsider(units, number)
@@ -284,14 +266,19 @@ class _Fit:
                 return
             closed = self.working.whole or self._closed()
             if not added and self.quadratic:  # one step is a round
-                self._judge_accuracy(gap, last, lowest - primal)
+                self.models.judge_accuracy(gap, last, lowest - primal)
             last, lowest = gap, primal
-            aim = SHARE * goal.allowed(primal)
+            aim = INNER * goal.allowed(primal)
             # where no unit outside pulls, the set is likely the last one
             settled = closed or added < 0.03 * self.working.size
             self._solve(
                 units, aim if closed or not added else max(aim, self.rate * gap), goal, aim if settled else None
             )
+
+    def _solve(self, units: Units, limit: float, goal: Goal, aim: float | None = None) -> None:
+        """Fit the working set."""
+        known = self.slope if self.looked is self.point.x else None
+        self.models.solve(units, limit, goal.deadline, known, aim)
 
     def _pulled(self, units: Units) -> bool:
         """Whether the slopes pull some unit away from zero, beyond rounding."""
@@ -301,10 +288,10 @@ class _Fit:
         """The sequential strong rule: try the units whose slope at the last alpha may pass the new penalty. The look at
         all features that follows tells whether some were missing."""
         ratio = self.answers[-1].alpha / problem.alpha if problem.alpha > 0 else np.inf
-        if self.slope is None or not 1.0 <= ratio < STRONG:
+        if self.slope is None or not 1.0 <= ratio < NEAR:
             return
         if self._choose(units, self.slope, first=True, level=1.0 - 0.5 * (ratio - 1.0)) >= 0:
-            self._solve(units, SHARE * goal.allowed(self.point.objective(units)), goal)
+            self._solve(units, INNER * goal.allowed(self.point.objective(units)), goal)
 
     def _certify(self, problem: Problem, units: Units, goal: Goal) -> tuple[Proposal, float]:
         """Look at all features, and prove what can be proven; the gap is an estimate where nothing can."""
@@ -323,7 +310,7 @@ class _Fit:
         primal, flat, sums = point.objective(units), w.ravel(), zx.ravel()
         iterate = Iterate(flat, x, dual_variables(problem, units, sums), sums, problem.penalised(flat))
         made = problem.certificate(iterate, fresh=False, primal=primal, enough=primal - goal.allowed(primal))
-        passes, self.passes = self.passes, 0.0
+        passes, self.models.passes = self.models.passes, 0.0
         gap = made.gap if made.certified else point.gap(units, self.slope, point.w)
         return Proposal(iterate, primal, passes, WorkingSets.name, made, exact=True), gap
 
@@ -373,7 +360,7 @@ class _Fit:
             self._drop_groups(units, scores, sizes, level)
         elif first and working.chosen.size > (3 if self.quadratic else 2) * support + 32:
             pulls = scores[working.chosen] > 0.9 * level
-            self.gram.keep(working.keep(units, np.flatnonzero((sizes[working.chosen] > 0) | pulls)))
+            self.models.gram.keep(working.keep(units, np.flatnonzero((sizes[working.chosen] > 0) | pulls)))
         scores[working.chosen] = 0.0
         scores[self.out] = 0.0
         new, before = working.candidates(scores, support, level, self.few), working.size
@@ -398,12 +385,12 @@ class _Fit:
         wanted[working.candidates(within, int(np.count_nonzero(live)), level, self.few)] = True
         stays = live | wanted[chosen] | (scores[chosen] > near)
         if 2 * np.count_nonzero(~stays) > np.count_nonzero(stays):
-            self.gram.keep(working.keep(units, np.flatnonzero(stays)))
+            self.models.gram.keep(working.keep(units, np.flatnonzero(stays)))
 
     def _take_all(self, units: Units) -> None:
         self.working.take_all(units)
         single = units.l1.size >= SINGLE and not self.point.data.sparse
-        self.gram = self._new_gram(np.float32 if single else np.float64)
+        self.models.renew(np.float32 if single else np.float64)
 
     def _reconsider(self, units: Units, number: int) -> None:
         """After some rounds the support tells more than the slopes at zero did: all columns may be cheaper."""
@@ -417,119 +404,3 @@ class _Fit:
         expected = min(support + outside * (support / max(working.size, 1)) ** 2, self.point.n)
         if self.choices.whole_is_cheaper(expected, 5):
             self._take_all(units)
-
-    # -- Newton steps on the set ------------------------------------------------------------------------
-
-    def _solve(self, units: Units, limit: float, goal: Goal, aim: float | None = None) -> None:
-        """Steps on the working set until its own gap is within the limit; `aim` is the limit of the last round, where
-        the set seems to be settled."""
-        point, working = self.point, self.working
-        if not working.size:
-            return
-        local = units.local(working.chosen)
-        penalty = LocalPenalty.of(local)
-        v, columns = point.w[working.coefs], working.coefs % point.p
-        share = working.size / max(point.w.size, 1)
-        before, fresh, refresh, cuts, slow, least = np.inf, False, False, 0, 0, np.inf
-        value = np.inf
-        for step in range(STEPS):
-            if step == 0 and self.looked is point.x and self.slope is not None:
-                g, push = -self.slope[working.coefs], point.push()
-            else:
-                g, push = working.slopes(point.x), point.push()
-                self.passes += 0.5 * share
-            self.passes += 0.5 * share
-            gap = point.gap(local, -g, v, columns)
-            if point.intercept:
-                gap += 0.5 * float((np.square(push) / np.maximum(point.h.sum(axis=1) / point.n, 1e-300)).sum())
-            if step and (gap <= limit or time.perf_counter() > goal.deadline):
-                break
-            slow, least = (0, gap) if gap < 0.7 * least else (slow + 1, least)
-            if slow > SLOW:
-                break
-            value, last = point.f + local.value(v) + local.quadratic(v), value
-            if step and not refresh:
-                self._judge_accuracy(gap, before, last - value)
-            bare = self.choices.without_gram(working, int(np.count_nonzero(v)), self.spent)
-            if bare:
-                weight, centred = point.bend()[0] / point.n, point.intercept or self.loss.across_rows
-                model = ColumnDescent(working.columns[0], weight, local.ridge, centred, self.inner)
-                new, centres, heights = v.copy(), model.centres, np.array([model.height])
-                slope = g + local.ridge * v - centres * (push[0] / model.height)
-                model.solve(slope, new, penalty, self._accuracy(limit, gap, False))
-                self.passes += 0.5 * share * model.passes
-                self.spent += model.passes * self.choices.column_pass_price(working)
-                exact = False
-            else:
-                exact = self._make_model(local, limit, gap, before, fresh, refresh, aim, v)
-                fresh = self.gram.extend(working.columns, working.where, point.bend(), local.ridge)
-                new, centres, heights = v.copy(), self.gram.centres, self.gram.heights
-                slope = g + local.ridge * v
-                if point.intercept:
-                    for k, places in enumerate(working.where):
-                        slope[places] -= centres[places] * (push[k] / heights[k])
-                accuracy = self._accuracy(limit, gap, exact)
-                wishes = {} if local.alone else self._wishes(accuracy)
-                self.inner.solve(self.gram.matrix, slope, new, penalty, accuracy, **wishes)
-            taken = self.step(point, working, local, v, new, g, push, centres, heights)
-            refresh = taken < 1.0
-            cuts += refresh
-            still = gap >= before and np.array_equal(new, v)
-            v = new if taken == 1.0 else v + taken * (new - v)
-            point.w[working.coefs] = v
-            point.learn(taken)
-            if (exact and taken == 1.0) or still or cuts > 8 or (taken == 0.0 and (bare or fresh)):
-                break
-            before = gap
-
-    def _wishes(self, accuracy: float) -> dict[str, Any]:
-        """What else a model with groups is told."""
-        working = self.working
-        roots = self.gram.roots(working.columns[0]) if len(working.columns) == 1 else None
-        return {"spare": self.choices.spare(working), "finer": FINER * accuracy, "roots": roots, "rank": self.point.n}
-
-    def _accuracy(self, limit: float, gap: float, exact: bool) -> float:
-        """How accurately a model is solved: no more than the model itself is."""
-        least = ROUNDING * abs(self.point.f)
-        if exact:
-            return max(self.care * 0.5 * limit, least)
-        return max(self.care * max(0.3 * limit, (1e-3 if self.quadratic else self.near) * gap), least)
-
-    def _judge_accuracy(self, gap: float, before: float, gained: float) -> None:
-        """Whole steps that gain nothing were too short: a model's own estimate of its gap can be far too small, where
-        columns of one group have very different sizes for instance. (Models that are careful about flat parts of the
-        loss have short steps by themselves.)"""
-        if gap > 0.9 * before and gained < 0.01 * gap and self.point.floor <= CARELESS:
-            self.care = max(0.01 * self.care, 1e-8)
-        elif gap < 0.3 * before:
-            self.care = min(10 * self.care, 1.0)
-
-    def _make_model(self, local: Units, limit: float, gap: float, before: float, fresh: bool, refresh: bool,
-                    aim: float | None, v: Vector) -> bool:  # fmt: skip
-        """Keep the Gram matrix, or have it made anew; returns whether it is the loss's own curvature."""
-        gram, point = self.gram, self.point
-        if self.quadratic:
-            if gram.dtype is np.float32 and gap > 0.3 * before:
-                self._use_double()
-            return self.gram.dtype is np.float64
-        if not local.alone and not gram.precise:
-            refresh = refresh or self.choices.fresh_is_cheaper(gram.count, self.working.size)
-        if gram.count and not refresh:
-            change = gram.change(point.bend())
-            rate = max(change if fresh or not math.isfinite(before) else gap / max(before, 1e-300), 0.02)
-            if rate > 0.9:
-                refresh = change > 1e-3 or not gram.precise
-                if change <= 1e-3:
-                    self._use_double()
-            else:
-                support = int(np.count_nonzero(v))
-                refresh = self.choices.worth_a_gram(self.working, gap, aim or limit, rate, support)
-        if refresh:
-            self.gram.forget()
-        return False
-
-    def _use_double(self) -> None:
-        """Models that are right to single precision do not contract any more."""
-        if self.gram.dtype is np.float32:
-            self.gram = self._new_gram(np.float64)
-        self.gram.precise = True

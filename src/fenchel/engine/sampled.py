@@ -18,13 +18,13 @@ from typing import Any, cast
 import numpy as np
 
 from ..data.pools import Inline
+from ..kernels.rules import CAREFUL, FLAT
 from ..prices import PRICES, Prices
 from ..problem import Certificate, Problem
 from ..problem.looks import View
 from ..problem.pooled import PooledProblem
 from .accuracy import ROUNDING
 from .curvatures.sampled import SampledCurvature
-from .curvatures.whole_gram import CAREFUL, FLAT
 from .inner.admm import Admm
 from .line_search import PROMISE
 from .parts import Answer, Model, Vector
@@ -58,6 +58,8 @@ class SampledModels:
         """Why it does not suit the problem; None where it does."""
         if not problem.pooled:
             return "the rows are in memory"
+        if problem.loss.kinked:
+            return f"{type(problem.loss).__name__} has kinks"
         if problem.size > MOST:
             return f"{problem.size} coefficients are too many for a model of all of them; at most {MOST}"
         return None
@@ -74,16 +76,27 @@ class SampledModels:
         from threadpoolctl import threadpool_limits
 
         with threadpool_limits(1, user_api="blas"):
-            yield from _Fit(self, cast(PooledProblem, problem), goal).rounds(start)
+            yield from self._fit(cast(PooledProblem, problem), goal).rounds(start)
+
+    def _fit(self, problem: PooledProblem, goal: Goal) -> Fit:
+        return Fit(self, problem, goal)
+
+    def _curvature(self, problem: PooledProblem) -> SampledCurvature:
+        return SampledCurvature(problem)
+
+    def _solver(self, problem: PooledProblem) -> Any:
+        """Of models; it serves a whole path."""
+        return Admm(problem, PRICES) if problem.d else None
 
 
-class _Fit:
+class Fit:
     """One alpha."""
 
     def __init__(self, engine: SampledModels, problem: PooledProblem, goal: Goal) -> None:
         self.engine, self.problem, self.goal = engine, problem, goal
         self.mu, self.growth, self.least = 0.05, 4.0, 0.0
         self.accepted = self.refused = 0
+        self.lowest = math.inf  # the objective at the point
         self.flat = 0.0  # of the largest curvature: what every row counts for beside its own
 
     # -- where to begin ---------------------------------------------------------------------------------
@@ -92,9 +105,9 @@ class _Fit:
         problem, engine = self.problem, self.engine
         zero = np.zeros(problem.size)
         if engine.curvature is None:
-            engine.curvature = SampledCurvature(problem)
+            engine.curvature = engine._curvature(problem)
         if engine.inner is None or engine.inner.problem.d != problem.d:
-            engine.inner = Admm(problem, PRICES) if problem.d else None
+            engine.inner = engine._solver(problem)
         else:
             engine.inner.move_to(problem)
         self.curvature = engine.curvature
@@ -107,6 +120,11 @@ class _Fit:
             found = self._of_sample()
             if found is not None:
                 points.insert(0, found)
+        yield from self._begin(points)
+
+    def _begin(self, points: list[tuple[Vector, Vector]]) -> Iterator[Proposal]:
+        """Rounds from the first of these points, or from zero if that is known to be better."""
+        problem, zero = self.problem, points[-1][0]
         w, y = points[0]
         view = problem.look(w)
         at_zero = problem.known(zero)
@@ -119,15 +137,15 @@ class _Fit:
         problem, part = self.problem, self.curvature.part
         if not self.curvature.rows or self.curvature.rows >= problem.n:
             return None
-        own = cast(PooledProblem, Problem(
+        own = PooledProblem(
             Inline([part]), loss=problem.loss, penalty=problem.penalty, alpha=problem.alpha,
-            fit_intercept=problem.fit_intercept,
-        ))  # fmt: skip
+            fit_intercept=problem.fit_intercept, scale=problem.scale,
+        )  # fmt: skip
         if own.size != problem.size or own.d != problem.d:  # some task has no row in it
             return None
         rule = Goal(ROUGH, self.goal.deadline, math.inf, lambda primal: ROUGH * abs(primal))
         best: Proposal | None = None
-        for proposal in SampledModels(self.engine.prices).rounds(own, None, rule):
+        for proposal in type(self.engine)(self.engine.prices).rounds(own, None, rule):
             if best is None or proposal.primal <= best.primal:
                 best = proposal
             if proposal.certificate is not None and rule.reached(proposal.certificate):
@@ -147,7 +165,7 @@ class _Fit:
         for number in range(ROUNDS):
             if self._over():
                 return
-            H = self.curvature.make(view, problem.floor, self.mu, self.flat * self._steepest(view))
+            H, self.lowest = self._model(view), primal
             answer = self._solve(Model(view.w, view.gradient, H), answer, accuracy)
             # the dual variables of this model belong to the slopes at the old point, too: that costs nothing
             made = self._certificate(view, answer.y)
@@ -181,6 +199,14 @@ class _Fit:
             else:
                 answer = Answer(view.w, problem.penalised(view.w), answer.y)
 
+    def _model(self, view: View) -> Any:
+        """The curvature at a point that was looked at."""
+        return self.curvature.make(view, self.problem.floor, self.mu, self._extra(view))
+
+    def _extra(self, view: View) -> float:
+        """What every row counts for beside its own curvature."""
+        return self.flat * self._steepest(view)
+
     def _look(self, w: Vector, view: View, number: int) -> View:
         """A look at the next point. Where rounds are many the sample is the likely reason: another one, drawn by the
         curvature where the run is now, comes with the same pass."""
@@ -210,7 +236,9 @@ class _Fit:
                 most = float(self.problem.size)
                 self.mu, self.least = min(self.mu, most), min(self.least, 0.5 * most)
             self.flat = min(max(10 * self.flat, CAREFUL), 1.0)
-            if self.refused % 3 == 0:
+            if self.flat >= 1.0 or self.refused % 3 == 0:
+                # secants over long steps are means, and say less than what is near; without them the model is no
+                # lower than the loss once every row counts for the most that it may
                 self.curvature.forget()
             return
         self.refused, self.accepted, self.growth = 0, self.accepted + 1, 2.0

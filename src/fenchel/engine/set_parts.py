@@ -72,14 +72,11 @@ class Curvature(Protocol):
     Attributes
     ----------
     matrix, count : the curvature of so many coefficients
-    centres, heights : how the intercepts answer to each coefficient, and their own curvature
     dtype, precise : of the matrix; whether single precision will no longer do
     """
 
     matrix: Any
     count: int
-    centres: Vector
-    heights: Vector
     dtype: type
     precise: bool
 
@@ -93,6 +90,14 @@ class Curvature(Protocol):
 
     def extend(self, parts: list[Columns], where: list[Index], curvature: Vector, ridge: Vector) -> bool:
         """Make what is missing; whether that is all of it."""
+        ...
+
+    def lean(self, push: Vector, where: list[Index]) -> Vector:
+        """What intercepts with slopes `push`, which follow the coefficients, take off the slopes of these."""
+        ...
+
+    def follow(self, change: Vector, push: Vector, where: list[Index]) -> Vector:
+        """The steps of the intercepts that go with a change of the coefficients."""
         ...
 
     def change(self, curvature: Vector) -> float:
@@ -120,7 +125,8 @@ class Step(Protocol):
 
     def __call__(
         self, point: Point, working: Restriction, local: Units, old: Vector, new: Vector, slope: Vector, push: Vector,
-        centres: Vector, heights: Vector,
+        follow: Callable[[Vector], Vector],
     ) -> float:  # fmt: skip
-        """`slope` and `push` are the loss's slopes along the coefficients and the intercepts, which follow."""
+        """`slope` and `push` are the loss's slopes along the coefficients and the intercepts, of which `follow` tells
+        the steps that go with a change of the coefficients."""
         ...

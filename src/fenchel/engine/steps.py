@@ -3,23 +3,22 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import numpy as np
 
+from ..kernels.rules import ARMIJO, HALVINGS
 from .point import Point
 from .set_parts import Restriction
 from .units import Units, Vector
 
-PROMISE = 0.01  # of the decrease that the slopes promise: what a step must bring
-HALVINGS = 30  # at the most; what is left by then is rounding
-
 
 def halved(point: Point, working: Restriction, local: Units, old: Vector, new: Vector, slope: Vector, push: Vector,
-           centres: Vector, heights: Vector) -> float:  # fmt: skip
+           follow: Callable[[Vector], Vector]) -> float:  # fmt: skip
     """Move the point from the coefficients `old` of the set towards `new`; the share of the way that was taken.
 
     `slope` and `push` are the loss's slopes along the coefficients and the intercepts. The latter follow the former:
-    each by -(push + centres' change) / height, in which `centres` are means of the columns, weighted by the curvature.
+    `follow` tells their steps for a change of these.
     """
     change, shift = new - old, np.zeros(point.outputs)
 
@@ -28,8 +27,7 @@ def halved(point: Point, working: Restriction, local: Units, old: Vector, new: V
 
     with np.errstate(over="ignore", invalid="ignore"):  # where the loss is nearly flat a model may lead anywhere
         if point.intercept:
-            for k, places in enumerate(working.where):
-                shift[k] = -(push[k] + float(centres[places] @ change[places])) / heights[k]
+            shift = follow(change)
         start, end = penalty(old), penalty(new)
         promised = float(slope @ change) + float(push @ shift) + end - start
     if not math.isfinite(promised):
@@ -40,7 +38,7 @@ def halved(point: Point, working: Restriction, local: Units, old: Vector, new: V
         u = point.u + share * along
         f, x, h = point.look(u)
         value = end if share == 1.0 else penalty(old + share * change)
-        if f + value <= begin + PROMISE * share * promised + 1e-15 * abs(begin):
+        if f + value <= begin + ARMIJO * share * promised + 1e-15 * abs(begin):
             point.u, point.f, point.x, point.h = u, f, x, h
             point.b = point.b + share * shift
             return share

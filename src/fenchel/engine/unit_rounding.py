@@ -1,4 +1,4 @@
-"""What rounding may do to the bounds that compiled loops prove, for all alphas of a path at once.
+"""What rounding may do to the bounds that compiled loops prove.
 
 See ``problem/rounding.py`` for the mathematics. Here the penalty falls into units, and the scaling that rounding of the
 slopes may cost is not made but bounded: it takes at most a share of the penalty of the optimum. With p(w) the penalty,
@@ -9,7 +9,8 @@ too much, whoever asks makes a certificate.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+import math
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -25,32 +26,30 @@ class UnitRounding:
 
     def __init__(self, problem: Problem, units: Units) -> None:
         self.problem, self.units = problem, units
-        self.lengths = np.append(np.sqrt(problem.data.mean_squares), 1.0)
-        self.gauge = units.share_of_weights(self.lengths[:-1])
-        limits = np.zeros(units.l1.size)
+        self.lengths = np.sqrt(problem.data.mean_squares)
+        self.gauge, self.held = units.share_of_weights(self.lengths), 0.0
         if units._bounded:
+            limits = np.zeros(units.l1.size)
             for end in (units.lower, units.upper):
                 np.maximum(limits, np.where(np.isfinite(end), np.abs(end), 0.0), out=limits)
-        self.held = float(limits @ self.lengths[:-1])
+            self.held = float(limits @ self.lengths)
 
-    def of(self, W: Vector, primal: Vector, dual: Vector, multiples: Vector, x: Vector | None = None) -> Vector:
-        """What lower bounds may have too much, and objectives too little, for answers W (one row each, the intercept
-        behind it) at so many times the alpha of the units; `x` are the slopes of the loss at the one answer, where they
-        are known."""
-        problem = self.problem
-        reach, count = np.abs(W) @ self.lengths, np.count_nonzero(W, axis=1)
-        steep, target, size = problem.steepness(primal, reach, x), problem._target_size, np.abs(primal)
+    def of(self, w: Vector, primal: float, dual: float, multiple: float, x: Vector | None = None) -> float:
+        """What a lower bound may have too much, and an objective too little, for an answer w (the intercept behind it)
+        at so many times the alpha of the units; `x` are the slopes of the loss there, where they are known."""
+        problem, coef = self.problem, w[:-1]
+        sizes, count = np.abs(coef), int(np.count_nonzero(w))
+        reach = float(sizes @ self.lengths) + abs(float(w[-1]))
+        steep, target, size = problem.steepest_near(primal, reach, 0.0, x), problem._target_size, abs(primal)
+        within = problem.within_values(reach)
         if not problem.loss.knows_least:
-            size = size + target * reach
+            size += within / (problem.visits + STEPS)
         far = (count + SCORE) * (reach + target)
-        up = far * (steep + problem.steepening(UNIT * far)) + (problem.n + count + STEPS) * size
-        scaling: Any = 0.0
-        if self.gauge > 0:
-            share = np.divide(self.gauge, multiples, out=np.full(len(W), np.inf), where=multiples > 0)
-            penalty = multiples * self.units.values(W[:, :-1]) + 4 * np.sqrt(np.maximum(primal - dual, 0.0)) * np.sqrt(
-                size
-            )
-            scaling = np.where(size > 0, share * np.minimum(penalty, size), 0.0)
+        up = far * problem.steepest_near(primal, reach, UNIT * far, x) + (problem.n + count + STEPS) * size + within
+        scaling = 0.0
+        if self.gauge > 0 and size > 0:
+            penalty = multiple * self.units.value(coef) + 4 * math.sqrt(max(primal - dual, 0.0) * size)
+            scaling = self.gauge / multiple * min(penalty, size) if multiple > 0 else math.inf
         down = (problem.n + SCORE) * steep * (scaling + self.held + 2 * reach)
-        down = down + (problem.n + STEPS) * steep * (target + reach + steep)
-        return np.asarray(UNIT * (up + down))
+        down += (problem.n + STEPS) * steep * (target + reach + steep)
+        return UNIT * (up + down)

@@ -230,6 +230,10 @@ class Units:
 
     def share_of_weights(self, sizes: Vector) -> float:
         """The most that slopes of these sizes are of the weights that alone hold them: what they may add to a gauge."""
+        if self.alone and not (self._unweighted or self._bounded or self._ridged):
+            return float((sizes / self.l1).max())
+        if self._normed and not (self._bounded or self._ridged):
+            return float((self.sizes(sizes) / self.norm).max())
         some = np.where((self.ridge == 0) & self._weighed & (self.lower < self.upper), sizes, 0.0)
         with np.errstate(divide="ignore", invalid="ignore"):
             if self.alone:

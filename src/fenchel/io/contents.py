@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 
-from .._validate import AnyArray, Array, MatrixLike
+from .._validate import AnyArray, Array, Flags, MatrixLike
+from .coding import Coding
 
 
 @dataclasses.dataclass
@@ -22,6 +23,9 @@ class Data:
     first_index : 1 or 0, where a LIBSVM file begins to count; None for other formats
     task : array of n task names, or None
     offset : array of n numbers, or None
+    together : array of n labels of rows that stay in one fold, or None
+    kept : which rows of the file are here, or None for all
+    coding : what was made of words and of missing values, or None
     """
 
     X: MatrixLike
@@ -33,6 +37,9 @@ class Data:
     first_index: int | None = None
     task: AnyArray | None = None
     offset: Array | None = None
+    together: AnyArray | None = None
+    kept: Flags | None = None
+    coding: Coding | None = None
 
 
 def _some_weight(weights: Array, where: str) -> Array:

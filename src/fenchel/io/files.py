@@ -20,6 +20,7 @@ import numpy as np
 from .._validate import AnyArray, Array
 from ..foundation.files import regular, text_lines
 from .arrays import _SURELY, _npy_like, _read_npy, _read_npz
+from .coding import Coding, check_options
 from .contents import Data, _some_weight
 from .frames import _from_frame, _match, _read_frame
 from .libsvm import _read_libsvm
@@ -42,6 +43,9 @@ def read_data(
     task: str | None = None,
     offset: str | None = None,
     max_features: int | None = None,
+    together: str | None = None,
+    one_hot: str | None = None,
+    missing: str | None = None,
 ) -> Data:
     """Read rows and their target.
 
@@ -65,6 +69,13 @@ def read_data(
     max_features : int, optional
         The most columns that sparse data may have. By default a million, or a hundred for every entry where that is
         more: a wrong index in a small file would otherwise take all memory.
+    together : str, optional
+        A column of labels, else a file with one per line: rows of one label stay in one fold.
+    one_hot : {"auto"}, optional
+        Make a column of 0 and 1 for every word of the columns of a table that hold words.
+    missing : {"mean", "drop"}, optional
+        Put the mean of its column where a number is missing (a missing word is a word of its own), or leave out the
+        rows that miss something.
 
     Returns
     -------
@@ -73,9 +84,14 @@ def read_data(
     path = regular(path)
     kind = _kind(path)
     targets: list[Any] = [] if target is None else list(target) if isinstance(target, (list, tuple)) else [target]
+    check_options(one_hot, missing)
     if kind in ("csv", "parquet"):
-        data = _from_frame(_read_frame(path, kind, header), targets, weights, drop or (), task, offset)
+        data = _from_frame(
+            _read_frame(path, kind, header), targets, weights, drop or (), task, offset, together, one_hot, missing
+        )
     else:
+        if one_hot is not None or missing is not None:
+            raise ValueError(f"{path} is no table; --one-hot and --missing are for CSV and Parquet files")
         if drop:
             raise ValueError(f"{path} has no named columns; drop is for CSV and Parquet files")
         if len(targets) > 1 and kind != "npy":
@@ -90,12 +106,16 @@ def read_data(
             data = _read_npy(path, targets) if kind == "npy" else _read_libsvm(path, one, max_features=max_features)
         if data.y is None:
             raise ValueError(f"{path} has no array {one or 'y'!r}; it needs one with the targets")
+    kept = np.ones(data.X.shape[0], dtype=bool) if data.kept is None else data.kept  # files tell of all rows
+    n = len(kept)
     if weights is not None and data.weights is None:
-        data.weights = _weights_file(weights, path, data.X.shape[0])
+        data.weights = _weights_file(weights, path, n)[kept]
     if task is not None and data.task is None:
-        data.task = _tasks_file(task, path, data.X.shape[0])
+        data.task = _tasks_file(task, path, n)[kept]
     if offset is not None and data.offset is None:
-        data.offset = from_file(offset, path, data.X.shape[0])
+        data.offset = from_file(offset, path, n)[kept]
+    if together is not None and data.together is None:
+        data.together = _tasks_file(together, path, n, "--cv-groups")[kept]
     return data
 
 
@@ -110,6 +130,7 @@ def read_like(
     header: bool | None = None,
     task: str | None = None,
     offset: str | None = None,
+    coding: Coding | None = None,
 ) -> Data:
     """Read rows for a model of `n_features` features; a target is optional.
 
@@ -125,12 +146,15 @@ def read_like(
     must_have_target : bool
         Raise if the file has no such column.
     header, task, offset : as in `read_data`
+    coding : what the model makes of words and of missing values, if it does so
     """
     path = regular(path)
     kind = _kind(path)
     targets = [] if target is None else [target] if isinstance(target, str) else list(target)
     if kind in ("csv", "parquet"):
-        data = _match(_read_frame(path, kind, header), n_features, features, targets, must_have_target, task, offset)
+        data = _match(
+            _read_frame(path, kind, header), n_features, features, targets, must_have_target, task, offset, coding
+        )
     elif kind == "npy":
         data = _npy_like(path, n_features, targets, must_have_target)
     elif kind == "npz":
@@ -161,14 +185,14 @@ def _weights_file(weights: str, path: str | Path, rows: int) -> Array:
     return _some_weight(np.array(values), weights)
 
 
-def _tasks_file(task: str, path: str | Path, rows: int) -> AnyArray:
+def _tasks_file(task: str, path: str | Path, rows: int, what: str = "task") -> AnyArray:
     if not os.path.isfile(task):
-        raise ValueError(f"task is {task!r}, which is neither a column of {path} nor a file")
+        raise ValueError(f"{what} is {task!r}, which is neither a column of {path} nor a file")
     names = [line.strip() for _, line in text_lines(task)]
     while names and not names[-1]:
         names.pop()
     if "" in names:
-        raise ValueError(f"{task}, line {names.index('') + 1}: the task has no name")
+        raise ValueError(f"{task}, line {names.index('') + 1}: the {what} has no name")
     if len(names) != rows:
         raise ValueError(f"{task} names {len(names)} tasks, but {path} has {rows} rows")
     return np.array(names)

@@ -13,11 +13,12 @@ from typing import Any
 
 import numpy as np
 
-from .._validate import AnyArray, Array, Frame
+from .._validate import AnyArray, Array, Flags, Frame
 from ..foundation.files import check_unpacked
+from .coding import REMEDY, Coding
 from .contents import Data, _some_weight
 from .offsets import named, taken
-from .text import _cells, _exact_floats, _first_line, _listed, _looks_like_header, _pandas, _separator
+from .text import _cells, _exact_floats, _first_line, _is_number, _listed, _looks_like_header, _pandas, _separator
 from .wide import _is_wide, _read_wide
 
 _LOOKED_AT = 10_000  # names among which one like a name that does not exist is looked for: a second
@@ -56,8 +57,9 @@ class _Frame:
     def fault(self, row: int, column: int, what: str) -> ValueError:
         return ValueError(f"{self.path}, {self.place(row)}: column {self.names[column]!r} {what}")
 
-    def numbers(self, column: int) -> Array:
-        """A column as finite floats, or a ValueError that names the first cell that is not one."""
+    def numbers(self, column: int, missing: bool = False) -> Array:
+        """A column as finite floats, or a ValueError that names the first cell that is not one; with `missing` empty
+        cells are nan."""
         import pandas as pd
 
         cells = self.column(column)
@@ -67,11 +69,15 @@ class _Frame:
             cells = cells.astype(object)
             values = pd.to_numeric(cells.map(lambda cell: None if cell is pd.NaT else str(cell), na_action="ignore"),
                                    errors="coerce").to_numpy(dtype=float, na_value=np.nan)  # fmt: skip
-        bad = np.flatnonzero(~np.isfinite(values))
+        wrong = ~np.isfinite(values)
+        bad = np.flatnonzero(wrong & ~cells.isna().to_numpy() if missing else wrong)
         if bad.size:
             cell = cells.iloc[bad[0]]
-            what = "has no value" if pd.isna(cell) else f"holds {cell!s}, which is not a finite number"
-            raise self.fault(bad[0], column, what)
+            if pd.isna(cell):
+                raise self.fault(bad[0], column, f"has no value{REMEDY}")
+            word = isinstance(cell, str) and not _is_number(cell)
+            remedy = f"; --one-hot auto makes columns of words, --drop {self.names[column]} leaves this one out"
+            raise self.fault(bad[0], column, f"holds {cell!s}, which is not a finite number{remedy if word else ''}")
         out: Array = values
         return out
 
@@ -82,7 +88,7 @@ class _Frame:
         cells = self.column(column)
         missing = np.flatnonzero(cells.isna())
         if missing.size:
-            raise self.fault(missing[0], column, "has no value")
+            raise self.fault(missing[0], column, "has no value; --missing drop leaves such rows out")
         if pd.api.types.is_bool_dtype(cells):
             out: AnyArray = cells.to_numpy(dtype=bool)
             return out
@@ -91,6 +97,20 @@ class _Frame:
             out = values if values.dtype != object else values.astype(float)
             return out
         return np.array([str(cell) for cell in cells])
+
+    def without_gaps(self, columns: Sequence[int]) -> tuple[_Frame, Flags]:
+        """The rows in which none of these columns is empty, and which these are."""
+        gaps = np.zeros(len(self.table), dtype=bool)
+        for column in columns:
+            gaps |= self.column(column).isna().to_numpy()
+        rows = np.flatnonzero(~gaps)
+        if not rows.size:
+            raise ValueError(f"{self.path}: every row misses a value, and --missing drop leaves none; try mean")
+        apart = {column: cells.iloc[rows] for column, cells in self.apart.items()}
+        place = self.place
+        return _Frame(
+            self.path, self.table.iloc[rows], self.names, self.header, lambda row: place(int(rows[row])), apart
+        ), ~gaps
 
     def matrix(self, columns: list[int]) -> Array:
         out = np.empty((len(self.table), len(columns)))
@@ -208,6 +228,9 @@ def _from_frame(
     drop: Sequence[int | str],
     task: str | None,
     offset: str | None = None,
+    together: str | None = None,
+    one_hot: str | None = None,
+    missing: str | None = None,
 ) -> Data:
     places = [frame.position(target, "target") for target in targets or [-1]]
     twice = next((k for k in places if places.count(k) > 1), None)
@@ -217,7 +240,9 @@ def _from_frame(
     both = dropped & set(places)
     if both:
         raise ValueError(f"drop names {frame.names[both.pop()]!r}, which is the target; name another with target")
-    left_out = {*places, *dropped}
+    left_out, kept = {*places, *dropped}, None
+    if missing == "drop":
+        frame, kept = frame.without_gaps([j for j in range(len(frame.names)) if j not in dropped])
     sample_weight = tasks = None
     if weights is not None and weights in frame.names:
         column = frame.names.index(weights)
@@ -238,13 +263,26 @@ def _from_frame(
         if offset_at in places:
             raise ValueError(f"offset names {frame.names[offset_at]!r}, which is the target")
         left_out.add(offset_at)
+    labels = None
+    if together is not None and together in frame.names:
+        column = frame.names.index(together)
+        if column in places:
+            raise ValueError(f"--cv-groups names {together!r}, which is the target")
+        left_out.add(column)
+        labels = frame.labels(column)
     columns = [j for j in range(len(frame.names)) if j not in left_out]
     if not columns:
         raise ValueError(f"{frame.path} has no feature columns besides the target {frame.names[places[0]]!r}")
     names = [frame.names[j] for j in columns]
     target = [frame.names[j] for j in places]
-    return Data(frame.matrix(columns), _targets(frame, places), names, frame.header,
-                target if len(target) > 1 else target[0], sample_weight, task=tasks, offset=known)  # fmt: skip
+    coding = None
+    if one_hot is not None or missing == "mean":
+        coding = Coding.learnt(frame, columns, one_hot, missing)
+    return Data(
+        frame.matrix(columns) if coding is None else coding.matrix(frame, columns), _targets(frame, places),
+        names if coding is None else coding.names, frame.header, target if len(target) > 1 else target[0],
+        sample_weight, task=tasks, offset=known, together=labels, kept=kept, coding=coding,
+    )  # fmt: skip
 
 
 def _offset(frame: _Frame, offset: str | None) -> tuple[int | None, Array | None]:
@@ -272,8 +310,13 @@ def _match(
     must_have_target: bool,
     task: str | None,
     offset: str | None = None,
+    coding: Coding | None = None,
 ) -> Data:
-    """The model's features among the columns of a frame, and the targets if they are there."""
+    """The model's features among the columns of a frame, and the targets if they are there; with a coding its columns
+    are looked for."""
+    made = features
+    if coding is not None:
+        features, n_features = coding.columns, len(coding.columns)
     places = []
     if must_have_target:
         places = [frame.position(target, "target") for target in targets]
@@ -299,5 +342,6 @@ def _match(
             f"missing: {_listed(missing)}"
         )
     tasks = None if task_at is None else frame.labels(task_at)
-    return Data(frame.matrix(columns), _targets(frame, places), features, frame.header,
+    X = frame.matrix(columns) if coding is None else coding.matrix(frame, columns)
+    return Data(X, _targets(frame, places), made, frame.header,
                 targets[0] if len(targets) == 1 else targets or None, task=tasks, offset=known)  # fmt: skip

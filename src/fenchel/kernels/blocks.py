@@ -20,8 +20,7 @@ from __future__ import annotations
 import numpy as np
 
 from .caching import njit
-from .models import AHEAD, LEAST
-from .prox import apply_adjoint, apply_map, block_prox
+from .prox import AHEAD, LEAST_SQUARE, apply_adjoint, apply_map, block_prox
 from .rows import KERNEL, LEAN
 
 
@@ -60,7 +59,7 @@ def block_admm_steps(inverse, D, g, w, v, at, u, y, r, scale, ridge, B, psi, joi
             own += D[j] * move * move
             drift += D[j] * (w[j] + move - v[j]) ** 2
             v[j] = w[j] + move
-        square = max(square - own, LEAST * square)
+        square = max(square - own, LEAST_SQUARE * square)
         apply_map(B, psi, v, at)
         for e in range(d):
             pull[e] = AHEAD * at[e] + (1.0 - AHEAD) * u[e] + y[e] / r[e]

@@ -27,6 +27,7 @@ from numba.core.caching import FunctionCache, IndexDataCacheFile
 from numba.core.ccallback import CFunc
 from numba.core.dispatcher import Dispatcher
 
+from ..foundation.display import Passing
 from ..foundation.interrupts import interrupts_held
 
 logger = logging.getLogger("fenchel")
@@ -69,7 +70,8 @@ class _Compiling(event.Listener):
     Ctrl-C back meanwhile: LLVM calls back into Python, where it would be lost and leave a kernel half made."""
 
     def __init__(self) -> None:
-        self.said = False
+        self.said, self.done = False, 0
+        self.count: Passing | None = None
         self.holding: list[interrupts_held] = []
 
     def on_start(self, record: Any) -> None:
@@ -78,12 +80,16 @@ class _Compiling(event.Listener):
         if not self.said:
             self.said = True
             logger.warning("fenchel is compiling its kernels; this takes some seconds, once per machine")
+            self.count = Passing()
         self.holding.append(interrupts_held())
         self.holding[-1].__enter__()
 
     def on_end(self, record: Any) -> None:
         if _is_ours(record):
             self.holding.pop().__exit__()
+            self.done += 1
+            if self.count is not None:
+                self.count.show(f"{self.done} kernels compiled")
 
 
 def _is_ours(record: Any) -> bool:

@@ -21,6 +21,7 @@ from .caching import njit
 
 _NEWTON = 60  # steps for a root between 0 and 1; halving alone would take as many
 _TOGETHER = 8  # columns that are walked along together; more: no faster
+_STEEPEST = 745.0  # no number has a logarithm of a larger size
 _SURE = 1e-15  # of the interval: where such steps end
 
 
@@ -308,8 +309,9 @@ def _best_split(before, w, m, own, rest):
 
 @njit(cache=True, error_model="numpy")
 def conjugate(order, opens, event, efron, weight, x, tiny):
-    """F*(x), infinite outside its domain; what is outside by less than `tiny` of the sums it is made of is rounding."""
-    n = order.size
+    """F*(x), infinite outside its domain; what is outside by less than `tiny` of the sums it is made of is rounding. It
+    is paid for as if it were moved inside: no slope there is larger than the logarithm of a number."""
+    n, moved = order.size, 0.0
     value = before = own = others = mass = size = 0.0
     events, seen = 0, False  # whether an event came before in this stratum
     for i in range(n + 1):
@@ -334,6 +336,8 @@ def conjugate(order, opens, event, efron, weight, x, tiny):
                     return np.inf
                 if fresh and after > tiny * size:
                     return np.inf
+                if fresh or after < 0.0:
+                    moved += abs(after)
                 after = 0.0 if fresh else max(after, 0.0)
                 m = _terms(events, efron)
                 rest = others + after
@@ -362,7 +366,9 @@ def conjugate(order, opens, event, efron, weight, x, tiny):
                 own += a
             else:
                 others += a
-    return value
+        else:
+            moved -= a
+    return value + _STEEPEST * moved
 
 
 @njit(cache=True, error_model="numpy")

@@ -42,15 +42,16 @@ from .group_set import (
     WORK,
 )  # fmt: skip
 from .rooms import matrix_at
+from .rules import FACTOR
 from .small_certificate import CHANGE, MODELLED
 from .unit_groups import gap_of_groups
 
 FIRST_GUESS = 40.0  # passes of descent on columns that a model takes, before any did; larger: more Gram matrices
 _FEWER = 10  # of descent on a Gram matrix, beside Newton's method
 _LONGEST = 3e9  # entries that descent may read, about a second that nobody can interrupt
-# Of an entry that descent reads: what a multiply-add of a Gram matrix costs, and one of a factor (see
-# prices/calibrated.py: syrk64, potrf, descent).
-_GRAM, _FACTOR = 0.16, 0.4
+# Of an entry that descent reads: what a multiply-add of a Gram matrix costs (see
+# prices/calibrated.py: syrk64, descent); larger: descent on columns goes on for longer.
+_GRAM = 0.16
 
 
 @njit(**INSIDE)
@@ -77,7 +78,7 @@ def columns_pay(data, work):
     """Whether a model costs less by descent on the columns of the set than by its Gram matrix, which serves so many
     models, descent on that and a factor."""
     n, m, active = data.target.size, work.count[SIZE], float(max(_moving(work), work.count[SIZE] // 4))
-    factor = _FACTOR / 6.0 * active * active * active
+    factor = FACTOR / 6.0 * active * active * active
     gram = _gram_price(work, n) / work.number[MODELS] + factor + _FEWER * active * (m + SOLVED)
     return work.number[PASSES_TAKEN] * active * (2.0 * n + SOLVED) <= gram
 

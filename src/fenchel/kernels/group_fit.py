@@ -44,16 +44,13 @@ from .group_set import (
     store,
 )  # fmt: skip
 from .lapack import POTRF, POTRS, factorise, solve_factored
+from .rules import ARMIJO, CAREFUL, FACTOR, HALVINGS, JITTER, MODELS, SLOW, STUCK
 from .small_certificate import AHEAD, BEGAN, CHANGE, CURVATURE, MODELLED, SCORE, SLOPE, TRIAL, foresee
 from .small_losses import SQUARED
-from .small_set import ARMIJO, CAREFUL, KEEP_GRAM, LEAST_CURVATURE, MOST_HALVINGS, SLOW
+from .small_set import KEEP_GRAM, LEAST_CURVATURE
 from .unit_groups import gap_of_groups, unit_share
 
-DEPTH = 5  # passes that an extrapolation looks back on; more cost memory and gain little
-_MOST_MODELS, _MOST_TURNS = 40, 200  # models of a set, turns of a model
-_STUCK = 6  # turns of a model in a row that gain nothing; then rounding is all that is left of it
-_JITTER = 1e-11  # of the largest diagonal entry of a Gram matrix: what makes a factor exist
-_FACTOR = 0.4  # of an entry that descent reads: what a multiply-add of a factor costs
+_MOST_TURNS = 200  # of a model, units and Newton's method; more are only needed where the model is singular
 
 
 @apart(float64(DATA, MATRIX, READ))
@@ -130,7 +127,7 @@ def _newton(data, work, m, units):
     slope, some = work.block[:count], work.place[work.gram.shape[0] :]
     largest = _newton_system(work.gram, q, v, l1, first, work.norm, work.place, work.factor, slope, some)
     for a in range(count):
-        work.factor[a, a] += _JITTER * largest
+        work.factor[a, a] += JITTER * largest
         slope[a] = -slope[a]
     if factorise(data.blas[POTRF], work.factor, count) != 0:
         return 0.0
@@ -168,12 +165,12 @@ def solve_model(data, work, target):
         active = 0
         for k in range(m):
             active += v[k] != 0.0
-        budget = int(_FACTOR / 6.0 * active * active * active) + 2 * active * m + m
+        budget = int(FACTOR / 6.0 * active * active * active) + 2 * active * m + m
         if turn > 0:
             gained += _newton(data, work, m, units)
         still = still + 1 if gap > 0.9 * least and gained <= 0.1 * target else 0
         least = min(least, gap)
-        if still > _STUCK:
+        if still > STUCK:
             return
 
 
@@ -183,7 +180,7 @@ def step(data, work, shift, promise):
     row, member, size = work.row, work.member, work.count[SIZE]
     start, length = work.number[LOSS] + set_penalty(work, 0.0), 1.0
     model.combine(work.columns, size, member[STEP], shift, row[CHANGE])
-    for _ in range(MOST_HALVINGS):
+    for _ in range(HALVINGS):
         for i in range(data.target.size):
             row[TRIAL, i] = row[SCORE, i] + length * row[CHANGE, i]
         loss = loss_at(data, row, row[TRIAL])
@@ -246,7 +243,7 @@ def fit_set(data, work, alpha, wanted, limit):
     m, units = work.count[SIZE], work.count[UNITS]
     load(data, work, alpha)
     fresh, last = False, np.inf
-    for turn in range(_MOST_MODELS):
+    for turn in range(MODELS):
         pull = 0.0
         for k in range(m):
             member[START_SLOPES, k] = model.dot(work.columns[k], row[SLOPE]) / n

@@ -28,7 +28,7 @@ from . import small_model as model
 from .apart import INSIDE, MATRIX, READ, VECTOR, apart, door, refer
 from .group_columns import FIRST_GUESS
 from .group_covariances import bound_covariances, fit_covariances, gain_of_step, sweep_covariances
-from .group_fit import DEPTH, fit_set, held_share, loss_at, step
+from .group_fit import fit_set, held_share, loss_at, step
 from .group_set import (
     AT_ZERO,
     BEFORE,
@@ -71,6 +71,7 @@ from .group_set import (
     store,
 )  # fmt: skip
 from .rooms import Room, flags_at, list_at, matrix_at, vector_at
+from .rules import DEPTH, FLAT, FLOOR, INNER, LOOSE, MEMORY, NEAR, PATIENCE, ROUNDS, STAGE, STAGE_TOL, TIGHTER
 from .small_certificate import (
     AHEAD,
     BEST,
@@ -86,15 +87,13 @@ from .small_certificate import (
 )  # fmt: skip
 from .small_losses import COVARIANCES, LOGISTIC, SQUARED, addresses
 from .small_model import TILE
-from .small_set import FIRST_SET, FLAT, FLOOR, INNER, LOOSE, MEMORY, NEAR, STAGE, STAGE_TOL, largest_set, lines_of
+from .small_set import FIRST_SET, largest_set, lines_of
 
-_MOST_ROUNDS = 60  # working sets of an alpha
 LARGEST_SUPPORT = 512  # coordinates in live groups of data that were sparse; beyond, their own columns are cheaper
 _COARSE = 0.1  # of the limit for other losses: the accuracy of a model of the squared loss on a set that has just grown
 _GROWN = 1.03  # times its size: what a set has grown to if its model need not be solved well
 _PASSES = 10  # of descent over the whole set that a coarse model saves, about
 _MODELS = 2  # of a curved loss, that one Gram matrix serves
-_PATIENCE = 8  # rounds in which the gap did not halve; then rounding stands in the way
 
 
 # -- the certificate, and one alpha -------------------------------------------------------------------
@@ -166,8 +165,8 @@ def _solve(data, work, alpha, last_alpha, tol, rounds):
             if gap <= 0.5 * halved:
                 halved, since = gap, 0
             elif turn > 0:
-                number[TIGHT] = max(0.03 * number[TIGHT], 1e-6)
-            if since > _PATIENCE:
+                number[TIGHT] = max(TIGHTER * number[TIGHT], 1e-6)
+            if since > PATIENCE:
                 return False
         support = 0
         for u in range(count[UNITS]):
@@ -328,7 +327,7 @@ def _run(X, target, weight, kind, parameter, members, start, base, l1, norm, int
             if alpha < last < last_but_one < np.inf:
                 reach = math.log(last / alpha) / math.log(last_but_one / last)
             _predict(data, work, alpha, min(reach, 2.0))
-        done = _solve(data, work, alpha, last, STAGE_TOL if staged else tol, 1 if staged else _MOST_ROUNDS)
+        done = _solve(data, work, alpha, last, STAGE_TOL if staged else tol, 1 if staged else ROUNDS)
         last_but_one, last = last if k > 0 else np.inf, alpha
         if staged:
             continue

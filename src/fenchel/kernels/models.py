@@ -19,11 +19,8 @@ from __future__ import annotations
 import numpy as np
 
 from .caching import njit
-from .prox import apply_adjoint, apply_map, block_prox
+from .prox import AHEAD, LEAST_SQUARE, apply_adjoint, apply_map, block_prox
 from .rows import KERNEL, LEAN
-
-AHEAD = 1.6  # over-relaxation of ADMM; nearer to 2: rounds that swing
-LEAST = 1e-6  # of the square length of a step with r: below it rounding decides
 
 
 @njit(cache=True, nogil=True, **KERNEL)
@@ -60,7 +57,7 @@ def admm_steps(inverse, g, w, Bw, v, u, y, r, scale, ridge, B, psi, accuracy, mo
         own = 0.0
         for e in range(d):
             own += r[e] * (at[e] - Bw[e]) ** 2
-        square = max(square - own, LEAST * square)
+        square = max(square - own, LEAST_SQUARE * square)
         apart, moved = _settle(r, pull, new, at, u, y)
         count += 1.0
         if apart <= accuracy * accuracy * square and moved <= accuracy * accuracy * square:

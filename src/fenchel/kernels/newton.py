@@ -16,8 +16,7 @@ from __future__ import annotations
 import numpy as np
 
 from .caching import njit
-from .models import AHEAD
-from .prox import apply_adjoint, apply_map, block_prox
+from .prox import AHEAD, apply_adjoint, apply_map, block_prox
 from .rows import KERNEL, LEAN, four_add, four_products, four_width, locate, row_add, row_dot
 
 

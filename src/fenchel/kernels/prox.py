@@ -26,6 +26,9 @@ from .caching import njit
 from .calls import call_prox
 from .rows import KERNEL, LEAN
 
+AHEAD = 1.6  # over-relaxation of ADMM, which converges between 0 and 2; larger: it oscillates, smaller: it is slower
+LEAST_SQUARE = 1e-6  # of the square length of a step: a difference of two such squares below it is rounding
+
 
 @njit(cache=True, **LEAN)
 def apply_map(B, psi, v, out):

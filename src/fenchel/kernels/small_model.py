@@ -26,17 +26,14 @@ from numba import boolean, float64, int64, njit, types, void
 
 from .apart import HOT, INLINE, INSIDE, LIST, MATRIX, READ, READ2, READ_LIST, VECTOR, apart
 from .lapack import GEMM, POTRF, POTRS, add_products, factorise, solve_factored
+from .rules import DEPTH, FACTOR, JITTER, SWEEPS
 
-_JITTER = 1e-11  # of the largest diagonal entry of a Gram matrix; more would slow Newton's steps down near the answer
 TILE = (
     48  # rows of a Gram matrix that one product makes; fewer are slow, more compute what is above the diagonal in vain
 )
 _SQUARE = 16  # rows and columns that are mirrored together: two kilobytes; more leave the fastest cache
-DEPTH = 5  # passes that an extrapolation looks back on; more cost memory and gain little
 MANY = 60  # coordinates of a set from which passes are extrapolated; fewer are Newton's at once
 _SMALL = 24  # coordinates up to which a factor by plain loops is faster than the call of LAPACK
-_FACTOR = 0.4  # of a multiply-add of descent: what one of a factor costs (see prices/calibrated.py: potrf, descent)
-_MOST_SWEEPS = 100  # pairs of descent and Newton for one model; more are only needed where the model is singular
 
 
 # -- products with the data ---------------------------------------------------------------------------
@@ -324,7 +321,7 @@ def newton(gram, size, member, matrix, support, blas):
         matrix[a, a] += member[QUADRATIC, k]
         top = max(top, matrix[a, a])
         direction[a] = -(member[SLOPES, k] + member[QUADRATIC, k] * value[k] + threshold[k] * sign)
-    if not cholesky_solve(matrix, active, _JITTER * top, direction, blas):
+    if not cholesky_solve(matrix, active, JITTER * top, direction, blas):
         return False
     first = 1.0
     for a in range(active):
@@ -402,7 +399,7 @@ def minimise_model(gram, size, member, matrix, support, unit, accuracy, blas):
     cost as much as the factor will, so that both together cost at most twice the better of the two.
     """
     spent = 0.0
-    for _ in range(_MOST_SWEEPS):
+    for _ in range(SWEEPS):
         passes, kept = 0, -1  # points that are kept, the first of them aside
         while True:
             if kept < 0 and size > MANY:
@@ -420,7 +417,7 @@ def minimise_model(gram, size, member, matrix, support, unit, accuracy, blas):
                 if kept == DEPTH:
                     extrapolate(size, member, matrix, blas)
                     kept = -1
-            price = moves * moves * (_FACTOR / 6.0 * moves) + 2.0 * moves * size
+            price = moves * moves * (FACTOR / 6.0 * moves) + 2.0 * moves * size
             if (changes == 0.0 or passes >= 3) and spent >= price:
                 break
         newton(gram, size, member, matrix, support, blas)

@@ -33,6 +33,7 @@ from numba import boolean, float64, int64, void
 
 from .apart import READ, VECTOR, apart, door, refer
 from .rooms import KEPT, Room
+from .rules import FLOOR, INNER, LOOSE, NEAR, PATIENCE, ROUNDS, STAGE, STAGE_TOL, TIGHTER
 from .small_certificate import (
     ANSWER_VALUE,
     AT_ZERO,
@@ -66,12 +67,6 @@ from .small_certificate import (
 from .small_losses import COVARIANCES, addresses
 from .small_set import (
     FIRST_SET,
-    FLOOR,
-    INNER,
-    LOOSE,
-    NEAR,
-    STAGE,
-    STAGE_TOL,
     drop,
     enter,
     extend,
@@ -86,10 +81,7 @@ from .small_set import (
 )  # fmt: skip
 from .small_start import guess, reach_of, start
 
-_MOST_ROUNDS = 60  # working sets for one alpha; an answer takes one to ten of them
-_PATIENCE = 8  # rounds in which the gap did not halve; then rounding stands in the way
 _TAKE_ALL = 32  # features of the data; with fewer, all that break their thresholds enter at once
-_TIGHTER = 0.03  # of the accuracy of models, after a round that did not halve the gap; more costs passes of descent
 
 
 # -- one alpha ----------------------------------------------------------------------------------------
@@ -124,8 +116,8 @@ def _solve(data, work, alpha, last_alpha, tol, rounds):
                 halved, since = gap, 0
             elif turn > 0:
                 # descent that moves little may still be far from the end: the models want more of it
-                work.number[TIGHT] = max(_TIGHTER * work.number[TIGHT], 1e-6)
-            if since > _PATIENCE:
+                work.number[TIGHT] = max(TIGHTER * work.number[TIGHT], 1e-6)
+            if since > PATIENCE:
                 return False
         support = 0
         for k in range(count[SIZE]):
@@ -194,7 +186,7 @@ def _run(X, target, weight, kind, parameter, l1, ridge, lower, upper, intercept,
             alpha, stage = stage, stage / STAGE
         elif k > 0:
             _predict(data, work, alpha, reach_of(kind, alpha, last, last_but_one))
-        done = _solve(data, work, alpha, last, STAGE_TOL if staged else tol, 1 if staged else _MOST_ROUNDS)
+        done = _solve(data, work, alpha, last, STAGE_TOL if staged else tol, 1 if staged else ROUNDS)
         last_but_one, last = last if k > 0 else np.inf, alpha
         if staged:
             continue

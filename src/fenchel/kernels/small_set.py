@@ -24,6 +24,7 @@ from numba import boolean, float64, int64, njit, void
 from . import small_losses as losses
 from . import small_model as model
 from .apart import INSIDE, LIST, MATRIX, READ, VECTOR, apart
+from .rules import ARMIJO, CAREFUL, HALVINGS, MEMORY, MODELS, SLOW
 from .small_certificate import (
     AHEAD,
     BEGAN,
@@ -71,22 +72,9 @@ from .small_model import (
     VALUE,
 )  # fmt: skip
 
-MEMORY = 1 << 28  # bytes of a working set with its Gram matrix; larger: larger supports stay in the compiled loops
 FIRST_SET = 40  # at most so many features enter a set that knows nothing; more make Gram matrices that nobody needs
-NEAR = 1.3  # ratio of two alphas up to which the strong rule foresees the next support; beyond, it names too many
-STAGE = 3.0  # ratio of the alphas that lead to a first alpha far below the largest; larger saves fits, costs rounds
-STAGE_TOL = 1e-2  # relative accuracy of the fit at such an alpha
-INNER = 0.2  # of the wanted gap: the error at which the fit of a working set ends; more costs passes over X
-LOOSE = 0.1  # of the gap over all features: more accurate fits of a set that will change are wasted
-FLOOR = 1e-10  # of the objective at zero: an objective below has no meaning, nor has a gap relative to it
-_MOST_MODELS = 40  # models for one working set
-MOST_HALVINGS = 30  # of one step; shorter ones no longer change the objective
 KEEP_GRAM = 0.15  # relative change of the rows' curvatures up to which a Gram matrix is kept; more costs models
-SLOW = 0.3  # the error must fall to this share of itself, or the next model gets a new Gram matrix
 LEAST_CURVATURE = 1e-3  # of the smoothness: rows of flat pieces get so much; more makes steps shorter
-FLAT = 0.25  # of the smoothness: the same for the first model; less makes the first steps too long
-CAREFUL = 0.03  # of the loss's smoothness: the same, after a step that was cut to a tenth
-ARMIJO = 0.01  # of the decrease that the slope promises: what a step must keep
 
 
 def lines_of(X: Any) -> tuple[Any, bool]:
@@ -351,7 +339,7 @@ def search(data, work, shift, promise):
     member, row, size = work.member, work.row, work.count[SIZE]
     start = work.number[LOSS] + set_penalty(member, size, 0.0)
     length = 1.0
-    for _ in range(MOST_HALVINGS):
+    for _ in range(HALVINGS):
         for i in range(data.target.size):
             row[TRIAL, i] = row[SCORE, i] + length * row[CHANGE, i]
         loss = loss_at(data, row, row[TRIAL])
@@ -447,7 +435,7 @@ def fit_set(data, work, alpha, wanted, limit):
         _fit_covariances(data, work, wanted)
         return
     fresh, last = False, np.inf
-    for turn in range(_MOST_MODELS):
+    for turn in range(MODELS):
         intercept_slope = _slopes(data, work)
         error = error_on_set(data, work, intercept_slope)
         if turn > 0:

@@ -9,6 +9,7 @@ import numpy as np
 from numba import float64, int64, void
 
 from .apart import apart
+from .rules import FLAT
 from .small_certificate import (
     AT_ZERO,
     CARE,
@@ -29,7 +30,7 @@ from .small_certificate import (
 )  # fmt: skip
 from .small_losses import COVARIANCES, LOGISTIC, SQUARED, first_intercept, smoothness
 from .small_model import BEFORE, LOWER, STEP, UPPER, VALUE
-from .small_set import FLAT, load, loss_at
+from .small_set import load, loss_at
 
 _FARTHEST = 2.0  # times the last move: how far the next one is guessed; more leaves the line that answers follow
 

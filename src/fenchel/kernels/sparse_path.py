@@ -16,6 +16,7 @@ from numba import boolean, float64, int64, void
 
 from .apart import READ, apart, door, refer
 from .rooms import Room
+from .rules import FLOOR, INNER, LOOSE, MODELS, NEAR, PATIENCE, ROUNDS, STAGE, STAGE_TOL, TIGHTER
 from .small_certificate import (
     AHEAD,
     ANSWER_VALUE,
@@ -53,7 +54,7 @@ from .small_certificate import (
 )  # fmt: skip
 from .small_losses import addresses
 from .small_model import MEMBER_ROWS
-from .small_set import FLOOR, INNER, LOOSE, NEAR, STAGE, STAGE_TOL, drop, extend, load, score, set_penalty, store
+from .small_set import drop, extend, load, score, set_penalty, store
 from .small_start import guess, reach_of, start
 from .sparse_layout import (
     GIVEN_UP,
@@ -72,10 +73,6 @@ from .sparse_layout import (
 )  # fmt: skip
 from .sparse_set import first_size, fit_set, step, too_dear
 
-_MOST_ROUNDS = 60  # working sets for one alpha; an answer takes one to ten of them
-_MOST_MODELS = 40  # models for one working set
-_PATIENCE = 8  # rounds in which the gap did not halve; then rounding stands in the way
-_TIGHTER = 0.03  # of the accuracy of models, after a round that did not halve the gap; more costs passes of descent
 LARGEST_GRAM = (
     1280  # columns of the largest Gram matrix; larger: rooms that nobody keeps, and descent that misses the cache
 )
@@ -130,8 +127,8 @@ def _solve(data, work, sparse, alpha, last_alpha, tol, rounds, most, warm):
                 halved, since = gap, 0
             elif turn > 0 and added == 0:
                 # descent that moves little may still be far from the end: the models want more of it
-                work.number[TIGHT] = max(_TIGHTER * work.number[TIGHT], 1e-6)
-            if since > _PATIENCE:
+                work.number[TIGHT] = max(TIGHTER * work.number[TIGHT], 1e-6)
+            if since > PATIENCE:
                 return False
         support = 0
         for k in range(count[SIZE]):
@@ -157,7 +154,7 @@ def _solve(data, work, sparse, alpha, last_alpha, tol, rounds, most, warm):
         # a set that is still growing is not worth a second model of a curved loss; but where features are more than
         # rows, slopes of a set that is not fit name too many of them
         growing = 4 * added > count[SIZE] and p <= n_rows and not near
-        fit_set(data, work, sparse, alpha, wanted, inner, 1 if growing else _MOST_MODELS)
+        fit_set(data, work, sparse, alpha, wanted, inner, 1 if growing else MODELS)
         _sweep(data, work, sparse)
     return False
 
@@ -193,7 +190,7 @@ def _run(X, target, weight, kind, parameter, l1, ridge, lower, upper, intercept,
             shift = guess(data, work, alpha, reach)
             if reach > 0.0 and step(data, work, sparse, shift, 0.0) > 0.0:
                 store(work)
-        rounds, accuracy = (1, STAGE_TOL) if staged else (_MOST_ROUNDS, tol)
+        rounds, accuracy = (1, STAGE_TOL) if staged else (ROUNDS, tol)
         done = _solve(data, work, sparse, alpha, last, accuracy, rounds, most, k > 0)
         last_but_one, last = last if k > 0 else np.inf, alpha
         if staged and not work.count[GIVEN_UP]:

@@ -12,6 +12,7 @@ import numpy as np
 from numba import boolean, float64, int64, njit, void
 
 from .apart import INSIDE, apart
+from .rules import HARD, SLOW, TURNS
 from .small_certificate import (
     AHEAD,
     BEGAN,
@@ -33,7 +34,6 @@ from .small_certificate import (
 from .small_losses import SQUARED
 from .small_model import BEFORE, START_SLOPES, STEP, VALUE
 from .small_set import (
-    SLOW,
     error_on_set,
     gap_ahead,
     load,
@@ -62,10 +62,8 @@ from .sparse_layout import (
     entries_of,
 )  # fmt: skip
 
-_TURNS = 12  # passes of descent that a model takes
 _READS = 2.6  # reads of an entry in a pass of descent on columns
 _ANEW = 4.0  # times the rounds of a fit: those that know nothing of the alphas before
-_HARD = 3.0  # score at the start from which a feature likely stays; smaller: problems that would fit are left
 _OUTSIDE = 0.1  # of the squared error of the slopes: how far outside the domain of x a model may be
 
 
@@ -77,7 +75,7 @@ def model_price(sparse, size, entries, support):
     """Of the Gram matrix of so many columns with so many entries, and of descent on it."""
     share = entries / max(sparse.places.size, 1)
     made = share * share * sparse.pairs * sparse.price[PAIR] + sparse.price[MOVE] * entries + 4.0 * size * size
-    return made + _TURNS * size * min(size, max(20.0, 2.0 * support)) * sparse.price[DESCENT]
+    return made + TURNS * size * min(size, max(20.0, 2.0 * support)) * sparse.price[DESCENT]
 
 
 @apart(int64(DATA, SPARSE))
@@ -100,7 +98,7 @@ def too_dear(data, work, sparse, alpha, warm):
     size, support, hard, n, p = work.count[SIZE], 0, 0, data.target.size, data.l1.size
     most = work.gram.shape[0]
     for j in range(p if most < p <= n else 0):
-        hard += score(data, work, j) > _HARD * alpha
+        hard += score(data, work, j) > HARD * alpha
     if hard > most or size == most < p:
         return True
     for k in range(size):
@@ -108,7 +106,7 @@ def too_dear(data, work, sparse, alpha, warm):
     entries = 1.0 * entries_of(sparse, work.place[INDEX], size)
     priced = model_price(sparse, 1.0 * size, entries, 1.0 * support)
     priced += sparse.price[FACTOR] * support * support / 6.0 * support
-    elsewhere = _TURNS * _READS * entries * sparse.price[PASS] + (_ANEW if warm else 1.0) * sparse.price[ROUND]
+    elsewhere = TURNS * _READS * entries * sparse.price[PASS] + (_ANEW if warm else 1.0) * sparse.price[ROUND]
     return p > n and priced > elsewhere
 
 

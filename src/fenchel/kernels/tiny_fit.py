@@ -16,6 +16,7 @@ from numba import boolean, float64, int64, types, void
 from . import small_losses as losses
 from . import small_model as model
 from .apart import LIST, MATRIX, READ, READ2, READ_LIST, VECTOR, apart, door, refer
+from .rules import ARMIJO, CAREFUL, DIGITS, FLAT, FLOOR, HALVINGS, ROUNDS, SLOW, SWEEPS
 from .small_certificate import (
     AHEAD,
     BEGAN,
@@ -50,15 +51,11 @@ from .small_model import (
     UPPER,
     VALUE,
 )  # fmt: skip
-from .small_set import ARMIJO, CAREFUL, FLAT, KEEP_GRAM, LEAST_CURVATURE, MOST_HALVINGS, SLOW, set_penalty
+from .small_set import KEEP_GRAM, LEAST_CURVATURE, set_penalty
 
-_MOST_MODELS = 60  # of one fit; an answer takes one to eight
-_MOST_SWEEPS = 100  # pairs of descent and Newton for one model; more are only needed where the model is singular
-_PATIENCE = 12  # models in which the gap did not halve; then rounding stands in the way
+_PATIENCE = 12  # models that do not halve the gap; by then rounding stands in the way, and more are in vain
 _CHEAP = 1 << 19  # multiply-adds of a Gram matrix that take no longer than some calls from Python
-ROUNDING = 1e-13  # relative gap below which there are no digits left to find
-FLOOR = 1e-10  # of the objective at zero: an objective below has no meaning, nor has a gap relative to it
-B, PRIMAL, DUAL_BOUND, MODELS = range(4)  # entries of the vector `found`
+B, PRIMAL, DUAL_BOUND, TAKEN = range(4)  # entries of the vector `found`
 
 
 @apart(types.Tuple((float64, boolean))(int64, float64, READ, MATRIX, float64, boolean))
@@ -83,7 +80,7 @@ def _curvatures(kind, parameter, weight, row, care, fresh):
 def _minimise(gram, member, factor, support, unit, accuracy, blas):
     """As `small_model.minimise_model`, without the extrapolation that large sets need: it would double the time that
     this takes to compile."""
-    for _ in range(_MOST_SWEEPS):
+    for _ in range(SWEEPS):
         for _turn in range(3):
             largest, changes, _moves = model.descend(gram, member.shape[1], member, unit)
             if largest <= accuracy:
@@ -97,7 +94,7 @@ def _minimise(gram, member, factor, support, unit, accuracy, blas):
 def _halve(blas, parameter, target, weight, row, member, start, promise):
     """Go along the step as far as the true objective falls by a part of what was promised; its share, and the loss."""
     n, size, length = target.size, member.shape[1], 1.0
-    for _ in range(MOST_HALVINGS):
+    for _ in range(HALVINGS):
         for i in range(n):
             row[TRIAL, i] = row[SCORE, i] + length * row[CHANGE, i]
         loss = losses.mean_loss(blas, parameter, target, weight, row[TRIAL], row[SLOPE], row[CURVATURE])
@@ -137,7 +134,7 @@ def _fit(columns, target, weight, kind, parameter, alpha, l1, ridge, lower, uppe
         unit = max(unit, member[THRESHOLD, k])
     care = FLAT * losses.smoothness(kind, parameter)
     fresh, best, gap, halved, since, reached = True, NO_BOUND, np.inf, np.inf, 0, False
-    for turn in range(_MOST_MODELS):
+    for turn in range(ROUNDS):  # of one model each
         before = loss + set_penalty(member, p, 1.0)
         if not np.isfinite(before):
             return False
@@ -161,7 +158,7 @@ def _fit(columns, target, weight, kind, parameter, alpha, l1, ridge, lower, uppe
         wanted = tol * max(abs(before), FLOOR * at_zero)
         # the model of the squared loss is exact, so that it is solved well at once
         accuracy = (
-            0.3 * min(wanted, ROUNDING * abs(before)) / pen
+            0.3 * min(wanted, DIGITS * abs(before)) / pen
             if kind == SQUARED
             else 0.03 * max(wanted, 0.01 * min(gap, before)) / pen
         )
@@ -198,9 +195,9 @@ def _fit(columns, target, weight, kind, parameter, alpha, l1, ridge, lower, uppe
         gap = primal - best
         if gap <= wanted or reached:
             # the digits that are left cost a model or two: where these are cheap, that is less than anything else
-            found[B], found[PRIMAL], found[DUAL_BOUND], found[MODELS] = b, primal, best, turn + 1.0
+            found[B], found[PRIMAL], found[DUAL_BOUND], found[TAKEN] = b, primal, best, turn + 1.0
             reached = True
-            if gap <= ROUNDING * abs(primal) or gap > 0.1 * last or length < 1.0 or n * p * p > _CHEAP:
+            if gap <= DIGITS * abs(primal) or gap > 0.1 * last or length < 1.0 or n * p * p > _CHEAP:
                 return True
         since += 1
         if gap <= 0.5 * halved:

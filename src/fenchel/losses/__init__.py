@@ -8,7 +8,7 @@ from .coupled import CoupledCurvature, CoupledLoss
 from .cox import Cox
 from .deviances import Gamma, NegativeBinomial, Tweedie
 from .margins import Hinge, Logistic, SmoothedHinge, SquaredHinge
-from .proportions import Binomial, proportions
+from .proportions import Binomial, are_proportions, proportions
 from .registry import COUPLED_LOSSES, LOSSES, ROW_LOSSES, known_losses, register, why_unknown
 from .several import MulticlassHinge, Multinomial
 from .tubes import EpsilonInsensitive, Huber, Quantile, Squared
@@ -36,6 +36,7 @@ __all__ = [
     "Squared",
     "SquaredHinge",
     "Tweedie",
+    "are_proportions",
     "known_losses",
     "proportions",
     "register",

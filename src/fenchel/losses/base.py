@@ -20,12 +20,12 @@ import numpy as np
 import numpy.typing as npt
 
 from .._validate import Array
+from ..foundation.numerics import DIFFERENCE, UNIT
 
 if TYPE_CHECKING:
     pass
 
-_TINY = 2.0**-51  # rounding of a weight times the end of a domain, relative to it; an end at zero has none
-_DIFFERENCE = 1e-5  # in the scores, for a second derivative that nobody told
+_TINY = 4 * UNIT  # rounding of a weight times the end of a domain, relative to it; an end at zero has none
 
 
 @functools.cache
@@ -66,6 +66,11 @@ class Loss:
         kind: Any = type(self)
         return self.least is not None and _definer(kind, "least") is _definer(kind, "conjugate")
 
+    def value_terms(self, target: Array) -> tuple[Any, Any]:
+        """How large the terms are that a value is made of, beside the value itself: a and b, numbers or one of each for
+        every row, where none is larger than f + a + b |u|. Rounding is measured by that."""
+        return 0.0, (0.0 if self.knows_least else np.abs(target))
+
     def falls_towards(self, target: Array) -> Array:
         """The side to which f falls for ever without reaching its least value: 1, -1, or 0 where it does reach it."""
         falls = self.classification and not self.attained
@@ -104,7 +109,7 @@ class Loss:
         """The second derivative in u, elementwise; by differences where a loss does not define it. Newton's steps take
         it, so that it need not be exact."""
         score = np.asarray(score, dtype=float)
-        h = _DIFFERENCE * np.maximum(np.abs(score), 1.0)
+        h = DIFFERENCE * np.maximum(np.abs(score), 1.0)
         return np.maximum(self.gradient(score + h, target) - self.gradient(score - h, target), 0.0) / (2 * h)
 
     def sums(self, score: Array, target: Array, weight: Array) -> tuple[float, Array, Array]:
@@ -133,6 +138,10 @@ class Loss:
 
     def for_classes(self) -> Loss | None:
         """The loss that sees the scores of several classes together and is this one for two; None where none does."""
+        return None
+
+    def for_proportions(self) -> Loss | None:
+        """The loss that is this one for labels, with targets in [0, 1] in place of them; None where none is."""
         return None
 
     def for_outputs(self, outputs: int) -> Loss:
@@ -215,9 +224,11 @@ class Loss:
             good = np.abs(target) == 1
             if not good.all():
                 bad = np.flatnonzero(~good)
+                other = "for 0/1 labels pass 2 * y - 1"
+                other = other if self.for_proportions() is None else "or proportions, all of them from 0 to 1"
                 raise ValueError(
                     f"y[{_where(bad[0], target)}] is {target.flat[bad[0]]:g}; {type(self).__name__} takes labels -1 "
-                    "and +1 (for 0/1 labels pass 2 * y - 1)"
+                    f"and +1 ({other})"
                 )
             columns = target.reshape(len(target), -1)
             for j in range(columns.shape[1]):

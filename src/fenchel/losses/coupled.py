@@ -17,12 +17,9 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from .._validate import AnyArray, Array, Floats
+from .._validate import AnyArray, Array, Floats, Index
+from ..foundation.numerics import ARMIJO, BALANCED, LEAST_DAMPING, NEWTON_STEPS
 from .base import Loss
-
-_STEPS = 60  # of Newton's method; more: only where an optimum lies at infinity
-_FLAT = 1e-15  # of what the sums A'x are made of: a slope of zero
-_DAMPING = 1e-12  # of the largest diagonal entry of the curvature, at first; larger: slower at the end
 
 
 class CoupledCurvature(Protocol):
@@ -72,6 +69,10 @@ class CoupledLoss(Loss):
         """F(u); an empty `weight` counts as ones."""
         return self.sums(score, target, weight)[0]
 
+    def value_terms(self, target: AnyArray) -> tuple[Any, Any]:
+        """Logarithms of sums over rows, and scores."""
+        return 1.0 + float(np.log(max(len(target), 1))), 2.0
+
     def value(self, score: Array, target: AnyArray) -> Array:
         raise TypeError(f"{type(self).__name__} is no sum over rows, so that single rows have no value; see total")
 
@@ -95,6 +96,11 @@ class CoupledLoss(Loss):
         """Scores whose slopes are x."""
         raise TypeError(f"{type(self).__name__} must define scores_of(dual, target, weight)")
 
+    def ordered(self, target: AnyArray, weight: Array) -> tuple[Index, Index]:
+        """Pairs of rows: along scores that grow by no less for the first of every pair the loss does not rise, and it
+        falls where some grow by more. No pairs where nothing is known of that."""
+        return np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64)
+
     def held_out(self, score: Array, target: AnyArray, weight: Array, rows: Any) -> float:
         """What some rows add to the loss of the others, where all have these scores: F of all less F without them."""
         left = weight.copy() if weight.size else np.ones(len(target))
@@ -109,9 +115,9 @@ class CoupledLoss(Loss):
         c = np.zeros(A.shape[1])
         wanted, size = np.broadcast_to(wanted, c.shape), np.abs(A).T
         value, x, _ = self.sums(start, target, weight)
-        slope, damping = A.T @ x - wanted, _DAMPING
-        for _ in range(_STEPS):
-            if np.all(np.abs(slope) <= _FLAT * (size @ np.abs(x))):
+        slope, damping = A.T @ x - wanted, LEAST_DAMPING
+        for _ in range(NEWTON_STEPS):
+            if np.all(np.abs(slope) <= BALANCED * (size @ np.abs(x))):
                 break
             curved = self.curvature_at(start + A @ c, target, weight)
             H = A.T @ np.column_stack([curved.times(column) for column in A.T])
@@ -127,10 +133,10 @@ class CoupledLoss(Loss):
                 new, fall = A.T @ made[1] - wanted, value - made[0] + float(wanted @ move)
                 # where rounding hides the fall of the function its slope tells
                 near = abs(fall) <= 1e-12 * max(abs(value), 1e-300)
-                fell = fall > -1e-4 * float(slope @ move)
+                fell = fall > -ARMIJO * float(slope @ move)
                 taken = bool(fell or (near and np.linalg.norm(new) < 0.9 * np.linalg.norm(slope)))
                 damping = 0.1 * damping if taken else max(100 * damping, 1e-9)
             if not taken:
                 break
-            c, value, x, slope, damping = c + move, made[0], made[1], new, max(damping, _DAMPING)
+            c, value, x, slope, damping = c + move, made[0], made[1], new, max(damping, LEAST_DAMPING)
         return c, x

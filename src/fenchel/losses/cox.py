@@ -33,11 +33,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from .._validate import AnyArray, Array, Floats
+from .._validate import AnyArray, Array, Floats, Index
 from ..foundation.lazy import lazy
+from ..foundation.numerics import SLACK
 from .coupled import CoupledCurvature, CoupledLoss
 
-_TINY = 1e-12  # rounding slack, relative to the sums that it is left of
 _EDGE = 1e-200  # of a row's weight: how near to the edge of the domain a slope is taken for one inside
 RECORD = np.dtype([("event", "?"), ("time", "f8"), ("stratum", "i8"), ("order", "i8"), ("opens", "i1")])
 
@@ -88,6 +88,33 @@ class Cox(CoupledLoss):
         """An event counts for 1."""
         return 1.0
 
+    def value_terms(self, target: AnyArray) -> tuple[Any, Any]:
+        """Of an event, the logarithm of a sum over those at risk, and scores; nothing where it was alone."""
+        order, opens, n = target["order"], target["opens"], len(target)
+        place = np.arange(n)
+        last = np.minimum.accumulate(np.where(np.append(opens[1:], 2) == 2, place, n)[::-1])[::-1]
+        first = np.maximum.accumulate(np.where(opens > 0, place, 0))
+        some = np.zeros(n)
+        some[order] = last - first + 1.0  # rows at risk
+        event = target["event"] & (some > 1)
+        return np.where(event, np.log(some), 0.0), np.where(event, 2.0, 0.0)
+
+    def falls_towards(self, target: AnyArray) -> Array:
+        """An event asks for a score as large as can be."""
+        return target["event"].astype(float)
+
+    def ordered(self, target: AnyArray, weight: Array) -> tuple[Index, Index]:
+        """An event, and a row that was at risk at its time, for all such pairs: along scores that grow by no less for
+        the first of every pair the loss does not rise."""
+        alive = weight > 0 if weight.size else np.ones(len(target), dtype=bool)
+        event = np.flatnonzero(target["event"] & alive)
+        with_it = (target["stratum"] == target["stratum"][event, None]) & (
+            target["time"] >= target["time"][event, None]
+        )
+        first, other = np.nonzero(with_it & alive)
+        some = event[first] != other
+        return event[first][some], other[some]
+
     def domain(self, target: AnyArray) -> tuple[Array, Array]:
         """The ends of every row's own interval; the domain is a part of what they span."""
         return -target["event"].astype(float), np.full(len(target), np.inf)
@@ -104,7 +131,7 @@ class Cox(CoupledLoss):
         from ..kernels import cox
 
         rows = _rows(target)
-        return float(cox.conjugate(*rows, self.ties == "efron", _ones(weight, target), _own(dual), _TINY))
+        return float(cox.conjugate(*rows, self.ties == "efron", _ones(weight, target), _own(dual), SLACK))
 
     def scores_of(self, dual: Array, target: AnyArray, weight: Array) -> Array:
         from ..kernels import cox

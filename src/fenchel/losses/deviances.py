@@ -6,14 +6,17 @@ where the mean meets the target, and nowhere below.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import numpy.typing as npt
 from scipy.special import expit, xlog1py, xlogy
 
 from .._validate import Array, Flags
+from ..foundation.numerics import UNIT
 from .base import _TINY, Loss, _number, _where
 
-_EPS = float(np.finfo(float).eps)
+_EPS = 2 * UNIT
 
 
 class _LogLink(Loss):
@@ -64,6 +67,9 @@ class Gamma(_LogLink):
 
     def _good(self, target: Array) -> Flags:
         return np.greater(target, 0.0)
+
+    def value_terms(self, target: Array) -> tuple[Any, Any]:
+        return 1.0 + np.abs(np.log(target)), 1.0
 
     def value(self, score: Array, target: Array) -> Array:
         over = np.asarray(score, dtype=float) - np.log(target)
@@ -136,6 +142,10 @@ class Tweedie(_LogLink):
         score, target = np.asarray(score, dtype=float), np.asarray(target, dtype=float)
         with np.errstate(over="ignore", invalid="ignore"):
             return np.exp(q * score), np.where(target > 0, target * np.exp(-r * score), 0.0)
+
+    def value_terms(self, target: Array) -> tuple[Any, Any]:
+        q, r = self.params
+        return np.asarray(target, dtype=float) ** q / (q * r), 0.0
 
     def value(self, score: Array, target: Array) -> Array:
         q, r = self.params
@@ -216,6 +226,11 @@ class NegativeBinomial(_LogLink):
     @property
     def params(self) -> Array:
         return np.array([self.theta])
+
+    def value_terms(self, target: Array) -> tuple[Any, Any]:
+        target = np.asarray(target, dtype=float)
+        both, some = target + self.theta, np.where(target > 0, target, 1.0)
+        return both * (1.0 + abs(np.log(self.theta)) + np.abs(np.log(some)) + np.log1p(target / self.theta)), both
 
     def value(self, score: Array, target: Array) -> Array:
         score, target = np.asarray(score, dtype=float), np.asarray(target, dtype=float)

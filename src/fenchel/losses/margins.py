@@ -7,6 +7,7 @@ from scipy.special import expit
 
 from .._validate import Array
 from .base import _TINY, Loss, _number
+from .proportions import Binomial
 from .several import Multinomial
 
 
@@ -116,6 +117,9 @@ class SquaredHinge(_Margin):
 class Logistic(Loss):
     r"""Logistic loss, :math:`\log(1 + e^{-t u})`.
 
+    Targets are labels of -1 and 1, or proportions from 0 to 1, for which :class:`Binomial` stands in: the same loss
+    where these are 0 or 1. :func:`fenchel.proportions` makes them, and weights, of successes in trials.
+
     Notes
     -----
     With :math:`a = -t x`: :math:`f^*(x) = a \log a + (1 - a) \log (1 - a)` on :math:`a \in [0, 1]`.
@@ -136,6 +140,9 @@ class Logistic(Loss):
 
     def for_classes(self) -> Loss:
         return Multinomial()
+
+    def for_proportions(self) -> Loss:
+        return Binomial()
 
     def probability(self, score: Array) -> Array:
         out: Array = expit(score)

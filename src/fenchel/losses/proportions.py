@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import numpy.typing as npt
 from scipy.special import entr, expit, xlog1py, xlogy
@@ -30,6 +32,12 @@ class Binomial(Loss):
     deviance = True
     attained = False
     least = 0.0
+
+    def value_terms(self, target: Array) -> tuple[Any, Any]:
+        """Of a proportion, the entropy cancels most of what the score makes."""
+        target = np.asarray(target, dtype=float)
+        mixed = (target > 0) & (target < 1)
+        return np.where(mixed, entr(target) + entr(1.0 - target), 0.0), np.where(mixed, 1.0, 0.0)
 
     def falls_towards(self, target: Array) -> Array:
         target = np.asarray(target, dtype=float)
@@ -74,6 +82,14 @@ class Binomial(Loss):
         return target
 
 
+def are_proportions(target: npt.ArrayLike) -> bool:
+    """Whether targets lie in [0, 1] and are no labels of -1 and 1."""
+    found = np.asarray(target)
+    if found.dtype.kind not in "biuf" or not found.size:
+        return False
+    return bool(np.all((found >= 0) & (found <= 1)) and not np.all(found == 1))
+
+
 def _rise(move: Array, start: Array) -> Array:
     """s log s - t log t for s = t + move, brought to 0 at the least."""
     s, some = np.maximum(start + move, 0.0), np.where(start > 0, start, 1.0)
@@ -81,7 +97,7 @@ def _rise(move: Array, start: Array) -> Array:
 
 
 def proportions(successes: npt.ArrayLike, trials: npt.ArrayLike) -> tuple[Array, Array]:
-    """Counts of successes in trials as the targets and weights that :class:`Binomial` takes.
+    """Counts of successes in trials as the targets and weights that :class:`Logistic` and :class:`Binomial` take.
 
     Parameters
     ----------

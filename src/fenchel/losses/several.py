@@ -26,9 +26,9 @@ import numpy as np
 import numpy.typing as npt
 
 from .._validate import Array, _count
+from ..foundation.numerics import SLACK
 from .base import Loss
 
-_OUTSIDE = 1e-12  # in units of a probability: what rounding may take a point out of the simplex by
 _SHARES = 1e-8  # how far from 1 the shares of a target may add up to, as numbers of a file do
 _MOST_CLASSES = 100_000  # more in a vector of labels are measurements, not classes
 
@@ -108,7 +108,7 @@ class SimplexLoss(Loss):
     def conjugate(self, dual: Array, target: Array) -> Array:
         x, t = self.rows(dual), self.rows(target)
         v = x + t
-        good = (v >= -_OUTSIDE).all(axis=1) & (np.abs(x.sum(axis=1)) <= _OUTSIDE)
+        good = (v >= -SLACK).all(axis=1) & (np.abs(x.sum(axis=1)) <= SLACK)
         out = self.potential(np.maximum(v, 0.0), t)
         out[~good] = np.inf
         return np.asarray(out.reshape(np.shape(dual)))

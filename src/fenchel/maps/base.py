@@ -16,11 +16,11 @@ import scipy.sparse as sp
 import scipy.sparse.linalg as sla
 
 from .._validate import Array, Ints, MatrixLike, SparseMatrix, _count, sound
+from ..foundation.numerics import KEPT
 from .gram import Gram, _is_plain
 
 _identities: weakref.WeakValueDictionary[int, SparseMatrix] = weakref.WeakValueDictionary()
 _last: collections.deque[SparseMatrix] = collections.deque(maxlen=4)  # kept for the next problem of that size
-_SMALL = 1 << 16  # features up to which they are: a MiB of memory
 
 
 class Map:
@@ -107,7 +107,7 @@ class Identity(Map):
         found = _identities.get(p)
         if found is None:
             found = _identities[p] = self.matrix(p)
-            if p <= _SMALL:
+            if p <= KEPT:
                 _last.append(found)
         return found
 

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 import scipy.sparse.linalg as sla
 
-from .._validate import SparseMatrix
-from .base import Map
+from .._validate import Array, SparseMatrix
+from .base import Map, spectral_norm
 
 _MOST = 100_000_000  # entries that are kept, 1.2 GB; a map that mixes more features than that needs a form of its own
 _TRIES = 3  # random vectors by which the two products are compared
+_FEW = 3  # rows or columns up to which Lanczos has nothing to iterate on
+_SOLVED, _LEFT, _ROUNDS = 1e-12, 1e-9, 2000  # of a right side, in conjugate gradients: aim, and what is an error
 _DIGITS = 1e4  # units of rounding by which these may differ, relative to the lengths of the vectors
 
 
@@ -22,14 +25,16 @@ class Operator(Map):
     Parameters
     ----------
     operator : scipy.sparse.linalg.LinearOperator, or an object with shape, matvec and rmatvec
-        A product with every unit vector is asked for once, and what is not zero is kept: certificates need the solves
-        with B B' and the directions that the map does not see, which products alone do not give.
+        `apply`, `adjoint`, `norm` and `gram_solve` are products and iterations of products. A problem asks for more:
+        its certificate needs the directions that the map does not see, which products alone do not give. So a product
+        with every unit vector is made when the first problem asks, and what is not zero is kept.
 
     Raises
     ------
     ValueError
-        Where `rmatvec` is not the adjoint of `matvec`, since nothing could be proven then, or where more entries are
-        not zero than memory has room for (a hundred million).
+        Where `rmatvec` is not the adjoint of `matvec`, since nothing could be proven then; by a problem, where more
+        entries are not zero than memory has room for (a hundred million); by `gram_solve`, where the iterations do not
+        arrive.
 
     Examples
     --------
@@ -49,13 +54,50 @@ class Operator(Map):
         if made.dtype is not None and np.dtype(made.dtype).kind not in "biuf":
             raise ValueError(f"operator has dtype {made.dtype}; it must be real")
         _check_adjoint(made)
-        self._values, self.p = _read(made), made.shape[1]
+        self._products, self.p = made, made.shape[1]
+
+    @functools.cached_property
+    def _values(self) -> SparseMatrix:
+        return _read(self._products)
 
     def _matrix(self, p: int) -> SparseMatrix:
         return self._values
 
+    def apply(self, w: Array) -> Array:
+        return np.asarray(self._products.matvec(np.asarray(w, dtype=float)), dtype=float)
+
+    def adjoint(self, u: Array) -> Array:
+        return np.asarray(self._products.rmatvec(np.asarray(u, dtype=float)), dtype=float)
+
+    @property
+    def _squared(self) -> Any:
+        """B B'."""
+        return sla.LinearOperator((self.p, self.p), matvec=lambda w: self.adjoint(self.apply(np.ravel(w))), dtype=float)
+
+    def norm(self) -> float:
+        """An upper bound on the largest singular value, tight to 1 %: Lanczos comes near it from below."""
+        if min(self._products.shape) <= _FEW:
+            return spectral_norm(self._values)
+        start = np.random.default_rng(0).standard_normal(self.p)
+        value = sla.eigsh(self._squared, k=1, v0=start, tol=1e-4, return_eigenvectors=False)[0]
+        return float(np.sqrt(max(value, 0.0)) * 1.005)
+
+    def gram_solve(self, r: Array) -> Array:
+        """The least-norm solution v of B B' v = r, for r in the range of B, by conjugate gradients."""
+        r = np.asarray(r, dtype=float)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            v: Array = sla.cg(self._squared, r, rtol=_SOLVED, maxiter=_ROUNDS)[0]
+        length = float(np.linalg.norm(r))
+        left = float(np.linalg.norm(self._squared.matvec(v) - r))
+        if not left <= _LEFT * length:
+            raise ValueError(
+                f"operator: conjugate gradients leave {left / length:.1g} of B B' v = r, so that no certificate could "
+                "be made of v: r is not in the range of B, or the map is too badly conditioned"
+            )
+        return v
+
     def __repr__(self) -> str:
-        return f"Operator{self._values.shape}"
+        return f"Operator{self._products.shape}"
 
 
 def _check_adjoint(made: Any) -> None:

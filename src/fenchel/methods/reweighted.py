@@ -26,6 +26,7 @@ import numpy as np
 from .._validate import Array
 from ..engine.registry import fitting
 from ..engine.roles import Goal, Iterate
+from ..foundation.numerics import ARMIJO, DIGITS, HALVINGS
 from ..losses import CoupledCurvature
 from ..problem import Problem
 from .common import DualState, Method
@@ -34,9 +35,6 @@ from .sdca_admm.method import SDCAADMM
 
 SHARE = 0.03  # of what the last step gained: how well a model is solved; larger: more and cheaper models
 FIRST = 1e-3  # of the objective: the same at first
-FINEST = 1e-13  # of the objective: the same at the least; smaller: rounding
-PROMISE = 1e-4  # of the decrease that the slopes promise: what a step must bring
-HALVINGS = 40  # at the most
 LEAST = 1e-10  # of the mean of h: what a row counts for at the least; smaller: targets of models overflow
 CHECKED, EPOCHS = 5, 2000  # epochs between certificates of a model where no engine fits, and at the most
 
@@ -79,12 +77,12 @@ class ReweightedSquares(Method):
         state = ModelState.fresh(self.name, problem, rng)
         assert isinstance(state, ModelState)
         if warm is not None:
-            for key, size in (("w", problem.size), ("y", problem.d), ("u", problem.d)):
-                if len(warm.get(key, ())) != size:
+            for key, own in (("w", state.w), ("y", state.y), ("u", state.u)):
+                if len(warm.get(key, ())) != own.size:
                     raise ValueError(
-                        f"warm_start has {len(warm.get(key, ()))} entries in {key}; this problem has {size}"
+                        f"warm_start has {len(warm.get(key, ()))} entries in {key}; this problem has {own.size}"
                     )
-                getattr(state, key)[:] = warm[key]
+                own[:] = warm[key]
             if warm.get("resumed") and "gained" in warm:
                 state.gained, state.epoch = float(warm["gained"]), int(warm["epoch"])
             if "x" in warm:
@@ -96,8 +94,7 @@ class ReweightedSquares(Method):
 
     def adopt(self, state: Any, iterate: Iterate, gap: float = math.inf) -> None:
         """Go on from a point that an engine has proposed."""
-        for key in ("w", "x", "y", "u", "zx"):
-            getattr(state, key)[:] = getattr(iterate, key)
+        iterate.copy_to(state.w, state.x, state.y, state.zx, state.u)
         state.gained = math.inf
 
     def epoch(self, state: Any) -> EpochReport:
@@ -113,7 +110,7 @@ class ReweightedSquares(Method):
         value = total / problem.n + penalty
         aim = SHARE * state.gained if math.isfinite(state.gained) else FIRST * abs(value)
         model = self._model(u, x, h)
-        answer, foreseen = model.solve(state, max(aim, FINEST * abs(value)))
+        answer, foreseen = model.solve(state, max(aim, DIGITS * abs(value)))
         new = answer.w.copy()
         new[problem.intercept_slots] = 0.0
         end = problem.scores(new)
@@ -125,7 +122,7 @@ class ReweightedSquares(Method):
             scores = end if share == 1.0 else u + share * (end - u)
             own = end_penalty if share == 1.0 else problem.penalty_value(problem.penalised(w))
             value = loss.total(problem.seen(scores), problem.target, problem.weight) / problem.n + own
-            if value <= before + PROMISE * share * min(promised, 0.0) + 1e-15 * abs(before):
+            if value <= before + ARMIJO * share * min(promised, 0.0) + 1e-15 * abs(before):
                 break
             share *= 0.5
         else:

@@ -9,14 +9,16 @@ import numpy as np
 import scipy.sparse as sp
 
 from .._validate import Array, MatrixLike
+from ..engine.registry import fitting
+from ..engine.rounds import WorkingSets
+from ..foundation.numerics import AT_ONCE, COPY
 
 if TYPE_CHECKING:
+    from ..problem import Problem
     from ..solver.result import Result
 
 _FAR = 10.0  # standard deviations between a column's mean and zero
 _NEAR = 1.0  # the same, where a copy of the data takes little room: a mean beyond it is most of a column's square
-_ROOM = 1 << 26  # bytes that a copy may take for that; larger: more memory for speed alone
-_CHUNK = 1 << 20  # entries looked at together
 
 
 @dataclasses.dataclass
@@ -80,7 +82,7 @@ def centred(X: MatrixLike) -> tuple[MatrixLike, Scaling | None]:
     chunks = _chunks(X)
     mean = sum(X[rows].sum(axis=0, dtype=float) for rows in chunks) / len(X)
     spread = np.sqrt(sum(((X[rows] - mean) ** 2).sum(axis=0) for rows in chunks) / len(X))
-    far = _NEAR if X.nbytes <= _ROOM and X.dtype == np.float64 else _FAR  # single precision would lose digits
+    far = _NEAR if X.nbytes <= COPY and X.dtype == np.float64 else _FAR  # single precision would lose digits
     if not np.any((np.abs(mean) > far * spread) & (spread > 1e-12 * np.abs(mean))):
         return X, None
     out = np.empty_like(X)
@@ -89,6 +91,21 @@ def centred(X: MatrixLike) -> tuple[MatrixLike, Scaling | None]:
     return out, Scaling(np.ones(X.shape[1]), mean)
 
 
+def on_centred_columns(problem: Problem) -> tuple[Problem, Scaling | None]:
+    """The problem on centred columns, and how to undo it; the problem itself and None where that would change nothing.
+
+    Working sets see to their columns themselves. Other engines and epochs need many times the passes where columns lie
+    far from zero and an intercept has to make up for it.
+    """
+    if not problem.fit_intercept or problem.pooled or problem.data.sparse:
+        return problem, None
+    engine = fitting(problem)
+    if engine is not None and engine.name == WorkingSets.name:
+        return problem, None
+    X, scaling = centred(problem.data.dense)
+    return (problem, None) if scaling is None else (problem.with_data(X), scaling)
+
+
 def _chunks(X: Array) -> list[slice]:
-    step = max(1, _CHUNK // X.shape[1])
+    step = max(1, AT_ONCE // X.shape[1])
     return [slice(first, first + step) for first in range(0, len(X), step)]

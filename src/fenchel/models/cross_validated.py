@@ -134,10 +134,14 @@ class CrossValidated(Structured):
         self.alpha_ = float(self.alphas_[index])
         self._warn_of_folds(chosen, index)
         last = polish(problems[best].with_alpha(self.alpha_), self.path_[index])
+        self._move_path_back()
+        return last
+
+    def _move_path_back(self) -> None:
+        """Coefficients of the path for the columns as they stand in the data."""
         if self._scaling is not None:
             results = [self._scaling.moved_back(result) for result in self.path_]
             self.path_ = Path(self.path_.alphas, results, self.path_.tol, self.path_.interrupted)
-        return last
 
     def _solve_pooled(self, problem: Problem, seed: int) -> Result:
         """The same for rows in a pool, whose folds share their passes."""
@@ -154,7 +158,9 @@ class CrossValidated(Structured):
         self.path_ = path(problem, alphas=self.alphas_[: index + 1], **shared)
         self.grid_results_ = [Variant({}, 0.0, found, self.path_, self.penalty_)]
         self._warn_of_folds(self.grid_results_[0], index)
-        return self.path_[-1]
+        last = self.path_[-1]
+        self._move_path_back()
+        return last
 
     def _with_params(self, problem: Problem, params: dict[str, Any]) -> tuple[Penalty | None, Problem]:
         """The penalty with these parameters, and the problem with it; data and what is known of it are shared."""

@@ -9,7 +9,9 @@ import numpy as np
 import numpy.typing as npt
 
 from .._validate import Array, Frame, Ints, MatrixLike
+from ..foundation.html import Shown, drawing, table
 from ..problem.pooled import PooledProblem
+from .columns import on_centred_columns
 from .paths import Path, _as_alphas, _as_problem, _follow, alpha_grid, split_limit, until_from
 from .pooled import fold_paths
 from .progress import Bar
@@ -21,7 +23,7 @@ if TYPE_CHECKING:
 FOLD_TOL = 1e-5  # relative gap of a fold's fit: moves scores by less than .04 standard errors (8 kinds of problems)
 
 
-class CrossValidation:
+class CrossValidation(Shown):
     """Scores of every alpha on held-out rows, and what they say.
 
     Attributes
@@ -81,6 +83,20 @@ class CrossValidation:
             "mean": self.mean, "standard_error": self.standard_error, "relative_gap": self.relative_gaps.max(axis=1)
         }  # fmt: skip
         return pandas.DataFrame(columns, index=pandas.Index(self.alphas, name="alpha"))
+
+    def _html_title(self) -> str:
+        return repr(self)
+
+    def _html_more(self) -> list[str]:
+        chosen = {"best": self.select("min"), "one standard error": self.select("1se")}
+        rows = [(name, f"{self.alphas[k]:.4g}", f"{self.mean[k]:.6g} \u00b1 {self.standard_error[k]:.2g}")
+                for name, k in chosen.items()]  # fmt: skip
+        marks = [(float(self.alphas[k]), name) for name, k in chosen.items()]
+        picture = drawing(
+            self.alphas, self.mean, across="alpha", up="mean score of the held-out rows, larger is better",
+            falling=True, band=self.standard_error, marks=marks,
+        )  # fmt: skip
+        return [picture, table(["", "alpha", "score"], rows)]
 
     def __repr__(self) -> str:
         return (
@@ -154,7 +170,9 @@ def cross_validate_path(
     from .folds import split
     from .run_folds import run_folds
 
-    problem = _as_problem(problem, y, data)
+    problem, scaling = _as_problem(problem, y, data), None
+    if not standardize:
+        problem, scaling = on_centred_columns(problem)
     alphas = alpha_grid(problem, n_alphas, eps) if alphas is None else _as_alphas(alphas)
     if problem.pooled:
         if score is not None or standardize or groups is not None:
@@ -175,7 +193,7 @@ def cross_validate_path(
     with Bar(len(rows) * len(alphas), verbose) as bar:
         return run_folds(
             problem, rows, alphas, score=score, standardize=standardize, n_jobs=n_jobs, until=until_from(limit),
-            bar=bar, tol=tol, max_epochs=max_epochs, random_state=random_state, solver_options=options,
+            bar=bar, scaling=scaling, tol=tol, max_epochs=max_epochs, random_state=random_state, solver_options=options,
         )[0]  # fmt: skip
 
 

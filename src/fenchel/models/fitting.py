@@ -140,13 +140,13 @@ class Structured(CallbackSupportMixin, BaseEstimator):  # type: ignore[misc]  # 
     def _fit_pool(self, pool: Pool, **given: Any) -> Self:
         """The same for rows in a pool."""
         check_parameters(self)
-        if self.standardize or any(shares_of(self.relax)):
-            raise ValueError(
-                "standardize and relax are for rows in memory; bring the columns of a pool to one scale beforehand"
-            )
+        if any(shares_of(self.relax)):
+            raise ValueError(f"relax is {self.relax!r}; rows in {pool.home} are fitted without it")
         self.penalty_ = self._named_penalty()
-        self._scaling, self._with_offset = None, pool.facts.offset
-        return self._answer(pooled_problem(self, pool, **given), pool, given["y"])
+        problem = pooled_problem(self, pool, **given)
+        self._scaling = None if problem.scale is None else Scaling(problem.scale)
+        self._with_offset = bool(pool.facts.offset)
+        return self._answer(problem, pool, given["y"])
 
     def _answer(
         self, problem: Problem, X: MatrixLike, y: npt.ArrayLike | None, **metadata: npt.ArrayLike | None

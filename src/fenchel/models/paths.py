@@ -18,10 +18,12 @@ import numpy.typing as npt
 
 from .._validate import Array, Flags, Frame, Ints, MatrixLike
 from ..engine.roles import Iterate
+from ..foundation.html import Shown, drawing, table
 from ..problem import Problem
 from ..problem.alpha_max import zero_answer
 from ..solver.entry import follow
 from ..solver.result import Status
+from .columns import on_centred_columns
 from .parameters import is_number
 from .progress import Bar
 
@@ -30,7 +32,7 @@ if TYPE_CHECKING:
     from ..solver.result import Result
 
 
-class Path:
+class Path(Shown):
     """Answers for falling alpha, each with its own certificate.
 
     Attributes
@@ -79,6 +81,17 @@ class Path:
             "epochs": self.epochs, "seconds": self.seconds, "status": [str(r.status) for r in self.results],
         }  # fmt: skip
         return pandas.DataFrame(columns, index=pandas.Index(self.alphas, name="alpha"))
+
+    def _html_title(self) -> str:
+        return repr(self)
+
+    def _html_more(self) -> list[str]:
+        some: Ints = np.unique(np.linspace(0, len(self) - 1, min(len(self), 8)).astype(int))
+        rows = [(f"{self.alphas[k]:.4g}", int(self.nonzeros[k]), f"{self.primals[k]:.6g}",
+                 f"{self.relative_gaps[k]:.1e}", str(self.results[k].status)) for k in some]  # fmt: skip
+        curves = self.coefs.reshape(len(self), -1).T
+        picture = drawing(self.alphas, curves[curves.any(axis=1)], across="alpha", up="coefficients", falling=True)
+        return [picture, table(["alpha", "not zero", "objective", "relative gap", "status"], rows)]
 
     def __iter__(self) -> Iterator[Result]:
         return iter(self.results)
@@ -141,7 +154,7 @@ def path(
     solver_options : dict, optional
         Further options of :func:`fenchel.solve`. With any of them every point is left to that.
     verbose : bool
-        Print a line per point to the standard error; a live bar on a terminal and in a notebook.
+        Show a live bar on a terminal and in a notebook; a line a minute, and one at the end, elsewhere.
 
     Returns
     -------
@@ -162,7 +175,8 @@ def path(
     >>> path.nonzeros[:4], bool(path.converged.all())
     (array([0, 2, 2, 2]), True)
     """
-    problem, first = _as_problem(problem, y, data), None
+    problem, scaling = on_centred_columns(_as_problem(problem, y, data))
+    first = None
     if alphas is None:
         first = zero_answer(problem)
         alphas = _grid(problem, first.alpha, n_alphas, eps)
@@ -176,13 +190,14 @@ def path(
     until, interrupted = until_from(limit), False
     with Bar(len(alphas), verbose, "alphas") as bar:
         try:
-            for result in _follow(problem, alphas, tol, max_epochs, random_state, options, first, until):
+            for found in _follow(problem, alphas, tol, max_epochs, random_state, options, first, until):
                 alpha = alphas[len(results)]
+                result = found if scaling is None else scaling.moved_back(found)
                 results.append(result)
-                bar.tell(f"alpha {alpha:.4e}   {result!r}")
+                bar.step(f"alpha {alpha:.4e}   {result!r}")
                 if callback is not None and callback(alpha, result):
                     break
-                if explained is not None and explained.saturated(alpha, result):
+                if explained is not None and explained.saturated(alpha, found):
                     break
         except KeyboardInterrupt:
             if not results:

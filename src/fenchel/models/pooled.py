@@ -11,6 +11,7 @@ import numpy as np
 
 from .._validate import AnyArray, Array
 from ..data.jobs import Fold, Losses, Terms, Weighed
+from ..data.moments import deviations
 from ..data.pools import Pool, SharedPasses
 from ..problem.pooled import PooledProblem
 from . import preparation as helpers
@@ -64,6 +65,7 @@ def pooled_problem(model: Any, pool: Pool, **given: Any) -> PooledProblem:
         pool, loss=helpers.as_loss(model.loss, model._classification),
         penalty=helpers.for_outputs(model._named_penalty(), outputs, facts.p), alpha=1.0,
         fit_intercept=bool(model.fit_intercept), labels=labels,
+        scale=deviations(pool) if model.standardize else None,
     )  # fmt: skip
 
 
@@ -144,7 +146,8 @@ def _held_out(problem: PooledProblem, folds: list[Fold], paths: list[Path]) -> l
     for fold, path in zip(folds, paths, strict=True):
         left = Fold(fold.count, fold.left_out, fold.seed, kept=False)
         terms = Terms(problem.loss, problem.layout[0], 1.0, problem.terms.labels, left)
-        points = tuple(problem.pack(*answer) for answer in zip(path.coefs, path.intercepts, strict=True))
+        answers = zip(path.coefs, path.intercepts, strict=True)
+        points = tuple(problem.seen_by_rows(problem.pack(*answer)) for answer in answers)
         jobs += [Losses(terms, points), Weighed(terms)]
     found = problem.run(*jobs)
     return [

@@ -28,6 +28,8 @@ def as_loss(loss: Loss | str, classification: bool, coupled: bool = False) -> Lo
         raise ValueError(f"loss is {loss!r}; {why_unknown(loss)}")
     if found is not None and found.across_rows and not coupled:
         raise ValueError(f"loss is {loss!r}, which is for survival times; use fenchel.CoxRegressor")
+    if found is not None and found.classification and not classification:
+        found = found.for_proportions() or found
     if found is None or found.classification != classification:
         loss = loss if found is None else found
         fitting = [name for name, kind in known_losses().items() if kind.classification == classification]
@@ -77,8 +79,8 @@ def check_folds(folds: list[tuple[Ints, Ints]], y: npt.ArrayLike, classes: AnyAr
         missing = np.setdiff1d(classes, seen)
         if missing.size:
             raise ValueError(
-                f"class {missing[0]!r} does not occur in the training rows of fold {number}; use fewer or stratified "
-                "folds, leave the class out, or give multi_class='ovr'"
+                f"class {missing.tolist()[0]!r} does not occur in the training rows of fold {number}; use fewer or "
+                "stratified folds, leave the class out, or give multi_class='ovr'"
             )
 
 

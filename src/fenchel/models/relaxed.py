@@ -15,6 +15,7 @@ import scipy.linalg
 import scipy.sparse as sp
 
 from .._validate import Array, Flags, Ints
+from ..foundation.numerics import DENSE
 from ..penalties import Box, Penalty
 from ..penalties.snapping import tied_features
 from ..problem import Problem
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
     from .paths import Path
 
 _ZERO = 1e-9  # of the sizes that a row of B' adds up: zero up to rounding where it joins more than two features
-_DENSE = 3000  # directions up to which joint zeros of many features are solved for in dense matrices: 72 MB
 SHARES = (0.0, 0.25, 0.5, 0.75, 1.0)  # of the refit, that cross-validation tries: one minus glmnet's gammas
 
 
@@ -124,9 +124,9 @@ def structure_basis(problem: Problem, w: Array) -> Any:
     rows = [part @ basis for part in rows if part.shape[0]]
     if not rows or basis.shape[1] == 0:
         return basis
-    if basis.shape[1] > _DENSE:
+    if basis.shape[1] > DENSE:
         raise ValueError(
-            f"relax needs a dense matrix of {basis.shape[1]} directions for this penalty, and takes at most {_DENSE}"
+            f"relax needs a dense matrix of {basis.shape[1]} directions for this penalty, and takes at most {DENSE}"
         )
     return basis @ scipy.linalg.null_space(sp.vstack(rows).toarray())
 

@@ -45,6 +45,27 @@ def check_scaling(scale: Array, center: Array | None, p: int) -> None:
         raise ValueError("its scale must be above 0 everywhere")
 
 
+def checked_coding(coding: Any, features: list[str] | None) -> dict[str, Any] | None:
+    """How a table's columns become features; a ValueError where it does not make the features of the model."""
+    if coding is None:
+        return None
+    for key, kind in (("columns", list), ("levels", dict), ("means", dict)):
+        if not isinstance(_checked_dict("coding", coding).get(key), kind):
+            raise ValueError(f"its coding's {key} are {_short(coding.get(key))}; they must be a {kind.__name__}")
+    columns, levels, means = coding["columns"], coding["levels"], coding["means"]
+    _check_list("coding's columns", columns, True)
+    for name, words in levels.items():
+        _check_list(f"levels of {name!r}", words, True)
+        if words != sorted(set(words)):
+            raise ValueError(f"its levels of {name!r} are not sorted, or not different")
+    for name, mean in means.items():
+        _check_number(f"mean of {name!r}", mean)
+    made = [f"{name}_{word}" if word else name for name in columns for word in levels.get(name, [None])]
+    if made != features:
+        raise ValueError("its coding does not make its features")
+    return {"columns": columns, "levels": levels, "means": means}
+
+
 def _check_list(key: str, part: Any, words: bool) -> None:
     kinds = (str,) if words else (str, bool, int, float)
     if not isinstance(part, list) or not part:

@@ -11,13 +11,11 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..losses import LOSSES
 from ..penalties.plain import from_plain, to_plain
-from ..solver.result import History, Result, Status
+from ..solver.result import Result, Status
 from . import preparation as helpers
 from .columns import Scaling
 from .estimators import StructuredClassifier, StructuredRegressor
 from .saved_model import Model, _loss_name, certificate_of
-
-_TRIED = np.linspace(-2.0, 2.0, 9)  # scores at which a loss is asked how it predicts
 
 
 def to_model(estimator: Any) -> Model:
@@ -65,10 +63,10 @@ def load_model(path: str | os.PathLike[str]) -> StructuredClassifier | Structure
         loss=loss, penalty=penalty, alpha=model.alpha, standardize=model.scaling is not None,
         tol=proof.get("tol") or 1e-6, fit_intercept=True,
     )  # fmt: skip
-    out.result_ = Result(
-        model.coef, model.intercept, proof["primal"], proof["dual"],
-        next(status for status in Status if str(status) == proof["status"]), History(), int(proof["epochs"]),
-        proof["seconds"] or 0.0, {}, proof["reason"],
+    out.result_ = Result.remembered(
+        model.coef, model.intercept, primal=proof["primal"], dual=proof["dual"],
+        status=next(status for status in Status if str(status) == proof["status"]), epochs=int(proof["epochs"]),
+        seconds=proof["seconds"] or 0.0, reason=proof["reason"],
     )  # fmt: skip
     out.n_iter_, out.gap_, out.status_ = out.result_.epochs, out.result_.gap, out.result_.status
     out.alpha_, out.penalty_, out.relax_, out.n_features_in_ = model.alpha, penalty, 0.0, model.n_features
@@ -99,15 +97,16 @@ def to_sklearn(estimator: Any) -> Any:
                 f"{type(estimator).__name__} was fitted with {why}, which scikit-learn's models do not have"
             )
     loss = helpers.as_loss(estimator.loss, estimator._classification)
+    tried = np.linspace(-2.0, 2.0, 9)  # scores at which the loss is asked how it predicts
     common = {"n_features_in_": estimator.n_features_in_, "n_iter_": np.array([estimator.n_iter_])}
     if hasattr(estimator, "feature_names_in_"):
         common["feature_names_in_"] = estimator.feature_names_in_
     coef, intercept = estimator.coef_, estimator.intercept_
     if not estimator._classification:
-        means = loss.mean(_TRIED)
-        if np.allclose(means, _TRIED):
+        means = loss.mean(tried)
+        if np.allclose(means, tried):
             return _with(LinearRegression(), common, coef_=coef, intercept_=intercept)
-        if np.allclose(means, np.exp(_TRIED)) and coef.ndim == 1:
+        if np.allclose(means, np.exp(tried)) and coef.ndim == 1:
             out = _with(PoissonRegressor(), common, coef_=coef, intercept_=intercept)
             out._base_loss = out._get_loss()
             return out
@@ -115,7 +114,7 @@ def to_sklearn(estimator: Any) -> Any:
     classes = estimator.classes_
     if estimator._loss_in_use().coupled and loss.likelihood:  # the softmax of all classes together
         return _with(LogisticRegression(), common, coef_=coef, intercept_=intercept, classes_=classes)
-    if not (loss.likelihood and np.allclose(loss.probability(_TRIED), expit(_TRIED))):
+    if not (loss.likelihood and np.allclose(loss.probability(tried), expit(tried))):
         return _with(LinearSVC(), common, coef_=coef, intercept_=intercept, classes_=classes)
     if len(classes) == 2:
         return _with(LogisticRegression(), common, coef_=coef, intercept_=intercept, classes_=classes)

@@ -25,7 +25,7 @@ from ..solver.result import Result
 from .columns import Scaling
 from .judging import deviance_explained
 from .preparation import class_probabilities, shifted
-from .saved_checks import check_content, check_scaling
+from .saved_checks import check_content, check_scaling, checked_coding
 
 if TYPE_CHECKING:
     from ..problem.problem import Problem
@@ -59,6 +59,8 @@ class Model:
     offset : name of the column of offsets, or log(column), or None
     version : of fenchel
     written : the penalty as plain lists and numbers, or None where it holds what no file can
+    coding : dict of columns, levels and means, or None
+        How the columns of a table with words or gaps become the features.
     """
 
     coef: Array
@@ -78,6 +80,7 @@ class Model:
     offset: str | None = None
     version: str = __version__
     written: dict[str, Any] | None = None
+    coding: dict[str, Any] | None = None
 
     @classmethod
     def from_result(
@@ -248,7 +251,7 @@ class Model:
             coef, float(intercept) if intercept.ndim == 0 else intercept, name, params, content["penalty"],
             float(content["alpha"]), features, classes, content["target"], content["first_index"], certificate,
             content.get("task"), tasks, scaling, content.get("offset"), content["version"],
-            written=content.get("written"),
+            written=content.get("written"), coding=checked_coding(content.get("coding"), features),
         )  # fmt: skip
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .base import Mapped, Penalty, Scaled, Sum, UnitForm, compiled_prox, run_prox, unbounded
+from .base import Mapped, Penalty, Scaled, Sum, UnitForm, unbounded
 from .catalogue import CATALOGUE, PENALTIES, register
 from .compile import Block, compile_penalty, scale_blocks, unit_blocks
 from .differences import FusedLasso, GraphFused, Monotone, TotalVariation, TrendFilter
@@ -14,6 +14,7 @@ from .latent import LatentGroupLasso, LatentL2
 from .low_rank import LowRank, MultiTaskLowRank, TensorTraceNorm, TraceNorm
 from .nested import NestedL2, TreeGroups
 from .outputs import MultiTaskLasso, PerOutput, Unpenalised
+from .run import compiled_prox, run_prox
 from .separable import L1, Box, NonNegative, Ridge, Separable
 from .shorthand import Shorthand
 from .slope import Oscar, Slope, SortedL1

@@ -12,7 +12,6 @@ import copy
 import dataclasses
 import functools
 import inspect
-import itertools
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -20,12 +19,10 @@ import numpy as np
 import scipy.sparse as sp
 
 from .._validate import Array, Flags, Index, Ints, MatrixLike, SparseMatrix
+from ..foundation.numerics import KEPT, SLACK
 from ..maps import Identity, MadeMap, Map, Matrix, Operator
+from .run import jacobian_by_differences, run_prox
 from .written import Written
-
-_TINY = 1e-12  # rounding slack of a dual constraint, relative to its radius
-_SMALL = 1 << 16  # coordinates up to which bounds that are none are kept for the next penalty: a MiB of memory
-_DIFFERENCE = 1e-6  # of the largest coordinate, for a derivative that nobody told
 
 
 @dataclasses.dataclass(frozen=True)
@@ -157,7 +154,7 @@ class Penalty(Written):
         """
         slope = self.prox_slope(u, step)
         if slope is None:
-            return _jacobian_by_differences(self, u, step)
+            return jacobian_by_differences(self, u, step)
         diagonal, direction = slope
         out = sp.diags_array(diagonal)
         if direction.any():
@@ -315,26 +312,6 @@ class Penalty(Written):
         return f"{type(self).__name__}()"
 
 
-def _jacobian_by_differences(function: Penalty, u: Array, step: float | Array) -> Any:
-    """The derivative of a prox: the k-th coordinates of all units are moved together."""
-    d, out = len(u), sp.lil_array((len(u), len(u)))
-    _, labels = np.unique(function.units(d), return_inverse=True)
-    order = np.argsort(labels, kind="stable")
-    bounds = np.searchsorted(labels[order], np.arange(labels.max(initial=-1) + 2))
-    parts = [order[first:last] for first, last in itertools.pairwise(bounds.tolist())]
-    h = _DIFFERENCE * (np.abs(u).max(initial=0.0) + np.max(step) + 1e-300)
-    columns = np.zeros((d, max(map(len, parts), default=0)))
-    for k in range(columns.shape[1]):
-        move = np.zeros(d)
-        move[[part[k] for part in parts if len(part) > k]] = h
-        columns[:, k] = (function.prox(u + move, step) - function.prox(u - move, step)) / (2 * h)
-    for part in parts:
-        own = columns[np.ix_(part, np.arange(len(part)))]
-        values, vectors = np.linalg.eigh((own + own.T) / 2)
-        out[np.ix_(part, part)] = (vectors * np.clip(values, 0.0, 1.0)) @ vectors.T
-    return sp.csr_array(out)
-
-
 @functools.cache
 def _arguments(kind: Any) -> tuple[str, ...]:
     """The names of a constructor's arguments."""
@@ -455,7 +432,7 @@ class Mapped(Penalty):
 
 def unbounded(d: int) -> tuple[Array, Array]:
     """Bounds that are none, which nobody may change."""
-    return _kept_unbounded(d) if d <= _SMALL else _unbounded(d)
+    return _kept_unbounded(d) if d <= KEPT else _unbounded(d)
 
 
 def _unbounded(d: int) -> tuple[Array, Array]:
@@ -468,43 +445,11 @@ def _unbounded(d: int) -> tuple[Array, Array]:
 _kept_unbounded = functools.lru_cache(maxsize=4)(_unbounded)
 
 
-def run_prox(function: Penalty, u: Array, step: float | Array) -> Array:
-    """The compiled prox of a sized penalty, from Python."""
-    u = np.array(u, dtype=float)
-    if function.size() not in (None, len(u)):
-        raise ValueError(f"{function!r} acts on {function.size()} coordinates, but there are {len(u)}")
-    step = np.asarray(step, dtype=float)
-    step = np.ascontiguousarray(step if step.shape == u.shape else np.broadcast_to(step, u.shape))
-    arrays = u, step, function.params, function.index
-    _by_address(compiled_prox(function).address)(len(u), *(array.ctypes.data for array in arrays))
-    return u
-
-
-@functools.cache
-def _by_address(address: int) -> Any:
-    """A prox that takes the addresses of its arrays: to make typed pointers takes longer than most proxes do."""
-    import ctypes
-
-    return ctypes.CFUNCTYPE(None, ctypes.c_int64, *4 * [ctypes.c_void_p])(address)
-
-
-def compiled_prox(function: Penalty) -> Any:
-    """The prox as a C function (or a callback into Python, which has `check`)."""
-    from ..kernels import compiled, penalties
-
-    if function.kernel is not None:
-        kernel = function.kernel
-        return compiled.compile_prox(getattr(penalties, kernel) if isinstance(kernel, str) else kernel)
-    if function.numba_prox is not None:
-        return compiled.numba_prox(inspect.getattr_static(function, "numba_prox"))
-    return compiled.python_prox(function.prox)
-
-
 class _Norm(Penalty):
     """A norm, through the gauge of its dual ball."""
 
     def conjugate(self, y: Array) -> float:
-        return 0.0 if self.gauge(y) <= 1 + _TINY else np.inf
+        return 0.0 if self.gauge(y) <= 1 + SLACK else np.inf
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.size()})"

@@ -15,6 +15,7 @@ import scipy.sparse as sp
 
 from .._validate import Array, Ints, SparseMatrix
 from ..foundation.lazy import lazy
+from ..foundation.numerics import UNIT
 from ..maps import Gram, is_shared_identity
 from .base import Penalty
 from .compile import Block, scale_blocks, unit_blocks
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
     pass
 
 _NONE = np.zeros(0, dtype=np.int64)
-_UNIT = 2.0**-53  # the largest relative error of one operation
 
 
 def _once_per_map(method: Callable[..., Any]) -> Any:
@@ -145,7 +145,7 @@ class BlockSum:
         if beyond.size:
             own = self.map_slots[rows[beyond]]
             terms = abs(own) @ np.abs(w)
-            near = np.abs(inside - u[rows])[beyond] <= _UNIT * (np.diff(own.indptr) + 1) * terms
+            near = np.abs(inside - u[rows])[beyond] <= UNIT * (np.diff(own.indptr) + 1) * terms
             u[rows[beyond[near]]] = inside[beyond[near]]
 
     def spread(self, y: Array) -> Array:

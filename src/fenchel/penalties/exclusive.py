@@ -9,8 +9,9 @@ import scipy.sparse as sp
 
 from .._validate import Array, Index, Ints, SparseMatrix
 from ..maps import Copies
-from .base import Penalty, run_prox
+from .base import Penalty
 from .group_lasso import _Grouped
+from .run import run_prox
 from .separable import L1
 from .shorthand import _known
 

@@ -10,9 +10,10 @@ import scipy.sparse as sp
 
 from .._validate import Array, Index, Ints, SparseMatrix
 from ..maps import Selection
-from .base import _Norm, run_prox
+from .base import _Norm
 from .group_lasso import _Grouped
 from .latent_parts import latent_parts
+from .run import run_prox
 from .separable import L1
 from .shorthand import _known
 

@@ -9,8 +9,9 @@ import numpy as np
 import numpy.typing as npt
 
 from .._validate import Array, SparseMatrix, _count, finite_vector
+from ..foundation.numerics import SLACK
 from ..maps import Selection
-from .base import _TINY, Penalty, Sum
+from .base import Penalty, Sum
 from .outputs import _features_of, _outputs
 from .shorthand import Shorthand
 
@@ -42,7 +43,7 @@ class TraceNorm(Penalty):
         return out
 
     def conjugate(self, y: Array) -> float:
-        return 0.0 if self.gauge(y) <= 1 + _TINY else np.inf
+        return 0.0 if self.gauge(y) <= 1 + SLACK else np.inf
 
     def gauge(self, y: Array) -> float:
         return float(np.linalg.norm(np.reshape(y, self.shape), 2))

@@ -9,7 +9,8 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from .._validate import Array, Ints, SparseMatrix, finite_vector
-from .base import _Norm, run_prox
+from .base import _Norm
+from .run import run_prox
 from .shorthand import Shorthand, _is_real, _known
 
 if TYPE_CHECKING:

@@ -11,8 +11,9 @@ import scipy.sparse as sp
 
 from .._validate import AnyArray, Array, Flags, Ints, SparseMatrix
 from ..maps import row_width, spectral_norm
-from .base import Penalty, compiled_prox
+from .base import Penalty
 from .block_sum import BlockSum
+from .run import compiled_prox
 from .separable import Separable
 
 if TYPE_CHECKING:

@@ -12,11 +12,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..foundation.html import Shown
+
 if TYPE_CHECKING:
     from ..structure import Graph, Grid, Groups
 
 
-class Written:
+class Written(Shown):
     """The structure of a penalty as it was written; :class:`fenchel.Penalty` adds the function."""
 
     joint = False  # whether it wants the coefficients of all outputs at once, whatever fits
@@ -29,6 +31,9 @@ class Written:
 
     def _own_params(self) -> dict[str, Any]:
         raise NotImplementedError
+
+    def _html_rows(self) -> list[tuple[str, Any]]:
+        return [(name, "not given" if value is None else value) for name, value in self._own_params().items()]
 
     def written_parts(self, places: np.ndarray | None, p: int) -> Iterator[tuple[Any, np.ndarray | None]]:
         """The penalties that it is made of as the user wrote it, each with the features that it acts on.

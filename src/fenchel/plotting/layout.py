@@ -11,8 +11,6 @@ from scipy.sparse import csgraph
 from .._validate import Array, Ints, SparseMatrix
 
 _DENSE = 600  # nodes up to which every pair is looked at
-_PIVOTS = 60
-_ROUNDS = 120
 
 
 def graph_layout(edges: Ints, p: int) -> Array:
@@ -28,7 +26,12 @@ def graph_layout(edges: Ints, p: int) -> Array:
     order = np.argsort(label, kind="stable")
     parts = np.split(order, np.cumsum(np.bincount(label))[:-1])
     parts.sort(key=lambda part: (-len(part), part[0]))
-    return _packed([(part, _place(table[part][:, part])) for part in parts], p)
+    return _packed([(part, _place(_with_short_indices(table[part][:, part]))) for part in parts], p)
+
+
+def _with_short_indices(table: SparseMatrix) -> SparseMatrix:
+    """The same graph as older versions of scipy want it, whose shortest ways know indices of 32 bits alone."""
+    return sp.csr_array((table.data, table.indices.astype(np.int32), table.indptr.astype(np.int32)), shape=table.shape)
 
 
 def _place(table: SparseMatrix) -> Array:
@@ -44,14 +47,14 @@ def _place(table: SparseMatrix) -> Array:
     return out
 
 
-def _by_stress(table: SparseMatrix) -> Array:
+def _by_stress(table: SparseMatrix, rounds: int = 120) -> Array:
     goal = csgraph.shortest_path(table, directed=False, unweighted=True)
     n = len(goal)
     off = ~np.eye(n, dtype=bool)
     weight = np.divide(1.0, goal**2, out=np.zeros((n, n)), where=off)
     inverse = np.linalg.inv(np.diag(weight.sum(axis=1)) - weight + 1.0 / n) - 1.0 / n
     places = _scaling(goal, np.arange(n))
-    for _ in range(_ROUNDS):
+    for _ in range(rounds):
         length = np.linalg.norm(places[:, None] - places[None], axis=2)
         pull = np.divide(weight * goal, length, out=np.zeros((n, n)), where=off & (length > 1e-9))
         moved = inverse @ (pull.sum(axis=1)[:, None] * places - pull @ places)
@@ -62,9 +65,9 @@ def _by_stress(table: SparseMatrix) -> Array:
     return places
 
 
-def _by_pivots(table: Any) -> Any:
+def _by_pivots(table: Any, count: int = 60) -> Any:
     n = table.shape[0]
-    pivots = np.unique(np.linspace(0, n - 1, _PIVOTS).astype(int))
+    pivots = np.unique(np.linspace(0, n - 1, count).astype(int))
     places = _scaling(csgraph.shortest_path(table, directed=False, unweighted=True, indices=pivots), pivots)
     ends = sp.coo_array(table)
     length = np.median(np.linalg.norm(places[ends.row] - places[ends.col], axis=1))

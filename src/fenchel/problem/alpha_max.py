@@ -22,6 +22,7 @@ import scipy.sparse as sp
 
 from .._validate import Array, Flags, Ints
 from ..foundation.interrupts import interrupts_noticed
+from ..foundation.numerics import BALANCED
 from ..maps import Gram
 from .bounds import NoCertificate
 from .kinks import Kinks, kinks
@@ -35,7 +36,6 @@ if TYPE_CHECKING:
 _TIGHT = 0.003  # relative distance of the two bounds at which to stop
 _MOST, _MOST_SLOW = 600, 20  # projections; where each needs conjugate gradients
 _PATIENCE = 150  # projections without progress
-_ROUNDING = 1e-14  # of what the sum over the rows is made of: a slope that is zero
 
 
 @dataclasses.dataclass
@@ -75,7 +75,7 @@ def _zero_answer(problem: Problem, refine: bool, enough: float) -> ZeroAnswer:
         ):  # what only quadratics see never becomes zero
             return ZeroAnswer(math.inf, w, x, y)
         slopes = near.gradient_sum(x)
-        if np.all(np.abs(slopes[near.feature_slots]) <= _ROUNDING * near._row_sums * near._length(x)):
+        if np.all(np.abs(slopes[near.feature_slots]) <= BALANCED * near._row_sums * near._length(x)):
             return ZeroAnswer(0.0, w, x, y)  # no feature sees anything that is left
         start, _ = near._repair(x, np.zeros(near.d), slopes)
     except NoCertificate as why:
@@ -113,7 +113,7 @@ def _unpenalised_answer(problem: Problem) -> tuple[Array, Array, Array]:
 
 def _over_kinks(near: Problem, answer: ZeroAnswer, rows: Ints, scores: Array) -> None:
     """Lower the alpha of an answer by looking at all its dual variables, where kinks of the loss leave a choice."""
-    if not near.loss.kinked or near.loss.coupled:
+    if not near.loss.kinked or near.loss.coupled or near.pooled:  # a pool has no single rows to look at
         return
     low, high, at_kink = kinks(near, scores)
     if np.count_nonzero(at_kink) <= near._free[1].shape[1] or not all(b.function.homogeneous for b in near.blocks):

@@ -9,19 +9,18 @@ import numpy as np
 
 from .._validate import Array, Ints
 from ..foundation.lazy import lazy
+from ..foundation.numerics import BALANCED
 from ..penalties.block_sum import _NONE, _once_per_map
 from .bounds import Certificate, NoCertificate
 from .points import Point
 from .rounding import SCORE, STEPS, UNIT, Rounding
-from .row_balance import balanced
+from .row_balance import MOST_FREE, balanced
 
 _ROUNDING = 1e-11  # relative to the terms of a sum: where a system counts as solved, and numbers near zero as zero
-_BALANCED = 1e-14  # of the terms of a sum over all rows: what counts as a sum of zero
 _INSIDE = 0.5  # of a model's error: how far what it foresees of x may be outside the domain of the loss
 _LOST = (
     1e-8  # of a weight: rounding beyond which it is lost; larger: proofs that rounding spoils, smaller: less is proven
 )
-_MOST_FREE = 1000  # unpenalised directions that a certificate will repair
 
 
 class Certifying(Rounding):
@@ -81,7 +80,7 @@ class Certifying(Rounding):
     def zero_certificate(self) -> Certificate:
         """The certificate of w = 0, x = 0, y = 0, where every solve begins; it needs no pass over the data."""
         primal = self.objective_at_zero()
-        more = self.primal_rounding(np.zeros(self.size), primal)
+        more = self._rounding_at(primal, 0.0, 0, 0.0) if np.isfinite(primal) else 0.0  # sums without terms
         return Certificate(primal, self._dual_at_zero - more, 0.0, rounding=more)
 
     def objective_at_zero(self) -> float:
@@ -137,10 +136,6 @@ class Certifying(Rounding):
                 best = max(best, _parabola(dual, 1.0 / unridged, largest, at_largest))
         return best, taken
 
-    def _length(self, x: Array) -> float:
-        """|x|."""
-        return float(np.linalg.norm(x))
-
     def penalty_size(self, w: Array) -> float:
         """The penalty of w within its limits."""
         at = np.abs(self.penalised(w))
@@ -152,7 +147,7 @@ class Certifying(Rounding):
         n, beyond, less = self.n, 0.0, self.conjugate_rounding(x, w, exact=exact)
         left = None if self.renames else (zx + self.spread(y))[self.feature_slots]
         moved, at = self.moved(self.slope_error(x, zx, exact=exact), y, left) / n, np.abs(self.penalised(w))
-        y, alone = y / n, UNIT * (n + SCORE) * self._mean_length(x) * self._target_size
+        y, alone = y / n, UNIT * (self._added + SCORE) * self._rms(x) * self._target_size
         for block, i, j in self._parts():
             part = moved[i:j]
             if block.ridge == 0:
@@ -170,7 +165,7 @@ class Certifying(Rounding):
             sizes = np.zeros(self.size)
             sizes[self.feature_slots] = self.column_lengths
             sizes[self.intercept_slots] = 1.0
-            error = UNIT * (SCORE if exact else n + SCORE) * self._mean_length(x) * (np.abs(directions).T @ sizes)
+            error = UNIT * (SCORE if exact else self._added + SCORE) * self._rms(x) * (np.abs(directions).T @ sizes)
             less += float((np.abs(directions.T @ zx) / n + error) @ np.abs(directions.T @ w)) + alone * error.size
         return y, beyond, less
 
@@ -229,7 +224,7 @@ class Certifying(Rounding):
         # rounding is judged against what the sums are made of, which may cancel
         left = (zx + self.spread(y))[self.feature_slots]
         own = np.tile(np.sqrt(self.n * self.data.mean_squares), self.vectors) * self._length(x)
-        if np.all(np.abs(left) <= _BALANCED * (own + self._sums_of_sizes(y))):
+        if np.all(np.abs(left) <= BALANCED * (own + self._sums_of_sizes(y))):
             return y  # whoever brought it has balanced it
         scale = self._row_sums * self._length(x)
         for _ in range(3):
@@ -261,8 +256,8 @@ class Certifying(Rounding):
 
     def _free_directions(self) -> Array:
         count = self._free_count
-        if count > _MOST_FREE:
-            raise NoCertificate(f"{count} directions carry no penalty; at most {_MOST_FREE} can be repaired")
+        if count > MOST_FREE:
+            raise NoCertificate(f"{count} directions carry no penalty; at most {MOST_FREE} can be repaired")
         slots = self.intercept_slots if self.fit_intercept else _NONE
         if not (self.renames or self.pins):
             slots = np.concatenate([self.feature_slots[self.gram.unseen], slots])
@@ -300,7 +295,10 @@ class Certifying(Rounding):
         if not self.fit_intercept:
             return x
         if self.loss.coupled:
-            return balanced(self, x, np.zeros(0), None, _NONE)[0]
+            try:
+                return balanced(self, x, np.zeros(0), None, _NONE)[0]
+            except NoCertificate:  # there is no such x nearby, as the certificate will say
+                return x
         outputs = self.layout[0]
         low, high = self._domain()
         open_ended = not self.weight.size and bool(np.isinf(low).all() and np.isinf(high).all())
@@ -329,9 +327,9 @@ class Certifying(Rounding):
         goal = -(directions.T @ zx)
         scale = np.abs(along).T @ np.abs(x)
         if y is not None and len(zeroed):
-            if len(zeroed) > _MOST_FREE:
+            if len(zeroed) > MOST_FREE:
                 raise NoCertificate(
-                    f"{len(zeroed)} dual variables have the wrong sign; at most {_MOST_FREE} can be mended"
+                    f"{len(zeroed)} dual variables have the wrong sign; at most {MOST_FREE} can be mended"
                 )
             columns = self.map[zeroed].toarray().T
             lifted = np.zeros((self.size, len(zeroed)))
@@ -341,7 +339,7 @@ class Certifying(Rounding):
             along = np.column_stack([along, extra])
             goal = np.concatenate([goal, y[zeroed]])
             scale = np.concatenate([scale, np.abs(extra).T @ np.abs(x)])
-        if not goal.size or (np.abs(goal) <= _BALANCED * scale).all():
+        if not goal.size or (np.abs(goal) <= BALANCED * scale).all():
             return x, zx
         if self.loss.across_rows:
             return self._balance_all(x, along, goal, scale)
@@ -359,7 +357,7 @@ class Certifying(Rounding):
             moved = np.clip(x + move, low, high)
             left = goal - along.T @ (moved - x)
             x = moved
-            if np.all(np.abs(left) <= _BALANCED * scale):
+            if np.all(np.abs(left) <= BALANCED * scale):
                 return x, self.gradient_sum(x)
             size = np.where(scale > 0, scale, 1.0)  # an empty column asks for nothing
             if np.linalg.norm(left / size) > 0.9 * np.linalg.norm(goal / size):
@@ -391,7 +389,7 @@ def _summing_to_zero(x: Array, low: Array, high: Array) -> Array:
     start, scale = x, np.abs(x).sum()
     for _ in range(30):
         total = x.sum()
-        if abs(total) <= _BALANCED * scale:
+        if abs(total) <= BALANCED * scale:
             return x
         room = np.maximum(np.minimum(np.minimum(x - low, high - x), 1.0), 0.0)
         across = room.sum()

@@ -10,11 +10,11 @@ from __future__ import annotations
 import dataclasses
 import math
 
+from ..foundation.numerics import TINY
 from .bounds import Bounds
 from .problem import Problem
 
 _TRACE = 1e-10  # of the objective at w = 0, what counts as zero; larger: sloppy answers where the optimum is tiny
-_TINY = 1e-300  # no objective is smaller
 
 
 @dataclasses.dataclass(frozen=True)
@@ -44,7 +44,7 @@ class Convergence:
 
     def allowed(self, primal: float) -> float:
         """The largest gap, in units of the objective, of an answer with this objective."""
-        return self.tol * max(abs(primal), _TRACE * self.at_zero, _TINY)
+        return self.tol * max(abs(primal), _TRACE * self.at_zero, TINY)
 
     def reached(self, bounds: Bounds) -> bool:
         """Whether these bounds prove a good enough answer."""

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
+from typing import Any
 
 import numpy as np
 
-from .._validate import Array
-from ..data.pools import Facts
+from .._validate import Array, Flags
+from ..data.jobs import Look
+from ..data.pools import Facts, Outcome
+from ..losses import Loss
 
 GRID = (0.0, 0.5, 0.9, 0.99, 0.999, 1 - 1e-4, 1 - 1e-5, 1 - 1e-6, 1 - 1e-8, 1.0)  # scales; more: time for every row
 
@@ -25,10 +28,14 @@ class Slopes:
         What the slopes are multiplied by.
     squares : float
         The sum of x^2.
+    terms : tuple
+        What the values of the loss are made of, in the mean: by themselves, and for every unit of a score.
     directions, moves
         Along which they were moved, and how; see :class:`fenchel.data.jobs.Look`.
     gram, sizes
         Of the directions, with rows weighted by their room; and of the terms of their sums.
+    job
+        That saw them: another look at them is one of its kind.
     """
 
     w: Array
@@ -40,6 +47,8 @@ class Slopes:
     moves: tuple[Array, ...]
     gram: Array
     sizes: Array
+    job: Look
+    terms: tuple[float, float] = (0.0, 0.0)
 
     @property
     def total(self) -> Array:
@@ -69,6 +78,15 @@ class View:
     slopes: Slopes
 
 
+@dataclasses.dataclass(frozen=True)
+class EnvelopeView(View):
+    """The same of the envelopes of a loss with kinks, whose gradient and curvature these are; `loss` is that of w."""
+
+    envelope: float  # the mean of them
+    moved: float  # how far the multipliers go, in the same units
+    gram: Array  # the curvature
+
+
 class PoolData:
     """What is known of all rows; see :class:`fenchel.data.RowData`. No row can be had."""
 
@@ -76,6 +94,33 @@ class PoolData:
     single = None
     halves = copied = False
 
-    def __init__(self, facts: Facts) -> None:
+    def __init__(self, facts: Facts, columns: Array) -> None:
         self.n, self.p, self.sparse, self.dtype = facts.n, facts.p, facts.sparse, facts.dtype
-        self.mean_squares, self.stored, self.nbytes = facts.mean_squares, facts.stored, facts.nbytes
+        self.stored, self.nbytes = facts.stored, facts.nbytes
+        self.mean_squares = facts.mean_squares * np.square(columns) if columns.size else facts.mean_squares
+
+
+class Passes:
+    """Over the data so far, and the mean curvature of a row that was seen last."""
+
+    def __init__(self, count: int = 0) -> None:
+        self.count, self.bend = count, 0.0
+        self.told = 0  # of them
+        self.sample: Outcome | None = None  # until somebody asks for it
+        self.drawn = False
+        self.may_balance = True  # whether a certificate may take passes of its own
+
+
+def check_targets(loss: Loss, facts: Facts) -> None:
+    """Of a classifier: labels -1 and +1."""
+    if not loss.classification:
+        return
+    labels: Any = facts.labels
+    good: Flags = np.zeros(1, dtype=bool) if labels is None else np.isin(labels, (-1, 1))
+    if not good.all():
+        found = "many different targets" if labels is None else f"targets {', '.join(map(str, labels[:4]))}"
+        raise ValueError(
+            f"the rows have {found}; {type(loss).__name__} takes labels -1 and +1 (an estimator takes any two classes)"
+        )
+    if labels.size < 2:
+        raise ValueError(f"the rows hold one class only ({labels[0]}); {type(loss).__name__} needs both -1 and +1")

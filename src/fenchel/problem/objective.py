@@ -21,11 +21,10 @@ import scipy.sparse as sp
 
 from .._validate import AnyArray, Array, Index, MatrixLike, sound
 from ..data import RowData, Rows, as_offset, as_weights
-from ..losses import Loss, known_losses, why_unknown
+from ..foundation.numerics import AT_ONCE
+from ..losses import Loss, are_proportions, known_losses, why_unknown
 from ..penalties import Penalty
 from ..penalties.block_sum import _NONE, BlockSum, _vector
-
-_CHUNK = 1 << 16  # visits looked at together
 
 
 class Objective(BlockSum):
@@ -59,6 +58,8 @@ class Objective(BlockSum):
             raise ValueError(f"y has shape {target.shape}; it must be (n,) or (n, outputs)")
         if len(target) != self.n:
             raise ValueError(f"y has {len(target)} entries, but X has {self.n} rows")
+        proportional = loss.for_proportions()
+        loss = proportional if proportional is not None and are_proportions(target) else loss
         target = loss.check_targets(target)
         single = target.ndim == 1 and task is None
         outputs = 1 if target.ndim == 1 else target.shape[1]
@@ -151,7 +152,7 @@ class Objective(BlockSum):
 
     def _chunks(self) -> Iterator[slice]:
         """Slices of the visits, whole rows each, so that temporaries stay small."""
-        step = max(1, _CHUNK // self.layout[0]) * self.layout[0]
+        step = max(1, AT_ONCE // self.layout[0]) * self.layout[0]
         return (slice(first, first + step) for first in range(0, self.visits, step))
 
     def _weights(self, part: slice = slice(None)) -> Any:
@@ -182,7 +183,7 @@ class Objective(BlockSum):
         if exact:
             values = self._weights() * self.loss.value(scores, self.target).astype(np.longdouble)
             return float(np.sum(values, where=np.broadcast_to(self._weights() > 0, values.shape)) / self.n)
-        if scores.size <= _CHUNK and not self.weight.size:
+        if scores.size <= AT_ONCE and not self.weight.size:
             return float(np.sum(self.loss.value(scores, self.target))) / self.n
         total = 0.0
         for part in self._chunks():

@@ -14,42 +14,48 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
-from .._validate import Array, Flags, Ints
+from .._validate import Array, Ints
+from ..data.envelopes import Envelope, lower
 from ..data.jobs import Fold, Look, Newton, Sample, Terms, Weighed
-from ..data.pools import Facts, Outcome
+from ..data.pools import Outcome
 from ..data.roles import Job, RowPool
 from ..foundation.lazy import lazy
+from ..foundation.numerics import BALANCED
 from ..losses import Loss
 from ..penalties import Penalty
 from ..penalties.block_sum import _NONE, _once_per_map, _vector
 from .bounds import Certificate, NoCertificate
-from .certificate import _BALANCED, _MOST_FREE
 from .fingerprint import Fingerprint
-from .looks import GRID, PoolData, Slopes, View
+from .looks import GRID, EnvelopeView, Passes, PoolData, Slopes, View, check_targets
 from .objective import _as_alpha, _as_loss, _as_penalty
 from .points import Point
+from .pooled_kinks import best_with_kinks
+from .pooled_rounding import PooledRounding
 from .problem import Problem
+from .row_balance import MOST_FREE
+
+Steps: TypeAlias = tuple[tuple[Array, float], ...]  # points, and the reach of the multipliers there
 
 ROWS = 50  # for each feature in a sample; fewer: more rounds
 MEMORY = 1e9  # bytes that may be taken, where nobody says
 FEWEST = 2000  # rows of a sample, if there are so many
 ROOM = 0.25  # of the memory that may be taken: for the rows of a sample
-SEED = 0  # of the sample; the answer does not depend on it, up to the tolerance
 _KNOWN = 4  # looks that are remembered
 _MOVES = 10  # passes that balance slopes, at the most
 _NEWTON, _FLAT = 30, 1e-10  # steps to the best unpenalised point, and the slope (of its terms) where they end
 _LEAST, _LITTLE = 1e-3, 1e-6  # of the mean curvature, and of the largest: what every row counts for in a model
 
 
-class PooledProblem(Problem):
+class PooledProblem(PooledRounding, Problem):
     """See :class:`fenchel.Problem`, which makes one where a pool of rows stands in place of X."""
 
     pooled = True
+    rounding_at_zero = 0.0
 
     def __init__(
         self,
@@ -64,6 +70,7 @@ class PooledProblem(Problem):
         task: npt.ArrayLike | None = None,
         offset: npt.ArrayLike | None = None,
         labels: npt.ArrayLike | None = None,
+        scale: npt.ArrayLike | None = None,
     ) -> None:
         for name, given in (("y", y), ("sample_weight", sample_weight), ("task", task), ("offset", offset)):
             if given is not None:
@@ -82,19 +89,16 @@ class PooledProblem(Problem):
                 f"{type(self.loss).__name__} sees all scores of a row together, which rows in a pool do not have; take "
                 "a loss of one score"
             )
-        if self.loss.kinked:
-            raise ValueError(
-                f"loss is {self.loss!r}, which has kinks; rows in {X.home} take smooth losses, e.g. "
-                + ("SmoothedHinge(0.1)" if self.loss.classification else "Huber(0.1)")
-            )
         penalty, alpha = _as_penalty(penalty), _as_alpha(alpha)
         self.passes = Passes(0 if "facts" in vars(X) else 1)
         self.pool, facts = X, X.facts
-        self.data: Any = PoolData(facts)
+        self.scale = None if scale is None else _vector("scale", np.asarray(scale, dtype=float), facts.p)
+        self.columns = np.zeros(0) if self.scale is None else 1.0 / self.scale
+        self.data: Any = PoolData(facts, self.columns)
         self.n, p = facts.n, facts.p
         codes = None if labels is None else np.asarray(labels)
         if codes is None:
-            _check_targets(self.loss, facts)
+            check_targets(self.loss, facts)
         outputs = facts.outputs if codes is None or codes.size == 2 else codes.size
         if facts.tasks and outputs > 1:
             raise ValueError("tasks and several outputs cannot be combined; repeat the rows, one task per output")
@@ -128,7 +132,19 @@ class PooledProblem(Problem):
 
     def look_job(self, w: Array) -> Look:
         """What a round asks at w."""
-        return Look(self.terms, w, GRID, self.floor, self._split, self._directions)
+        return Look(self.terms, self.seen_by_rows(w), GRID, self.floor, self._split, self._along_rows(self._directions))
+
+    def seen_by_rows(self, w: Array) -> Array:
+        """The coefficients of columns as they stand in the data, where the problem has them on another scale."""
+        return w * self._slot_scale if self.columns.size else w
+
+    def _along_rows(self, directions: Array) -> Array:
+        return directions * self._slot_scale[:, None] if self.columns.size else directions
+
+    @lazy
+    def _slot_scale(self) -> Array:
+        """What multiplies every entry of w before rows see it."""
+        return np.tile(np.append(self.columns, 1.0), self.vectors)
 
     @property
     def floor(self) -> float:
@@ -153,7 +169,11 @@ class PooledProblem(Problem):
         diagonal = at.diagonal.reshape(self.vectors, self.p + 1)[:, :-1].mean(axis=0)
         some = diagonal > 0
         bent = np.where(some, 1.0 / np.where(some, diagonal, 1.0), 0.0) / (2 * max(int(some.sum()), 1) * self.n)
-        job = dataclasses.replace(self._sample_job(), w=at.w, bent=bent, seed=SEED + self.passes.count)
+        if self.columns.size:  # rows are drawn by their columns as they stand there
+            bent = bent * np.square(self.columns)
+        job = dataclasses.replace(
+            self._sample_job(), w=self.seen_by_rows(at.w), bent=bent, seed=self.passes.count
+        )
         looked, drawn = self.run(self.look_job(w), job)
         return self.noted(w, looked.sums), drawn
 
@@ -176,7 +196,7 @@ class PooledProblem(Problem):
         scale = np.where(some, 1.0 / np.where(some, squares, 1.0), 0.0)
         total = facts.n * max(int(some.sum()), 1)  # of the sizes of all rows
         whole = most >= facts.n
-        return Sample(self.terms, scale / (2 * total), 1.0 if whole else 0.5 * most / facts.n, most, SEED)
+        return Sample(self.terms, scale / (2 * total), 1.0 if whole else 0.5 * most / facts.n, most, 0)
 
     def known(self, w: Array) -> View | None:
         """What was seen at w, if that is remembered."""
@@ -188,31 +208,67 @@ class PooledProblem(Problem):
 
     def noted(self, w: Array, sums: Array) -> View:
         """The sums of a look, with their names."""
-        total, bend = float(sums[0]), float(sums[1])
-        slopes, diagonal = self._slopes(w, self._directions, (), self._split, sums)
-        gradient = self._mask(slopes.total) / self.n
-        self.passes.bend = bend / self.visits
-        view = View(w, total / self.n, gradient, diagonal / self.n, bend / self.visits, slopes)
+        view = self._view(w, self.look_job(w), sums)[0]
+        self.passes.bend = view.bend
         self._looks[self._key(w)] = view
         while len(self._looks) > _KNOWN:
             self._looks.pop(next(iter(self._looks)))
         return view
 
-    def _slopes(
-        self, w: Array, directions: Array, moves: tuple[Array, ...], split: bool, sums: Array
-    ) -> tuple[Slopes, Array]:
-        groups, outputs, k = 2 if split else 1, self.layout[0], directions.shape[1]
+    def envelopes(self, w: Array, *settings: tuple[Steps, float]) -> list[EnvelopeView]:
+        """What envelopes of a loss with kinks look like at w, for several (steps so far, reach), in one pass."""
+        jobs = [self._envelope_job(w, steps, reach) for steps, reach in settings]
+        found = []
+        for job, outcome in zip(jobs, self.run(*jobs), strict=True):
+            seen, more = self._view(w, job, outcome.sums)
+            height, moved, gram = more[0] / self.n, more[1] / self.n, self._whole(more[2:]) / self.n
+            found.append(EnvelopeView(**vars(seen), envelope=height, moved=moved, gram=gram))
+        return found
+
+    def _envelope_job(self, w: Array, steps: Steps, reach: float) -> Envelope:
+        known = tuple((self.seen_by_rows(point), r) for point, r in steps)
+        return Envelope(self.terms, self.seen_by_rows(w), GRID, 0.0, self._split, self._along_rows(self._directions),
+                        (), known, reach, self.vectors)  # fmt: skip
+
+    def _whole(self, triangles: Array) -> Array:
+        """Lower triangles, one for every vector of coefficients, as a matrix of all coefficients."""
+        size, out = self.p + 1, np.zeros((self.size, self.size))
+        rows, columns = lower(size)
+        for k, triangle in enumerate(triangles.reshape(self.vectors, -1)):
+            block = out[k * size : (k + 1) * size, k * size : (k + 1) * size]
+            block[rows, columns] = block[columns, rows] = triangle
+        if self.columns.size:
+            out *= self._slot_scale[:, None]
+            out *= self._slot_scale
+        if not self.fit_intercept:
+            out[self.intercept_slots] = 0.0
+            out[:, self.intercept_slots] = 0.0
+        return out
+
+    def _view(self, w: Array, job: Look, sums: Array) -> tuple[View, Array]:
+        """What a view begins with, and what else a look has summed."""
+        slopes, diagonal, more = self._slopes(w, job, self._directions, sums)
+        gradient = self._mask(slopes.total) / self.n
+        bend = float(sums[1]) / self.visits
+        return View(w, float(sums[0]) / self.n, gradient, diagonal / self.n, bend, slopes), more
+
+    def _slopes(self, w: Array, job: Look, directions: Array, sums: Array) -> tuple[Slopes, Array, Array]:
+        groups, outputs, k = 2 if job.split else 1, self.layout[0], directions.shape[1]
         shapes = ((groups, outputs, len(GRID)), (groups, self.size), (self.size,), (k, k), (k,))
-        parts, at = [], 3
+        parts, at = [], 5
         for shape in shapes:
             size = int(np.prod(shape))
             parts.append(sums[at : at + size].reshape(shape))
             at += size
         conjugates, slopes, diagonal, gram, sizes = parts
+        if self.columns.size:
+            slopes, diagonal = slopes * self._slot_scale, diagonal * np.square(self._slot_scale)
         factors = np.ones((groups, outputs if groups > 1 else 1))
         if groups == 1:  # there is nothing to be told apart
             conjugates = conjugates.sum(axis=1, keepdims=True)
-        return Slopes(w, slopes, conjugates, factors, float(sums[2]), directions, moves, gram, sizes), diagonal
+        terms = float(sums[3]) / self.n, float(np.sqrt(sums[4] / self.n))
+        seen = Slopes(w, slopes, conjugates, factors, float(sums[2]), directions, job.moves, gram, sizes, job, terms)
+        return seen, diagonal, sums[at:]
 
     # -- the objective ----------------------------------------------------------------------------------
 
@@ -226,12 +282,11 @@ class PooledProblem(Problem):
     def gradient_sum(self, x: Any) -> Array:
         return self._mask(x.total)
 
-    def _length(self, x: Any) -> float:
-        return float(np.sqrt(x.squares))
-
     @lazy
     def _loss_at_zero(self) -> float:
-        return self.look(np.zeros(self.size)).loss
+        view = self.look(np.zeros(self.size))
+        self.rounding_at_zero = self._rounding_of(view, view.loss)  # alike, for all alphas
+        return view.loss
 
     @lazy
     def _conjugate_at_zero(self) -> float:
@@ -255,21 +310,21 @@ class PooledProblem(Problem):
         primal = view.loss + self.penalty_value(self.penalised(view.w))
         zx = self.gradient_sum(view.slopes)
         residual = np.linalg.norm(zx + self.spread(y)) / max(float(np.linalg.norm(zx)), 1e-300)
+        more, less = self._rounding_of(view, primal), 0.0
         try:
             slopes: Any = view.slopes  # they stand for x, which nobody has
-            dual, reason = self._feasible_dual(slopes, y, zx, view.w, enough, -np.inf, False)[0], ""
+            dual, less = self._feasible_dual(slopes, y, zx, view.w, enough + more, -np.inf, False)
+            dual, reason = dual - more, ""
         except NoCertificate as why:
             dual, reason = -np.inf, str(why)
         if not np.isfinite(primal):
             reason = reason or "w breaks a constraint of the penalty"
-        return Certificate(primal, dual, float(residual), reason)
+        return Certificate(primal, dual, float(residual), reason, more + less)
 
     def zero_certificate(self) -> Certificate:
-        return Certificate(self.objective_at_zero(), self._dual_at_zero, 0.0)
-
-    def _dual_rounding(self, x: Any, y: Array, zx: Array, w: Array, exact: bool) -> tuple[Array, float, float]:
-        """Sums over the rows of a pool are exact: what is left is that of single numbers, which is not counted."""
-        return y / self.n, 0.0, 0.0
+        """The certificate of w = 0, x = 0, y = 0."""
+        primal = self.objective_at_zero()
+        return Certificate(primal, self._dual_at_zero - self.rounding_at_zero, 0.0, rounding=self.rounding_at_zero)
 
     @_once_per_map
     def _split(self) -> bool:
@@ -293,8 +348,8 @@ class PooledProblem(Problem):
     ) -> tuple[Any, Array]:
         if not len(zeroed):
             return self._shrunk(x) if self._split else self._moved(x, -(x.directions.T @ zx), zx)
-        if len(zeroed) > _MOST_FREE:
-            raise NoCertificate(f"{len(zeroed)} dual variables have the wrong sign; at most {_MOST_FREE} can be mended")
+        if len(zeroed) > MOST_FREE:
+            raise NoCertificate(f"{len(zeroed)} dual variables have the wrong sign; at most {MOST_FREE} can be mended")
         assert y is not None
         free = self._free[0]
         lifted = np.zeros((self.size, len(zeroed)))
@@ -302,7 +357,7 @@ class PooledProblem(Problem):
             lifted[self.feature_slots, k] = self.gram.solve(column)
         self._ask_to_balance()
         # anew from the slopes at w: these directions were not known when they were looked at
-        x = self._look_along(x.w, np.column_stack([free, lifted]), ())
+        x = self._look_along(x, np.column_stack([free, lifted]), ())
         zx = self.gradient_sum(x)
         y, _ = self._repair(x, y, zx)
         return self._moved(x, np.concatenate([-(free.T @ zx), y[zeroed]]), zx)
@@ -332,24 +387,24 @@ class PooledProblem(Problem):
         dual = -self.mean_conjugate(x, scale) - self.penalty_conjugate(scale * y / self.n)
         return view.loss + self.penalty_value(self.penalised(view.w)) - dual
 
-    def _look_along(self, w: Array, directions: Array, moves: tuple[Array, ...]) -> Slopes:
-        job = Look(self.terms, w, GRID, self.floor, False, directions, moves)
-        return self._slopes(w, directions, moves, False, self.run(job)[0].sums)[0]
+    def _look_along(self, x: Slopes, directions: Array, moves: tuple[Array, ...]) -> Slopes:
+        job = dataclasses.replace(x.job, split=False, directions=self._along_rows(directions), moves=moves)
+        return self._slopes(x.w, job, directions, self.run(job)[0].sums)[0]
 
     def _moved(self, x: Slopes, goal: Array, zx: Array) -> tuple[Slopes, Array]:
         """The slopes moved along their directions until the sums there have changed by the goal."""
         for _ in range(_MOVES):
-            if not goal.size or (np.abs(goal) <= _BALANCED * x.sizes).all():
+            if not goal.size or (np.abs(goal) <= BALANCED * x.sizes).all():
                 return x, zx
             self._ask_to_balance()
             scale = 1.0 / np.sqrt(np.maximum(np.diag(x.gram), 1e-300))
             move = scale * np.linalg.lstsq(scale[:, None] * x.gram * scale, scale * goal, rcond=1e-14)[0]
-            moved = self._look_along(x.w, x.directions, (*x.moves, move))
+            moved = self._look_along(x, x.directions, (*x.moves, move))
             new = self.gradient_sum(moved)
             left = goal - x.directions.T @ (new - zx)
             size = np.where(moved.sizes > 0, moved.sizes, 1.0)
             # a sum of so many terms is balanced where rounding is all that is left of it
-            if (np.abs(left) <= 10 * _BALANCED * moved.sizes).all():
+            if (np.abs(left) <= 10 * BALANCED * moved.sizes).all():
                 return moved, new
             if np.linalg.norm(left / size) > 0.9 * np.linalg.norm(goal / size):
                 break
@@ -393,6 +448,9 @@ class PooledProblem(Problem):
         """The best w that the penalty does not see, and its slopes; the scores are nobody's."""
         directions = self._free[0]
         w, c = np.zeros(self.size), np.zeros(directions.shape[1])
+        if c.size and self.loss.kinked:
+            w, slopes = best_with_kinks(self, directions)
+            return w, np.zeros(0), slopes
         if c.size:
             value, slope, bend, terms = self._newton(directions, w)
             for _ in range(_NEWTON):
@@ -417,7 +475,8 @@ class PooledProblem(Problem):
 
     def _newton(self, directions: Array, w: Array) -> tuple[float, Array, Array, Array]:
         """The loss at w, its slope and curvature along directions, and the terms of the slope."""
-        sums, k = self.run(Newton(self.terms, w, directions))[0].sums, directions.shape[1]
+        job = Newton(self.terms, self.seen_by_rows(w), self._along_rows(directions))
+        sums, k = self.run(job)[0].sums, directions.shape[1]
         return float(sums[0]), sums[1 : k + 1], sums[2 * k + 1 :].reshape(k, k), sums[k + 1 : 2 * k + 1]
 
     @lazy
@@ -425,7 +484,7 @@ class PooledProblem(Problem):
         facts, loss = self.pool.facts, self.loss
         labels = None if self.terms.labels is None else tuple(self.terms.labels.tolist())
         head = (type(loss).__name__, facts.n, facts.p, facts.dtype.name, facts.sparse, self.layout[0],
-                self.fit_intercept, labels, self.terms.fold)  # fmt: skip
+                self.fit_intercept, labels, self.terms.fold, self.columns.tobytes())  # fmt: skip
         arrays = (loss.params, facts.mean_squares, np.array([facts.weight_sum]), self.map.data, self.map.indices,
                   self.map.indptr)  # fmt: skip
         return Fingerprint(head, arrays, self.blocks)
@@ -439,29 +498,3 @@ class PooledProblem(Problem):
         )
 
     scores = combine = sweep = mean_loss = slopes_at = centred = foreseen = _domain = _no_rows
-
-
-class Passes:
-    """Over the data so far, and the mean curvature of a row that was seen last."""
-
-    def __init__(self, count: int = 0) -> None:
-        self.count, self.bend = count, 0.0
-        self.told = 0  # of them
-        self.sample: Outcome | None = None  # until somebody asks for it
-        self.drawn = False
-        self.may_balance = True  # whether a certificate may take passes of its own
-
-
-def _check_targets(loss: Loss, facts: Facts) -> None:
-    """Of a classifier: labels -1 and +1."""
-    if not loss.classification:
-        return
-    labels: Any = facts.labels
-    good: Flags = np.zeros(1, dtype=bool) if labels is None else np.isin(labels, (-1, 1))
-    if not good.all():
-        found = "many different targets" if labels is None else f"targets {', '.join(map(str, labels[:4]))}"
-        raise ValueError(
-            f"the rows have {found}; {type(loss).__name__} takes labels -1 and +1 (an estimator takes any two classes)"
-        )
-    if labels.size < 2:
-        raise ValueError(f"the rows hold one class only ({labels[0]}); {type(loss).__name__} needs both -1 and +1")

@@ -9,6 +9,7 @@ import numpy.typing as npt
 
 from .._validate import Array, MatrixLike
 from ..data import Pool, Rows, as_offset, as_weights
+from ..foundation.html import Shown
 from ..foundation.lazy import lazy
 from ..losses import Squared
 from ..penalties import Block, Penalty, scale_blocks, unit_blocks
@@ -29,7 +30,7 @@ _OF_ROWS = frozenset(("_row_sums", "_free", "rows of tasks"))
 _PLAIN = 1e-100  # products of numbers that are not smaller are never too small for a number
 
 
-class Problem(Certifying, Snapping):
+class Problem(Shown, Certifying, Snapping):
     """min over w of the weighted mean loss of X w plus alpha * penalty(w).
 
     Parameters
@@ -68,6 +69,18 @@ class Problem(Certifying, Snapping):
         if cls is Problem and isinstance(X, Pool):
             from .pooled import PooledProblem as kind
         return object.__new__(kind)
+
+    def _html_rows(self) -> list[tuple[str, Any]]:
+        kind = ", sparse" if self.data.sparse else ""
+        rows: list[tuple[str, Any]] = [
+            ("data", f"{self.n:,} rows, {self.p:,} features{kind}"),
+            ("coefficients", f"{self.vectors:,} x {self.p:,}" if self.vectors > 1 else f"{self.p:,}"),
+            ("loss", repr(self.loss)), ("penalty", "none" if self.penalty is None else self.penalty),
+            ("alpha", f"{self.alpha:.6g}"), ("intercept", "free" if self.fit_intercept else "none"),
+        ]  # fmt: skip
+        if self.weight.size:
+            rows.append(("weights of rows", f"{self.weight.min():.4g} to {self.weight.max():.4g}"))
+        return rows
 
     def watch(self, tell: Callable[..., None] | None) -> None:
         """Have somebody told how far a pass over rows in a pool has come."""

@@ -32,10 +32,11 @@ import numpy as np
 import scipy.sparse as sp
 
 from .._validate import Array, SparseMatrix
+from ..foundation.numerics import AT_ONCE
+from ..foundation.numerics import UNIT as UNIT  # part of what this module offers
 from ..penalties.block_sum import _once_per_map
-from .objective import _CHUNK, Objective
+from .objective import Objective
 
-UNIT = 2.0**-53  # the largest relative error of one operation
 STEPS = 16  # operations with single numbers in every term: losses, conjugates, norms
 FEW = 4  # of them in one conjugate
 SCORE = 3  # with a score before its loss is made
@@ -63,7 +64,7 @@ class Rounding(Objective):
         long, (outputs, stride, offset, _) = np.longdouble, self.layout
         W, X = w.reshape(self.vectors, stride).astype(long), x.reshape(self.n, outputs).astype(long)
         scores, sums = np.zeros((self.n, outputs), dtype=long), np.zeros((self.vectors, stride), dtype=long)
-        step = max(1, _CHUNK // self.p)
+        step = max(1, AT_ONCE // self.p)
         for first in range(0, self.n, step):
             part = slice(first, min(first + step, self.n))
             rows: Any = self.data.rows(np.arange(part.start, part.stop))
@@ -84,28 +85,47 @@ class Rounding(Objective):
         parts = np.abs(w).reshape(self.vectors, self.p + 1)
         return float((parts[:, :-1] @ np.sqrt(self.data.mean_squares)).sum() + parts[:, -1].sum())
 
-    def steepness(self, primal: Any, reach: Any, x: Array | None = None) -> Any:
-        """R where the objective is `primal` and S(w) is `reach`, numbers or arrays, from what the loss says of itself;
-        from x where it says nothing."""
+    def steepness(self, primal: float, reach: float, x: Array | None = None) -> float:
+        """R where the objective is `primal` and S(w) is `reach`, from what the loss says of itself; from x where it
+        says nothing."""
         smoothness = self.loss.smoothness
         if smoothness is not None and self.loss.knows_least:
             # a smooth function that is at least zero is at least |slope|^2 / 2L
             heaviest = float(self.weight.max()) if self.weight.size else 1.0
-            return np.sqrt(2 * smoothness * heaviest * np.maximum(primal, 0.0))
+            return math.sqrt(max(2 * smoothness * heaviest * primal, 0.0))
         if math.isfinite(self._steepest):
             return self._steepest
         if x is not None:
             return 2 * self._mean_length(x)
-        # exp(u) - t u: the largest exponential is no larger than their sum
-        return math.sqrt(self.visits) * (np.abs(primal) + self._target_size * reach) + self._target_size
+        # exponentials are terms of the values, and no larger than their sum
+        own, each = self._value_terms
+        return math.sqrt(self.visits) * (abs(primal) + own + each * (reach + self._offset_size)) + self._target_size
 
-    def steepening(self, far: Any) -> Any:
+    def steepest_near(self, primal: float, reach: float, far: float, x: Array | None = None) -> float:
+        """R where scores may be wrong by `far`; of a residual without bounds no more than the loss can have at all."""
+        found = self.steepness(primal, reach, x) + self.steepening(far)
+        return min(found, self._steepest) if self.loss.of_residual and not self.loss.quadratic else found
+
+    def steepening(self, far: float) -> float:
         """What R may grow by where scores move by so much."""
         heaviest = float(self.weight.max()) if self.weight.size else 1.0
         return heaviest * (self.loss.smoothness or 0.0) * far
 
+    @property
+    def _added(self) -> int:
+        """How many rows are added in plain sums."""
+        return self.n
+
+    def _length(self, x: Array) -> float:
+        """|x|."""
+        return math.sqrt(float(x.dot(x)))
+
+    def _rms(self, x: Array) -> float:
+        """|x| / sqrt(n), of dual variables or of what stands for them."""
+        return self._length(x) / math.sqrt(self.n)
+
     def _mean_length(self, x: Array) -> float:
-        return float(np.linalg.norm(x)) / math.sqrt(self.n)
+        return math.sqrt(float(x.dot(x)) / self.n)  # np.linalg.norm takes longer than a small product
 
     @property
     def _steepest(self) -> float:
@@ -125,20 +145,50 @@ class Rounding(Objective):
 
     def _find_target_size(self) -> float:
         own = self.loss.target_size(self.target) if self.loss.across_rows else self._mean_length(self.target)
-        return own + self._mean_length(self.offset)
+        return own + self._offset_size
+
+    @property
+    def _offset_size(self) -> float:
+        return self._mean_length(self.offset) if self.offset.size else 0.0
+
+    @property
+    def _value_terms(self) -> tuple[float, float]:
+        """What the values of the loss are made of beside themselves, in the mean, and for every unit of a score; see
+        :meth:`fenchel.losses.Loss.value_terms`."""
+        known: tuple[float, float] = self.remembered("value terms", self._find_value_terms)
+        return known
+
+    def _find_value_terms(self) -> tuple[float, float]:
+        own, each = self.loss.value_terms(self.target)
+        if type(own) is type(each) is float and not (own or each):
+            return 0.0, 0.0
+        weight = 1.0 if self.loss.across_rows else self._weights()
+        both = np.broadcast_to(weight * own, self.visits), np.broadcast_to(weight * each, self.visits)
+        return float(np.abs(both[0]).mean()), self._mean_length(both[1])
 
     def primal_rounding(self, w: Array, primal: float, x: Array | None = None, *, exact: bool = False) -> float:
         """What an objective that was computed at w may lack; `exact` where the scores are right but for their last
         digit, and sums were made in pairs."""
         if not math.isfinite(primal):
             return 0.0
-        reach, count = self.reach(w), int(np.count_nonzero(w))
-        size = self._target_size if not self.loss.knows_least else 0.0
+        return self._rounding_at(primal, self.reach(w), int(np.count_nonzero(w)), self._map_rounding(w), x, exact)
+
+    def _rounding_at(
+        self, primal: float, reach: float, count: int, mapped: float, x: Array | None = None, exact: bool = False
+    ) -> float:
+        """The same for `count` coefficients and intercepts with this S(w), whose map rounds by so many u."""
         terms = SCORE if exact else count + SCORE
         sums = STEPS if exact else self.visits + count * (self.d // self.size + 1) + STEPS
         far = reach + self._target_size
-        first = terms * (float(self.steepness(primal, reach, x)) + self.steepening(UNIT * terms * far)) * far
-        return UNIT * float(first + sums * (abs(primal) + size * reach) + self._map_rounding(w))
+        first = terms * self.steepest_near(primal, reach, UNIT * terms * far, x) * far
+        return UNIT * float(first + sums * abs(primal) + self.within_values(reach) + mapped)
+
+    def within_values(self, reach: float) -> float:
+        """What the terms that values are made of may lose, in units of u, where S(w) is `reach`: a few digits of each
+        row; all sums of them, where values have either sign."""
+        own, each = self._value_terms
+        terms = STEPS if self.loss.knows_least else self.visits + STEPS
+        return terms * (own + each * (reach + self._offset_size))
 
     def _map_rounding(self, w: Array) -> float:
         """What rounding of B'w does to the penalty, in units of u; nothing where a row of B' has one entry."""
@@ -157,7 +207,7 @@ class Rounding(Objective):
         if exact:
             out = 2 * UNIT * np.abs(zx[self.feature_slots])
             return out
-        out = UNIT * (self.n + SCORE) * math.sqrt(self.n) * float(np.linalg.norm(x)) * self.column_lengths
+        out = UNIT * (self._added + SCORE) * self.n * self._rms(x) * self.column_lengths
         return out
 
     def moved(self, error: Array, y: Array, left: Array | None) -> Array:
@@ -203,5 +253,7 @@ class Rounding(Objective):
     def conjugate_rounding(self, x: Array, w: Array, *, exact: bool = False) -> float:
         """What the sum of the conjugates may be wrong by."""
         terms = FEW if exact else self.visits + STEPS
-        length = self._mean_length(x)
-        return UNIT * terms * length * (self._target_size + self.reach(w) + length)
+        length, (own, _) = self._rms(x), self._value_terms
+        size = length * (self._target_size + self.reach(w) + length + own)
+        # a loss of all scores has sums of sums, which cancel
+        return UNIT * terms * (size + own if self.loss.across_rows else size)

@@ -20,18 +20,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .._validate import Array, Ints
+from ..foundation.numerics import BALANCED, DIGITS, NEWTON_STEPS
 from ..losses.several import away_from
 from .bounds import NoCertificate
+from .least_squares import least_squares
+from .unpenalised import GROWTH, ROUNDS
 
 if TYPE_CHECKING:
     from .certificate import Certifying
 
-_BALANCED = 1e-14  # of the terms of a sum over all rows: what counts as a sum of zero
-_STEPS = 50  # of Newton; more: only where an optimum lies at infinity
-_ROUNDS, _GROWTH = 60, 4.0  # of the augmented Lagrangian for losses with kinks, and of its weight between them
-_GAP = 1e-13  # of the objective: where these rounds end
 _MIXED = (0.0, 1e-6, 1e-2)  # of the shares of the classes, mixed into v where that has zeros in the way
-_MOST = 1000  # directions that are repaired
+MOST_FREE = 1000  # directions that are repaired
 
 Evaluate = Callable[[Array], tuple[float, Array, Array]]
 
@@ -101,7 +100,7 @@ def balanced(problem: Certifying, x: Array, zx: Array, y: Array | None, zeroed: 
     weight = problem.weight[:, None] if problem.weight.size else np.ones((n, 1))
     target = problem.target.reshape(n, m)
     scale = free.sizes(x.reshape(n, m))
-    if np.all(np.abs(free.sums(x.reshape(n, m)) - goal) <= _BALANCED * scale):
+    if np.all(np.abs(free.sums(x.reshape(n, m)) - goal) <= BALANCED * scale):
         return x, zx
     v = np.maximum(np.where(weight > 0, x.reshape(n, m) / np.where(weight > 0, weight, 1.0), 0.0) + target, 0.0)
     shares = (weight * target).sum(axis=0) / weight.sum()
@@ -122,7 +121,7 @@ def balanced(problem: Certifying, x: Array, zx: Array, y: Array | None, zeroed: 
             return float(value) - float(goal @ c), weight * away_from(pi, target), weight * pi
 
         tilted = newton(free, evaluate, np.zeros(free.count), steepest, goal)[1]
-        if np.all(np.abs(free.sums(tilted) - goal) <= _BALANCED * np.maximum(scale, free.sizes(tilted))):
+        if np.all(np.abs(free.sums(tilted) - goal) <= BALANCED * np.maximum(scale, free.sizes(tilted))):
             out = np.ascontiguousarray(tilted).ravel()
             return out, problem.gradient_sum(out)
     raise NoCertificate(
@@ -138,8 +137,8 @@ def _directions(problem: Certifying, x: Array, y: Array | None, zeroed: Ints) ->
     along, goal = problem._free[1], np.zeros(problem._free_count)
     if y is None or not len(zeroed):
         return Directions(along, m), goal
-    if len(zeroed) > _MOST:
-        raise NoCertificate(f"{len(zeroed)} dual variables have the wrong sign; at most {_MOST} can be mended")
+    if len(zeroed) > MOST_FREE:
+        raise NoCertificate(f"{len(zeroed)} dual variables have the wrong sign; at most {MOST_FREE} can be mended")
     lifted = np.zeros((problem.size, len(zeroed)))
     for k, column in enumerate(problem.map[zeroed].toarray()):
         lifted[problem.feature_slots, k] = problem.gram.solve(column)
@@ -181,7 +180,7 @@ def _over_kinks(problem: Certifying, free: Any, weight: Array) -> tuple[Array, A
     loss: Any = problem.loss
     target = problem.target
     c, x, sigma = np.zeros(free.count), np.zeros(n * m), float(np.mean(weight))
-    for _ in range(_ROUNDS):
+    for _ in range(ROUNDS):
         centre, width = x, sigma
 
         def evaluate(c: Array, centre: Array = centre, sigma: float = width) -> tuple[float, Array, Array]:
@@ -195,9 +194,9 @@ def _over_kinks(problem: Certifying, free: Any, weight: Array) -> tuple[Array, A
         c, made = newton(free, evaluate, c, sigma * free.extent(n))
         x = np.ascontiguousarray(made).ravel()
         primal = n * problem.mean_loss(np.ascontiguousarray(free.along(c, n)).ravel())
-        if primal + n * problem.mean_conjugate(x) <= _GAP * abs(primal):
+        if primal + n * problem.mean_conjugate(x) <= DIGITS * abs(primal):
             break
-        sigma *= _GROWTH
+        sigma *= GROWTH
     return c, x
 
 
@@ -209,21 +208,25 @@ def newton(free: Any, evaluate: Evaluate, c: Array, steepest: float, goal: Array
     wanted = np.zeros(free.count) if goal is None else goal
     value, x, h = evaluate(c)
     gradient, damping = free.sums(x) - wanted, 0.0
-    for _ in range(_STEPS):
-        if np.all(np.abs(gradient) <= 0.5 * _BALANCED * free.sizes(x)):
+    for _ in range(NEWTON_STEPS):
+        if np.all(np.abs(gradient) <= 0.5 * BALANCED * free.sizes(x)):
             break
         taken = False
         while damping < 1e3:
             matrix = free.gram(h)
             matrix[np.diag_indices(free.count)] += damping * steepest
-            move = -np.linalg.lstsq(matrix, gradient, rcond=1e-13)[0]
+            move = -least_squares(matrix, gradient, 1e-13)
             foreseen = -float(gradient @ move)
             with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
                 made = evaluate(c + move)
             slope = free.sums(made[1]) - wanted
-            # where rounding hides the fall of the function its slope tells
-            tiny = foreseen <= 1e-12 * abs(value) and np.linalg.norm(slope) < np.linalg.norm(gradient)
-            if (foreseen > 0 and made[0] <= value - 1e-4 * foreseen) or tiny:
+            # where rounding hides the fall of the function its slope tells; a model that is flat along the slope
+            # foresees no fall either, and wants damping
+            if foreseen <= 1e-12 * abs(value):
+                fell = np.linalg.norm(slope) < 0.9 * np.linalg.norm(gradient)
+            else:
+                fell = made[0] <= value - 1e-4 * foreseen
+            if fell:
                 c, (value, x, h), gradient, taken = c + move, made, slope, True
                 damping = 0.0 if damping < 1e-10 else 0.1 * damping
                 break

@@ -21,14 +21,11 @@ from typing import Any
 import numpy as np
 
 from .._validate import Array
+from ..foundation.numerics import ARMIJO, BALANCED, DIFFERENCE, DIGITS, LEAST_DAMPING, NEWTON_STEPS
 from ..losses import Loss
 
-_STEPS = 100  # of Newton; more: only where an optimum lies at infinity
-_ROUNDS = 60  # of the augmented Lagrangian
-_GROWTH = 4.0  # of sigma, from round to round; larger: fewer rounds, each of them harder
-_FLAT = 1e-14  # of what the sums A'x are made of: a slope of zero
-_GAP = 1e-13  # of the objective: where the rounds end
-_LEAST_DAMPING = 1e-12  # of the largest curvature; larger: slower at the end
+ROUNDS = 60  # of the augmented Lagrangian
+GROWTH = 4.0  # of sigma, from round to round; larger: fewer rounds, each of them harder
 
 Evaluate = Callable[[np.ndarray], tuple[float, np.ndarray, np.ndarray]]
 
@@ -49,13 +46,13 @@ def best_unpenalised(A: Array, target: Array, loss: Loss, weight: Array, offset:
     low, high = loss.domain(target)
     x = weight * np.clip(0.0, low, high)
     sigma = float(np.mean(weight) / (1.0 + np.abs(target).mean()))
-    for _ in range(_ROUNDS):
+    for _ in range(ROUNDS):
         smoothed = _smoothed(loss, target, weight, x, sigma)
         c, x = _newton(A, lambda score, smoothed=smoothed: smoothed(score + known), c, sigma)  # type: ignore[misc]
         primal = float(weight @ np.where(weight > 0, loss.value(A @ c + known, target), 0.0))
-        if primal + _conjugate(loss, x, target, weight) - float(np.sum(known * x)) <= _GAP * abs(primal):
+        if primal + _conjugate(loss, x, target, weight) - float(np.sum(known * x)) <= DIGITS * abs(primal):
             break
-        sigma *= _GROWTH
+        sigma *= GROWTH
     return c, x
 
 
@@ -68,7 +65,7 @@ def _smoothed(loss: Loss, target: Array, weight: Array, centre: Array, sigma: fl
 
     def evaluate(score: Array) -> tuple[float, Array, Array]:
         x = step(score)
-        h = 1e-6 * (1.0 + np.abs(score))
+        h = DIFFERENCE * (1.0 + np.abs(score))
         bend = np.clip((step(score + h) - step(score - h)) / (2 * h), 0.0, sigma)
         away = x - centre
         value = float(x @ score) - _conjugate(loss, x, target, weight) - float(away @ away) / (2 * sigma)
@@ -90,9 +87,9 @@ def _newton(A: Array, evaluate: Evaluate, c: Array, steepest: float) -> tuple[Ar
     """
     value, slope, bend = evaluate(A @ c)
     gradient, size = A.T @ slope, np.abs(A).T
-    damping = _LEAST_DAMPING
-    for _ in range(_STEPS):
-        if np.all(np.abs(gradient) <= _FLAT * (size @ np.abs(slope))):
+    damping = LEAST_DAMPING
+    for _ in range(NEWTON_STEPS):
+        if np.all(np.abs(gradient) <= BALANCED * (size @ np.abs(slope))):
             break
         largest = steepest or float(bend.max(initial=0.0))
         taken = None
@@ -102,16 +99,16 @@ def _newton(A: Array, evaluate: Evaluate, c: Array, steepest: float) -> tuple[Ar
             foreseen = -float(gradient @ move)
             with np.errstate(over="ignore", invalid="ignore"):
                 made = evaluate(A @ (c + move))
-            fell = made[0] <= value - 1e-4 * foreseen
+            fell = made[0] <= value - ARMIJO * foreseen
             # where rounding hides the fall of the function its slope tells
-            tiny = foreseen <= 1e-13 * abs(value) and np.linalg.norm(A.T @ made[1]) < np.linalg.norm(gradient)
+            tiny = foreseen <= DIGITS * abs(value) and np.linalg.norm(A.T @ made[1]) < np.linalg.norm(gradient)
             if (fell and foreseen > 0) or tiny:
                 taken = move
             else:
                 damping = max(10.0 * damping, 1e-6)
         if taken is None:
             break
-        c, damping = c + taken, max(0.1 * damping, _LEAST_DAMPING)
+        c, damping = c + taken, max(0.1 * damping, LEAST_DAMPING)
         value, slope, bend = made
         gradient = A.T @ slope
     return c, slope

@@ -35,8 +35,7 @@ td.b { width: 30%; min-width: 5rem; } dl { margin: 0; }
 footer { color: #7f8c8d; font-size: .85rem; margin: 3rem 0 1rem; }
 @media (max-width: 40rem) { body { margin-top: 1rem; } th, td { padding: .3rem .35rem; } h1 { font-size: 1.35rem; } }
 """
-_HEAVY = 20_000  # points from which on a picture is of pixels
-_SEGMENTS = 20_000  # features up to which regions of one value are listed
+_HEAVY = 20_000  # points from which on a picture is of pixels, and regions of one value are not listed
 
 
 def make(
@@ -237,7 +236,7 @@ def _structure(known: _Known) -> Iterator[str]:
             )
             yield embed(drawn, kind, f"The coefficients on their graph{': ' + label if label else ''}.")
     joined = known.graph if known.graph is not None else known.grid
-    if joined is not None and kept.shape[1] <= _SEGMENTS:
+    if joined is not None and kept.shape[1] <= _HEAVY:
         yield _segments(known, joined)
 
 

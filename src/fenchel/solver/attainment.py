@@ -11,6 +11,7 @@ import scipy.sparse as sp
 from ..problem import Problem
 
 SEPARABLE = "the data are separable by directions that carry no penalty: the infimum is not attained"
+ORDERED = "directions that carry no penalty tell the order of the events: the infimum is not attained"
 ZEROS = "rows whose count is zero can be told apart by directions that carry no penalty: the infimum is not attained"
 _MOST = 2_000_000  # entries of the linear program; more: it would take longer than the run that failed
 _ROUNDING = 1e-7  # of the largest margin: how far a row may be on the wrong side
@@ -24,7 +25,7 @@ def unattained(problem: Problem) -> str:
     ever.
     """
     loss, parts = problem.loss, cast(Any, problem)
-    if problem.pooled or loss.across_rows or problem.visits * problem.size > _MOST:
+    if problem.pooled or problem.visits * problem.size > _MOST:
         return ""
     side = np.zeros(problem.visits) if loss.coupled else loss.falls_towards(problem.target)
     if not (side.any() or (loss.coupled and not loss.attained)):
@@ -33,7 +34,12 @@ def unattained(problem: Problem) -> str:
     some = np.greater(weight, 0)
     identity = np.eye(problem.size)
     scores = np.column_stack([problem.scores(column) for column in identity])
-    if loss.coupled:  # how far the row's own class is ahead of every other one
+    if loss.across_rows:
+        if problem.n**2 * problem.size > _MOST:
+            return ""
+        ahead_of, behind = cast(Any, loss).ordered(problem.target, problem.weight)
+        held, rows = scores[:0], scores[ahead_of] - scores[behind]
+    elif loss.coupled:  # how far the row's own class is ahead of every other one
         each, t = scores.reshape(problem.n, -1, problem.size), problem.target.reshape(problem.n, -1)
         if not np.all((t == 0) | (t == 1)):
             return ""  # shares of several classes hold the scores together
@@ -70,4 +76,6 @@ def unattained(problem: Problem) -> str:
     margins = rows @ found.x
     if not (margins.max() > 0.5 and margins.min() >= -_ROUNDING * margins.max()):
         return ""
+    if loss.across_rows:
+        return ORDERED
     return SEPARABLE if loss.classification else ZEROS

@@ -10,7 +10,9 @@ import numpy as np
 from ..engine.roles import Array, Iterate
 from ..methods.roles import PrimalIterate
 from ..problem import Certificate, Point, Problem
+from .attainment import unattained
 from .convergence import Convergence
+from .result import Status
 
 _ALMOST = 1e-3  # of the objective at zero: where a loss without a least value may be on its way to infinity
 _SHARPER = 0.5  # of the gap at the last certificate with more digits: where another one is worth its time
@@ -63,11 +65,23 @@ class Best:
             made.rounding = sharp.rounding
         return allowed < best.gap <= 2 * made.rounding
 
-    def seems_unattained(self) -> bool:
-        """Whether a loss that never reaches its least value is almost there; said once, for the proof takes time."""
+    def unattained(self) -> Status | None:
+        """Say so where no point attains the infimum. Then what rounding leaves of a gradient along directions on which
+        the answer lies at infinity is no small thing: the bound of x = 0 is what is proven."""
+        why, best = unattained(self.problem), self.certificate
+        if not why:
+            return None
+        best.reason, best.dual = why, min(best.dual, self.problem._dual_at_zero)
+        return Status.NO_ANSWER
+
+    def seems_unattained(self, made: Certificate) -> bool:
+        """Whether a loss that never reaches its least value is almost there, or directions without penalty cannot be
+        balanced, as is so where it falls along them for ever; said once, for the proof takes time."""
         problem = self.problem
         if self.suspected or problem.pooled or not problem.loss.falls_towards(problem.target).any():
             return False
         at_zero, least = self.problem.objective_at_zero(), self.problem._dual_at_zero
-        self.suspected = self.certificate.primal - least <= _ALMOST * (at_zero - least) < math.inf
+        primal = self.certificate.primal
+        almost = primal - least <= _ALMOST * (at_zero - least) < math.inf
+        self.suspected = almost or (bool(made.reason) and math.isfinite(primal))
         return self.suspected

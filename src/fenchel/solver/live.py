@@ -1,14 +1,14 @@
-"""A live line for a long solve: rich where it is installed, plain text otherwise."""
+"""A live line for a long solve: on a terminal by rich where it is installed, in a notebook, or a line a minute."""
 
 from __future__ import annotations
 
 import contextlib
 import math
-import sys
 from collections.abc import Iterator
 from typing import Any
 
 from ..data.pools import Reading
+from ..foundation.display import LineAMinute, NotebookLine, in_notebook
 from .result import Record
 
 
@@ -29,15 +29,22 @@ def make_progress(wanted: bool, tol: float) -> contextlib.AbstractContextManager
 
 @contextlib.contextmanager
 def _live(tol: float) -> Iterator[Show]:
+    if in_notebook():
+        notebook = _Notebook(tol)
+        yield notebook
+        notebook.end()
+        return
     try:
         from rich.console import Console
         from rich.live import Live
+
+        console = Console(stderr=True)
     except ImportError:
-        yield _Plain()
-        return
-    console = Console(stderr=True)
-    if not (console.is_terminal or console.is_jupyter):
-        yield _Plain()
+        console = None
+    if console is None or not console.is_terminal:
+        plain = _Plain()
+        yield plain
+        plain.lines.end()
         return
     with Live(console=console, transient=True, refresh_per_second=8) as live:
         yield _Line(live, tol)
@@ -82,14 +89,41 @@ def _line(record: Record, tol: float | None) -> str:
     )
 
 
-class _Plain(Show):
-    """A line of text for every record."""
+class _Notebook(Show):
+    """One output of the cell. Gaps fall by factors, so its bar counts decades."""
 
-    def __init__(self) -> None:
-        self.read = ""
+    def __init__(self, tol: float) -> None:
+        self.line, self.tol, self.read = NotebookLine(), tol, ""
+        self.record: Record | None = None
 
     def __call__(self, record: Record) -> None:
-        print(_line(record, None) + self.read, file=sys.stderr)
+        self.record = record
+        self._draw()
+
+    def reading(self, reading: Reading) -> None:
+        self.read = f"   {reading}"
+        self._draw()
+
+    def end(self) -> None:
+        """Draw what came last."""
+        self._draw(last=True)
+
+    def _draw(self, last: bool = False) -> None:
+        if self.record is None:
+            return
+        gap, goal = self.record.relative_gap, self.tol
+        share = math.log(gap) / math.log(goal) if 0 < gap < 1 and 0 < goal < 1 else float(gap <= goal)
+        self.line.show(_line(self.record, self.tol) + self.read, share, last)
+
+
+class _Plain(Show):
+    """Lines of text."""
+
+    def __init__(self) -> None:
+        self.read, self.lines = "", LineAMinute()
+
+    def __call__(self, record: Record) -> None:
+        self.lines.show(_line(record, None) + self.read)
 
     def reading(self, reading: Reading) -> None:
         self.read = f"   {reading.total / 1e9:.2f} GB at {reading.done / max(reading.seconds, 1e-9) / 1e9:.2f} GB/s"

@@ -17,7 +17,7 @@ from ..engine.roles import Iterate
 from ..foundation.interrupts import interrupts_noticed
 from ..problem import Problem
 from .engines import Engines
-from .result import History, Result, Status
+from .result import Result, Status
 from .run import Run
 from .settings import Settings
 from .starts import Start, Track, warm_state
@@ -82,4 +82,4 @@ def warm_from(problem: Problem, state: Mapping[str, Any]) -> Result | None:
         return None
     coef, intercept = problem.unpack(state["w"])
     point = warm_state(problem, state["w"], state["x"], state["y"], state.get("rho"))
-    return Result(coef, intercept, np.inf, -np.inf, Status.EPOCH_LIMIT, History(), 0, 0.0, point)
+    return Result.remembered(coef, intercept, state=point)

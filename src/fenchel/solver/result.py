@@ -15,6 +15,7 @@ import numpy as np
 
 from .._validate import Array
 from ..foundation.files import read_npz, write_whole
+from ..foundation.html import Shown, drawing, table
 from ..problem import Bounds, Certificate, Fingerprint, Problem
 
 
@@ -74,7 +75,7 @@ class Snapshot:
         return self._problem.unpack(self._w)[1]
 
 
-class History:
+class History(Shown):
     """The records of a run; `history.gap`, `history.epoch`, … are arrays."""
 
     def __init__(self, records: Iterable[Record] = ()) -> None:
@@ -105,6 +106,24 @@ class History:
             before = record
         return found
 
+    def __repr__(self) -> str:
+        last = f", relative gap {self.records[-1].relative_gap:.1e}" if self.records else ""
+        return f"History({len(self)} certificates{last})"
+
+    def _html_title(self) -> str:
+        return repr(self)
+
+    def _html_more(self) -> list[str]:
+        if not self.records:
+            return []
+        gaps, epochs = self.relative_gap, self.epoch.astype(float)
+        best = np.fmin.accumulate(np.where(gaps > 0, gaps, np.nan))
+        rows = [(r.epoch, f"{r.seconds:.3f}", f"{r.primal:.8g}", f"{r.dual:.8g}", f"{r.relative_gap:.2e}", r.by)
+                for r in self.records[-8:]]  # fmt: skip
+        head = ["epoch", "seconds", "primal", "dual", "relative gap", "by"]
+        picture = drawing(epochs, best, across="epoch", up="relative gap, the best so far", log=True)
+        return [picture, table(head, rows, len(self) - 8)]
+
     def __getattr__(self, name: str) -> np.ndarray:
         if name.startswith("_") or name == "records":
             raise AttributeError(name)
@@ -132,7 +151,7 @@ class _Made:
 
 
 @dataclasses.dataclass
-class Result(Bounds):
+class Result(Shown, Bounds):
     """The answer of :func:`fenchel.solve`.
 
     Attributes
@@ -190,6 +209,17 @@ class Result(Bounds):
         write_whole(path, buffer.getvalue())
 
     @classmethod
+    def remembered(
+        cls, coef: Array, intercept: float | Array, *, primal: float = math.inf, dual: float = -math.inf,
+        status: Status = Status.EPOCH_LIMIT, history: History | None = None, epochs: int = 0, seconds: float = 0.0,
+        state: dict[str, Any] | None = None, reason: str = "",
+    ) -> Result:  # fmt: skip
+        """An answer from before: one that a file holds, or a point to start from. New ones come from the loop alone."""
+        history = History() if history is None else history
+        made: Any = {} if state is None else state
+        return cls(coef, intercept, primal, dual, status, history, epochs, seconds, made, reason)
+
+    @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Result:
         """Read what `save` wrote, or raise a ValueError that says what is wrong with the file."""
         arrays = read_npz(path, "a saved fenchel result")
@@ -214,12 +244,22 @@ class Result(Bounds):
         numbers = [head[key] for key in ("primal", "dual", "seconds", "epochs")]
         if any(isinstance(number, bool) or not isinstance(number, (int, float)) for number in numbers):
             raise ValueError("primal, dual, seconds and epochs must be numbers")
-        return cls(
+        return cls.remembered(
             coef=coef, intercept=float(intercept) if intercept.ndim == 0 else intercept,
             primal=head["primal"], dual=head["dual"], status=Status[head["status"]],
             history=History(Record(*map(_known, row)) for row in head["history"]), epochs=head["epochs"],
             seconds=head["seconds"], state=dict(head["state"]) | found, reason=str(head["reason"]),
         )  # fmt: skip
+
+    def _html_rows(self) -> list[tuple[str, Any]]:
+        rows: list[tuple[str, Any]] = [
+            ("status", str(self.status)), ("primal, an upper bound", f"{self.primal:.10g}"),
+            ("dual, a lower bound", f"{self.dual:.10g}" if self.certified else f"none: {self.reason}"),
+            ("relative gap", f"{self.relative_gap:.2e}"), ("passes over the data", f"{self.epochs:,}"),
+            ("seconds", f"{self.seconds:.3f}"),
+            ("coefficients not zero", f"{np.count_nonzero(self.coef):,} of {self.coef.size:,}"),
+        ]  # fmt: skip
+        return [*rows, ("history", self.history)] if len(self.history) else rows
 
     def __repr__(self) -> str:
         proof = f"relative gap {self.relative_gap:.1e}"

@@ -20,7 +20,6 @@ from ..foundation.lazy import lazy
 from ..methods.roles import Method, PrimalIterate, State
 from ..prices import accelerated_nanoseconds, certificate_nanoseconds, epoch_nanoseconds
 from ..problem import Certificate, Problem
-from .attainment import unattained
 from .best import Best
 from .convergence import NOTHING, Convergence, stalled
 from .engines import HANDFUL, Engines
@@ -102,9 +101,7 @@ class Run:
         if status in (Status.EPOCH_LIMIT, Status.TIME_LIMIT, Status.STALLED) and self.rule.reached(self.best):
             return Status.CONVERGED  # exact zeros closed the rest of the gap
         if status in (Status.EPOCH_LIMIT, Status.TIME_LIMIT, Status.STALLED):
-            why = unattained(self.problem)
-            if why:
-                status, self.best.reason = Status.NO_ANSWER, why
+            status = self.known.unattained() or status
         return status
 
     @lazy
@@ -424,10 +421,10 @@ class Run:
         if blurred:
             best.reason = f"{made.rounding:.1e} of the gap allow for rounding: no smaller one can be proven"
             return Status.STALLED
-        if self.known.seems_unattained():
-            best.reason = unattained(self.problem)
-            if best.reason:
-                return Status.NO_ANSWER
+        if self.known.seems_unattained(made):
+            without_answer = self.known.unattained()
+            if without_answer is not None:
+                return without_answer
         return Status.STALLED if stalled(records, self.inherited, self.rule.at_zero) else None
 
     def _judge_zero(self) -> Status | None:
@@ -459,7 +456,7 @@ class Run:
         if self.state is None and (self.proposal is None or self.proposal.exact):
             return
         at = self.end()
-        for snapped in self.problem.snaps(at.w, at.u):
+        for snapped in self.problem.snaps(at.w, at.u, brief=time.perf_counter() >= self.deadline):
             if self.known.w is not None and np.array_equal(snapped, self.known.w):
                 continue
             slack = self.tol * abs(self.best.primal) - self.best.gap if self.best.certified else 0.0

@@ -24,7 +24,9 @@ def holds_names(groups: Any) -> bool:
         return False
     members = groups.values() if isinstance(groups, Mapping) else groups
     return any(
-        not isinstance(group, str) and isinstance(group, Iterable) and any(isinstance(one, str) for one in group)
+        not isinstance(group, str)
+        and isinstance(group, Iterable)
+        and any(issubclass(kind, str) for kind in set(map(type, group)))  # there are fewer kinds than members
         for group in members
     )
 

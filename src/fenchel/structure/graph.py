@@ -9,12 +9,13 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from .._validate import AnyArray, Array, Frame, Index, Ints, MatrixLike, Names, finite_vector, sound
+from ..foundation.html import Shown, table
 from .names import _fits, _label, _names, _number, _pandas, _places, _several
 
 _SLAB = 1 << 22  # correlations looked at together
 
 
-class Graph:
+class Graph(Shown):
     """An undirected graph whose nodes are the features.
 
     Parameters
@@ -183,6 +184,16 @@ class Graph:
 
     def __len__(self) -> int:
         return len(self.edges)
+
+    def _html_title(self) -> str:
+        return repr(self)
+
+    def _html_more(self) -> list[str]:
+        rows = []
+        for k, pair in enumerate(self.edges[:10].tolist()):
+            weight = [] if self.weights is None else [float(self.weights[k])]
+            rows.append([*(_label(self.features, j).strip("'") for j in pair), *weight])
+        return [table(["from", "to", *([] if self.weights is None else ["weight"])], rows, len(self) - 10)]
 
     def __repr__(self) -> str:
         text = f"{_several(len(self), 'edge')} between {self.p} features"

@@ -8,10 +8,11 @@ import numpy as np
 import numpy.typing as npt
 
 from .._validate import AnyArray, Array, _count
+from ..foundation.html import Shown
 from .names import _fits
 
 
-class Grid:
+class Grid(Shown):
     """Features on a grid of any number of dimensions, C-ordered, perhaps only where a mask is true.
 
     Parameters
@@ -86,6 +87,13 @@ class Grid:
         """Self, for p features."""
         _fits(self, p)
         return self
+
+    def _html_title(self) -> str:
+        return repr(self)
+
+    def _html_rows(self) -> list[tuple[str, Any]]:
+        mask = "none" if self.mask is None else f"{self.p:,} of {int(np.prod(self.shape)):,} cells"
+        return [("shape", " x ".join(map(str, self.shape))), ("features", f"{self.p:,}"), ("mask", mask)]
 
     def __repr__(self) -> str:
         masked = "" if self.mask is None else f", {self.p} cells in the mask"

@@ -17,12 +17,13 @@ import numpy.typing as npt
 
 from .._validate import AnyArray, Frame, Index, Ints, MatrixLike, Names, repeated
 from ..foundation.files import text_lines
+from ..foundation.html import Shown, table
 from ..foundation.lazy import lazy
 from .encoders import _outputs
 from .names import _fits, _index, _label, _names, _number, _pandas, _places, _several
 
 
-class Groups:
+class Groups(Shown):
     """Groups of features; they may overlap and leave features out.
 
     Parameters
@@ -272,6 +273,16 @@ class Groups:
         """A data frame with a row per group: its size and features."""
         members = [[self.features[j] for j in g] if self.features else g.tolist() for g in self.members]
         return _pandas().DataFrame({"size": self.sizes, "features": members}, index=_index(self.names, "group"))
+
+    def _html_title(self) -> str:
+        return repr(self)
+
+    def _html_more(self) -> list[str]:
+        rows = []
+        for name, members in zip(self.names[:10], self.members, strict=False):
+            some = [_label(self.features, int(j)).strip("'") for j in members[:8]]
+            rows.append((name, len(members), ", ".join(some) + (", …" if len(members) > 8 else "")))
+        return [table(["group", "size", "features"], rows, len(self) - 10)]
 
     def __repr__(self) -> str:
         sizes = self.sizes

@@ -10,6 +10,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from .._validate import AnyArray, Index, Ints, Names
+from ..foundation.html import Shown, table
 from .groups import Groups
 from .names import _fits, _names, _places, _several
 
@@ -23,7 +24,7 @@ def as_groups(groups: GroupsLike, p: int | None = None) -> Groups:
     return (groups if isinstance(groups, Groups) else Groups(groups)).checked(p)
 
 
-class Tree:
+class Tree(Shown):
     """A forest over the features: every node stands for the features at and below it.
 
     Parameters
@@ -112,6 +113,16 @@ class Tree:
     def __getitem__(self, name: str | int) -> Index:
         """The features at and below a node."""
         return self.groups()[name]
+
+    def _html_title(self) -> str:
+        return repr(self)
+
+    def _html_more(self) -> list[str]:
+        rows = []
+        for k, name in enumerate(self.names[:10]):
+            top = int(self.parents[k])
+            rows.append((name, "" if top < 0 else self.names[top], len(self[k])))
+        return [table(["node", "below", "features"], rows, len(self) - 10)]
 
     def __repr__(self) -> str:
         roots = _several(int(np.count_nonzero(self.parents < 0)), "root")

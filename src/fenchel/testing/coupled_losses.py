@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 
 from .._validate import AnyArray, Array
+from ..foundation.numerics import DIFFERENCE
 from ..losses import CoupledLoss
 from .base import _require
 
 _SPREADS = (0.1, 1.0, 6.0)  # of the scores that are tried
-_STEP = 1e-5  # of differences
 
 
 def check_coupled_loss(loss: CoupledLoss, targets: Any, rng: np.random.Generator) -> None:
@@ -41,13 +41,13 @@ def _check_at(loss: CoupledLoss, target: AnyArray, weight: Array, scores: Array)
     u, other = scores
     total, x, bound = loss.sums(u, target, weight)
     size = max(abs(total), float(np.abs(x) @ np.abs(u)), 1.0)
-    eye = np.eye(u.size)
-    slopes = [(loss.total(u + _STEP * e, target, weight) - loss.total(u - _STEP * e, target, weight)) / (2 * _STEP)
+    eye, h = np.eye(u.size), DIFFERENCE
+    slopes = [(loss.total(u + h * e, target, weight) - loss.total(u - h * e, target, weight)) / (2 * h)
               for e in eye]  # fmt: skip
     _require(np.abs(slopes - x) <= 1e-6 * size, loss, "x is the slope of the total", given=x, found=np.array(slopes))
     curved = loss.curvature_at(u, target, weight)
     H = np.array([curved.times(e) for e in eye])
-    change = [(loss.sums(u + _STEP * e, target, weight)[1] - loss.sums(u - _STEP * e, target, weight)[1]) / (2 * _STEP)
+    change = [(loss.sums(u + h * e, target, weight)[1] - loss.sums(u - h * e, target, weight)[1]) / (2 * h)
               for e in eye]  # fmt: skip
     _require(np.abs(change - H) <= 1e-5 * size, loss, "H is the change of x", given=H, found=np.array(change))
     lowered = curved.down_rows(eye)

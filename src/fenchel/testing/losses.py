@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from .._validate import Array
-from ..losses import CoupledLoss, Loss
+from ..losses import Loss
 from .base import _SIZES, _require
 from .coupled_losses import check_coupled_loss
 from .row_losses import check_row_loss
@@ -40,8 +40,9 @@ def check_loss(loss: Loss, targets: npt.ArrayLike | None = None, rng: int | np.r
     """
     rng = np.random.default_rng(rng)
     with np.errstate(all="ignore"):
-        if isinstance(loss, CoupledLoss):
-            check_coupled_loss(loss, targets, rng)
+        if loss.across_rows:
+            coupled: Any = loss
+            check_coupled_loss(coupled, targets, rng)
             return
         if loss.coupled:
             check_row_loss(loss, rng)

@@ -33,6 +33,7 @@ import scipy.sparse as sp
 import scipy.sparse.linalg as sla
 
 from .._validate import Array, Ints, MatrixLike
+from ..foundation.numerics import AT_ONCE, DENSE
 from ..maps import spectral_norm
 from ..problem import Point, Problem
 from ..solver.result import Result
@@ -40,8 +41,6 @@ from ..solver.result import Result
 if TYPE_CHECKING:
     from ..methods.sdca_admm.method import SDCAADMM
 
-_DENSE = 1500  # largest matrix whose eigenvalues are found by dense linear algebra
-_CHUNK = 1 << 21  # entries of the data looked at together
 _NONE = 1e-10  # relative size below which an eigenvalue counts as zero
 
 
@@ -359,12 +358,12 @@ def _top(problem: Problem, first: int, last: int) -> float:
 
 def _top_of_rows(problem: Problem, rows: Ints) -> float:
     width = problem.p + problem.fit_intercept
-    step = max(1, _CHUNK // max(width, 1))
+    step = max(1, AT_ONCE // max(width, 1))
     chunks = [rows[i : i + step] for i in range(0, len(rows), step)]
-    if len(rows) <= min(width, _DENSE):
+    if len(rows) <= min(width, DENSE):
         part = _take(problem, rows)
         gram = part @ part.T
-    elif width <= _DENSE:
+    elif width <= DENSE:
         gram = sum((part.T @ part for part in (_take(problem, chunk) for chunk in chunks)), np.zeros((width, width)))
     else:
 
@@ -395,7 +394,7 @@ def _map_spectrum(problem: Problem) -> tuple[float, float, bool]:
     kernel = problem.d > features - blind
     if gram.is_diagonal:
         low, high = gram.diagonal.min(initial=np.inf), gram.diagonal.max(initial=0.0)
-    elif features <= _DENSE:
+    elif features <= DENSE:
         values = np.linalg.eigvalsh((matrix.T @ matrix).toarray())
         low, high = values[0], values[-1]
     else:
@@ -417,8 +416,8 @@ class _Unknown(Exception):
 
 def _dual_curvature(problem: Problem, solution: Any) -> Array:
     """The Hessian of psi* at y*/n, (d, d), with inactive groups strictly inside their dual ball."""
-    if problem.d > _DENSE:
-        raise _Unknown(f"not computed for more than {_DENSE} coordinates of B'w")
+    if problem.d > DENSE:
+        raise _Unknown(f"not computed for more than {DENSE} coordinates of B'w")
     if solution is None:
         raise _Unknown("it depends on the solution; pass solution=")
     _, _, w, u = _arrays(solution)

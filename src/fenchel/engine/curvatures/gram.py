@@ -41,9 +41,9 @@ class LaggedGram:
         self.n, self.intercept, self.constant, self.dtype = n, intercept, constant, dtype
         self.precise = False  # whether single precision will no longer do
         self.matrix: Any = np.empty((0, 0), dtype=dtype)
-        self.centres = np.zeros(0)
+        self.centres: Vector = np.zeros(0)
         self.ridge = np.zeros(0)
-        self.heights = np.ones(1)
+        self.heights: Vector = np.ones(1)
         self.curvature: Vector | None = None
         self.count = 0
 
@@ -121,6 +121,21 @@ class LaggedGram:
         matrix: Any = np.zeros((size, size), dtype=self.dtype)
         matrix[: self.count, : self.count] = self.matrix[: self.count, : self.count]
         self.matrix = matrix
+
+    def lean(self, push: Vector, where: list[Index]) -> Vector:
+        """What intercepts with slopes `push`, which follow the coefficients, take off the slopes of these."""
+        if len(where) == 1:
+            return np.asarray(self.centres * (push[0] / self.heights[0]))
+        out = np.empty(self.centres.size)
+        for k, places in enumerate(where):
+            out[places] = self.centres[places] * (push[k] / self.heights[k])
+        return out
+
+    def follow(self, change: Vector, push: Vector, where: list[Index]) -> Vector:
+        """The steps of the intercepts that go with a change of the coefficients."""
+        return np.array(
+            [-(push[k] + float(self.centres[some] @ change[some])) / self.heights[k] for k, some in enumerate(where)]
+        )
 
     def roots(self, part: Any) -> Callable[[Index], Vector] | None:
         """A function of some coefficients that makes A, a row for each of them, with A A' = G there; None where the

@@ -51,17 +51,25 @@ class SampledCurvature:
 
     def make(self, view: View, floor: float, mu: float, more: float) -> Matrix:
         """H at a point that was looked at. `more` is what every row counts for beside its own curvature."""
-        problem, part, terms = self.problem, self.part, self.terms
-        scores, offset, weight = terms.scores(part, view.w), terms.offset(part), terms.weight(part)
-        scores = scores + offset if offset.size else scores
-        bend = terms.loss.sums(scores, terms.target(part), weight)[2]
-        bend = (np.maximum(bend, floor * weight) + more * weight) / problem.n
-        H = self._gram(bend)
+        problem = self.problem
+        H = self._gram(self.bends(view, floor, more))
+        if problem.columns.size:
+            H *= problem.seen_by_rows(np.ones(problem.size))[:, None]
+            H *= problem.seen_by_rows(np.ones(problem.size))
         squares = np.append(problem.data.mean_squares, 1.0)
         self._correct(H, view.diagonal + more * np.tile(squares, problem.vectors), mu)
         for d, change in self.pairs:
             add_pair(H, d, change)
         return H
+
+    def bends(self, view: View, floor: float, more: float) -> Vector:
+        """The curvature of every visit to a row of the sample, over n."""
+        problem, part, terms = self.problem, self.part, self.terms
+        w, offset, weight = problem.seen_by_rows(view.w), terms.offset(part), terms.weight(part)
+        scores = terms.scores(part, w)
+        scores = scores + offset if offset.size else scores
+        bend = terms.loss.sums(scores, terms.target(part), weight)[2]
+        return np.asarray((np.maximum(bend, floor * weight) + more * weight) / problem.n)
 
     def _correct(self, H: Matrix, diagonal: Vector, mu: float) -> None:
         """H with the diagonal of all rows, in place."""

@@ -9,10 +9,12 @@ the passes have cost as much as the Gram matrix of the support would, that is ma
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
+from ...kernels.rules import DEPTH
 from ..curvatures.gram import centred
 from ..set_parts import InnerSolver
 from ..units import Index, Vector
@@ -20,7 +22,6 @@ from .local import LocalPenalty
 
 _PASSES = 200  # at the most; what is left then is the next model's
 _LEAST = 4  # passes before the support is worth a look
-_DEPTH = 5  # steps that an extrapolation looks back on; more cost memory and gain little
 
 _FLAT = 1e-10  # of the squares of the steps: what makes their Gram matrix regular
 _NOTHING = np.zeros(0, dtype=np.int64)
@@ -47,6 +48,10 @@ class ColumnDescent:
         self.centres = np.zeros(ridge.size)
         if intercept:
             sparse_columns.rows_times(self.values, self.places, self.ends, weight, self.centres)
+
+    def follow(self, push: Vector) -> Callable[[Vector], Vector]:
+        """The step of the intercept, whose slope is `push`, that goes with a change of the coefficients."""
+        return lambda change: -(push + float(self.centres @ change)) / self.height
 
     def _bends(self, penalty: LocalPenalty) -> Vector:
         """The curvature along every coefficient, or a bound of it for every group."""
@@ -148,7 +153,7 @@ class _Past:
     def extrapolate(self, v: Vector, rest: Vector, sums: Vector) -> None:
         """Remember this point; after some of them go to where they tend to, if the model is lower there."""
         self.points.append((v.copy(), rest.copy(), float(sums[0])))
-        if len(self.points) <= _DEPTH:
+        if len(self.points) <= DEPTH:
             return
         points, products, totals = (np.array(part) for part in zip(*self.points, strict=True))
         self.points = self.points[-1:]
@@ -157,7 +162,7 @@ class _Past:
         scale = float(np.trace(squares))
         if not scale > 0.0:
             return
-        share = np.linalg.solve(squares + _FLAT * scale * np.eye(_DEPTH), np.ones(_DEPTH))
+        share = np.linalg.solve(squares + _FLAT * scale * np.eye(DEPTH), np.ones(DEPTH))
         if not math.isfinite(1.0 / share.sum()):
             return
         share /= share.sum()

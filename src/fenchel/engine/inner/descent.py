@@ -13,14 +13,12 @@ from typing import Any
 import numpy as np
 from scipy.linalg.lapack import dpotrs
 
+from ...kernels.rules import DEPTH
 from ..units import Vector
 from .groups import GroupDescent
-from .local import JITTER, LocalPenalty, factor_of
+from .local import JITTER, NESTED, ROOM, LocalPenalty, factor_of
 
-DEPTH = 5  # passes that an extrapolation looks back on; more cost memory and gain little
 MANY = 100  # coefficients in the support from which extrapolation pays for its Python
-_NESTED = 60  # turns on a support at the most, before all coefficients are looked at again
-ROOM = 1.4  # times the support: a larger model is solved on the support first, in a compact matrix
 
 
 class ModelDescent:
@@ -42,7 +40,7 @@ class ModelDescent:
         if penalty.grouped:
             return self.groups.solve(G, q, v, penalty, target, most, **groups)
         m, spent, gap, run = v.size, 0.0, np.inf, _Single(G, q, v, penalty)
-        nested, stuck, before = most > _NESTED, 0, np.inf
+        nested, stuck, before = most > NESTED, 0, np.inf
         start, slope, value = v.copy(), q.copy(), np.inf
         for turn in range(most):
             active = int(np.count_nonzero(v))
@@ -82,7 +80,7 @@ class ModelDescent:
         small = np.empty((some.size, some.size), dtype=G.dtype)
         gather(G, some, small)
         values, slopes = v[some], q[some]
-        gap = self.solve(small, slopes, values, penalty.part(some), target, most=_NESTED)
+        gap = self.solve(small, slopes, values, penalty.part(some), target, most=NESTED)
         change = values - v[some]
         v[some] = values
         add_rows(G, some, change, v.size, q)

@@ -14,14 +14,11 @@ from typing import Any
 
 import numpy as np
 
+from ...kernels.rules import DEPTH, STUCK
 from ..units import Index, Vector
-from .local import JITTER, LocalPenalty, factor_of
+from .local import JITTER, NESTED, ROOM, LocalPenalty, factor_of
 
-DEPTH = 5  # passes that an extrapolation looks back on; more cost memory and gain little
-ROOM = 1.4  # times the support: a larger model is solved on the support first, in a compact matrix
 CALLS = 40  # of numpy, that a step of Newton's method takes however small it is
-TURNS = 60  # of descent and Newton's method on one support at the most, before all units are looked at again
-STUCK = 6  # turns in a row that gain nothing, by which rounding is all that is left; more are in vain
 HALVINGS = 5  # of Newton's step; by then descent does better
 
 
@@ -78,7 +75,7 @@ class GroupDescent:
     def _on_support(self, run: GroupModel, live: Index, target: float) -> None:
         """The model on the units that are not zero, in a matrix of its own."""
         small, some = run.part(live)
-        for _ in range(TURNS):
+        for _ in range(NESTED):
             gap = self._turn(small, some.size, target)
             if gap <= target or small.is_stuck(gap, target):
                 break

@@ -11,11 +11,11 @@ from typing import Any
 import numpy as np
 
 from ...data import RowData
+from ...kernels.rules import MEMORY
 from ..units import Index, Units, Vector
 from .columns import DenseColumns, SparseColumns, WholeDense
 
 MANY = 8.0  # candidates per unit of the set: so many say that the set should grow faster than by its support
-BUDGET = 1 << 28  # bytes of columns and Gram matrix, unless the data are larger; a larger set is left to others
 
 
 class WorkingSet:
@@ -44,7 +44,7 @@ class WorkingSet:
     def fits(self, size: int) -> bool:
         """Whether a set of that many coefficients stays within the budget of memory, its Gram matrix included."""
         rows = 0 if self.data.sparse else self.data.n
-        return 8 * size * (size + rows) <= max(BUDGET, self.data.nbytes)
+        return 8 * size * (size + rows) <= max(MEMORY, self.data.nbytes)
 
     def add(self, units: Units, new: Index) -> None:
         if not new.size:

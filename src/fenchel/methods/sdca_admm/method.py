@@ -52,7 +52,7 @@ from ...prices import block_size
 from ...problem import Problem
 from ..blocks import block_norms, epoch_parts
 from ..roles import EpochReport
-from .state import _AVERAGED, State
+from .state import State
 from .threads import _apart, _kernels, _threads
 
 _REACH = 30.0  # how far rho may move from |w| / |x|
@@ -384,8 +384,8 @@ class SDCAADMM:
         if self.adapts:
             state.rho *= self._balance(state, moved, *found[1:])
         if self.averages:
-            for key in _AVERAGED:
-                state.mean[key] = state.mean.get(key, 0.0) + getattr(state, key)
+            for key, own in state.averaged().items():
+                state.mean[key] = state.mean.get(key, 0.0) + own
             state.summed += 1
         return EpochReport(share, _guess(moved, *found[1:]))
 
@@ -434,8 +434,7 @@ class SDCAADMM:
     def adopt(self, state: State, iterate: Iterate, gap: float = math.inf) -> None:
         """Go on from a point that somebody proposed, with its relative gap if that is known."""
         state.precise = state.precise or gap <= ROUGH
-        for key in ("w", "x", "y", "zx", "u"):
-            getattr(state, key)[:] = getattr(iterate, key)
+        iterate.copy_to(state.w, state.x, state.y, state.zx, state.u)
         state.by[:] = self.problem.spread(state.y)
         state.mean, state.summed = {}, 0
 
@@ -455,8 +454,8 @@ class SDCAADMM:
             return
         state.restart_gap = min(gap, other_gap)
         if other_gap < gap:
-            for key in _AVERAGED:
-                getattr(state, key)[:] = state.mean[key] / state.summed
+            for key, own in state.averaged().items():
+                own[:] = state.mean[key] / state.summed
         state.mean, state.summed = {}, 0
 
     def _balance(self, state: Any, moved: float, primal: float, dual: float, size_w: float, size_x: float) -> float:

@@ -12,9 +12,7 @@ import numpy.typing as npt
 from ..._validate import Array
 
 _ARRAYS = ("x", "y", "w", "zx", "by", "u", "idle")
-_AVERAGED = ("x", "y", "w", "zx", "by")
-
-
+_AVERAGED = {"x", "y", "w", "zx", "by"}
 _NUMBERS = ("rho", "epoch", "caution", "reach_w", "reach_x", "summed", "restart_gap", "precise")
 
 
@@ -47,6 +45,10 @@ class State:
         if self.idle is None:
             self.idle = np.zeros(self.x.size, dtype=np.uint8)
 
+    def averaged(self) -> dict[str, Array]:
+        """The arrays whose averages are a second point worth a certificate, by their names."""
+        return {"x": self.x, "y": self.y, "w": self.w, "zx": self.zx, "by": self.by}
+
     def as_dict(self) -> dict[str, Any]:
         out = {key: getattr(self, key) for key in _ARRAYS}
         out = {key: value.copy() for key, value in out.items()}
@@ -63,7 +65,7 @@ class State:
         numbers = {key: saved[key] for key in _NUMBERS if key in saved}
         needed = [field.name for field in dataclasses.fields(cls) if field.default is dataclasses.MISSING]
         lost = next((key for key in needed if key not in (*arrays, *numbers, "rng", "mean")), None)
-        if lost is not None or (mean and set(mean) != set(_AVERAGED)):
+        if lost is not None or (mean and set(mean) != _AVERAGED):
             raise ValueError(f"warm_start is not whole: its state has no {lost or 'means'!r}")
         for key, value in (*arrays.items(), *mean.items()):
             kind = np.uint8 if key == "idle" else np.float64

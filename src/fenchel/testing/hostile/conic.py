@@ -11,12 +11,15 @@ from scipy.special import entr
 from ... import penalties as known
 from ...losses import (
     Binomial,
+    Cox,
     EpsilonInsensitive,
     Gamma,
     Hinge,
     Huber,
     Logistic,
     Loss,
+    MulticlassHinge,
+    Multinomial,
     NegativeBinomial,
     Poisson,
     Quantile,
@@ -26,7 +29,13 @@ from ...losses import (
     Tweedie,
 )  # fmt: skip
 from ...penalties import Penalty
+from ...penalties.exclusive import ExclusiveL1
+from ...penalties.latent import LatentL2
+from ...penalties.nested import NestedL2
 from ...problem import Problem
+
+MOST = 20_000  # visits times coefficients; more: gigabytes, and minutes
+SECONDS = 10.0  # of the solver; what it has then is not judged
 
 
 def loss_expression(loss: Loss, score: Any, target: Any) -> Any:
@@ -70,6 +79,34 @@ def loss_expression(loss: Loss, score: Any, target: Any) -> Any:
     raise TypeError(loss)
 
 
+def row_loss_expression(loss: Loss, scores: Any, target: Any) -> Any:
+    """The loss of every row of several scores (n, m), as a CVXPY expression."""
+    import cvxpy as cp
+
+    if isinstance(loss, Multinomial):
+        over = cp.log_sum_exp(scores, axis=1)
+    elif isinstance(loss, MulticlassHinge):
+        over = cp.max(scores + 1 - target, axis=1)
+    else:
+        return cp.sum(loss_expression(loss, scores, target), axis=1)
+    return over - cp.sum(cp.multiply(target, scores), axis=1)
+
+
+def coupled_expression(loss: Loss, score: Any, target: Any, weight: Any) -> Any:
+    """A loss of all scores at once; Breslow's rule alone, for Efron's is a difference of sums."""
+    import cvxpy as cp
+
+    if not isinstance(loss, Cox) or loss.ties != "breslow":
+        raise TypeError(loss)
+    total: Any = 0
+    for stratum, time in sorted({(row["stratum"], row["time"]) for row in target[target["event"] & (weight > 0)]}):
+        risk = np.flatnonzero((target["stratum"] == stratum) & (target["time"] >= time) & (weight > 0))
+        now = risk[target["event"][risk] & (target["time"][risk] == time)]
+        mass = weight[now].sum()
+        total += mass * (cp.log_sum_exp(score[risk] + np.log(weight[risk])) - np.log(mass)) - weight[now] @ score[now]
+    return total
+
+
 def penalty_expression(penalty: Penalty, w: Any) -> tuple[Any, list[Any]]:
     """alpha-free penalty of w and its constraints, term by term from the algebra (not from the compiled blocks)."""
     import cvxpy as cp
@@ -85,10 +122,31 @@ def penalty_expression(penalty: Penalty, w: Any) -> tuple[Any, list[Any]]:
             constraints += [u[out] == 0] if out.size else []
         elif isinstance(leaf, known.Ridge):
             total += scale * cp.sum_squares(u) / 2
-        elif isinstance(leaf, known.GroupL2):
-            total += scale * sum(k * cp.norm2(u[g]) for g, k in zip(leaf.groups, leaf.weights, strict=True))
-        elif isinstance(leaf, known.GroupLinf):
-            total += scale * sum(k * cp.norm_inf(u[g]) for g, k in zip(leaf.groups, leaf.weights, strict=True))
+        elif isinstance(leaf, (known.GroupL2, known.GroupLinf)):
+            norm = cp.norm2 if isinstance(leaf, known.GroupL2) else cp.norm_inf
+            for g, k in zip(leaf.groups, leaf.weights, strict=True):
+                if np.isinf(k):
+                    constraints.append(u[g] == 0)
+                else:
+                    total += scale * k * norm(u[g])
+        elif isinstance(leaf, LatentL2):
+            whole: Any = 0
+            for g, k in zip(leaf.members, leaf.weights, strict=True):
+                part = cp.Variable(len(g))
+                whole += np.eye(u.shape[0])[:, g] @ part
+                total += scale * k * cp.norm2(part)
+            constraints.append(whole == u)
+        elif isinstance(leaf, known.SortedL1):
+            falls = np.append(leaf.weights[:-1] - leaf.weights[1:], leaf.weights[-1])
+            total += scale * sum(one * cp.sum_largest(cp.abs(u), k + 1) for k, one in enumerate(falls) if one > 0)
+        elif isinstance(leaf, NestedL2):
+            spans = zip(leaf.first, leaf.last, leaf.weights, strict=True)
+            total += scale * sum(k * cp.norm2(u[first:last]) for first, last, k in spans)
+        elif isinstance(leaf, ExclusiveL1):
+            ends = np.cumsum([0, *leaf.sizes])
+            total += scale * sum(
+                k * cp.square(cp.norm1(u[ends[g] : ends[g + 1]])) / 2 for g, k in enumerate(leaf.weights)
+            )
         elif isinstance(leaf, known.TraceNorm):
             total += scale * cp.normNuc(cp.reshape(u, leaf.shape, order="C"))
         elif isinstance(leaf, known.NonNegative):
@@ -115,21 +173,59 @@ def reference(
     value, constraints = penalty_expression(penalty, w) if penalty is not None else (0, [])
     some = weight > 0
     losses = cp.multiply(weight[some] / weight.sum(), loss_expression(loss, score[some], y[some]))
-    problem = cp.Problem(cp.Minimize(cp.sum(losses) + alpha * value), constraints)
+    best = _solved(cp.sum(losses) + alpha * value, constraints)
+    return best, w.value, float(b.value) if fit_intercept else 0.0
+
+
+def _solved(objective: Any, constraints: list[Any]) -> float:
+    """The least value."""
+    import cvxpy as cp
+
+    problem = cp.Problem(cp.Minimize(objective), constraints)
     with warnings.catch_warnings():
         # asked for more digits than it always has; whoever compares allows for that
         warnings.filterwarnings("ignore", message="Solution may be inaccurate")
-        problem.solve(solver=cp.CLARABEL, tol_gap_abs=1e-11, tol_gap_rel=1e-11, tol_feas=1e-11)
+        problem.solve(solver=cp.CLARABEL, time_limit=SECONDS, tol_gap_abs=1e-11, tol_gap_rel=1e-11, tol_feas=1e-11)
     assert problem.status in ("optimal", "optimal_inaccurate"), problem.status
-    return problem.value, w.value, float(b.value) if fit_intercept else 0.0
+    out: float = problem.value
+    return out
 
 
-def optimum(problem: Problem) -> tuple[float, Any, float] | None:
+def _several(problem: Problem) -> tuple[float, Any, Any]:
+    """The optimum of several outputs, tasks, or a loss of all scores at once."""
+    import cvxpy as cp
+
+    X, (outputs, stride, task, _) = problem.data.filled(), problem.layout
+    W, b = cp.Variable(problem.vectors * problem.p), cp.Variable(problem.vectors)
+    each = [X @ W[k * problem.p : (k + 1) * problem.p] + problem.fit_intercept * b[k] for k in range(problem.vectors)]
+    scores = cp.vstack(each).T
+    if task.size:
+        scores = cp.reshape(scores[np.arange(problem.n), task // stride], (problem.n, 1), order="C")
+    if problem.offset.size:
+        scores = scores + problem.offset.reshape(problem.n, outputs)
+    value, constraints = penalty_expression(problem.penalty, W) if problem.penalty is not None else (0, [])
+    weight = problem.weight if problem.weight.size else np.ones(problem.n)
+    if problem.loss.across_rows:
+        total = coupled_expression(problem.loss, scores[:, 0], problem.target, weight)
+    else:
+        some = weight > 0
+        target = problem.target.reshape(problem.n, outputs)[some]
+        total = cp.sum(cp.multiply(weight[some], row_loss_expression(problem.loss, scores[some], target)))
+    best = _solved(total / problem.n + problem.alpha * value, constraints)
+    levels = b.value if problem.fit_intercept else np.zeros(problem.vectors)
+    coef = W.value.reshape(problem.vectors, problem.p)
+    return (best, coef[0], levels[0]) if problem.single else (best, coef, levels)
+
+
+def optimum(problem: Problem) -> tuple[float, Any, Any] | None:
     """The optimum of a problem, coefficients and intercept; None where there is no conic form of it here, or the solver
     fails."""
-    if problem.vectors > 1:
+    if problem.visits * problem.size > MOST:
         return None
     try:
+        if problem.vectors > 1 or problem.loss.across_rows:
+            value, coef, intercept = _several(problem)
+            return (float(value), coef, intercept) if value is not None and np.isfinite(value) else None
         value, coef, intercept = reference(
             problem.data.filled(), problem.target, problem.loss, problem.penalty, problem.alpha,
             problem.weight if problem.weight.size else None, problem.fit_intercept,

@@ -8,77 +8,19 @@ from __future__ import annotations
 
 import decimal
 import itertools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from decimal import Decimal
 from typing import Any
 
 import numpy as np
 
 from ...problem import Problem
+from .exact_losses import COUPLED_LOSSES, LOSSES, ONE, ROW_LOSSES, ZERO, NotJudged, Numbers, exactly
 
 DIGITS = 60
 MOST = 30_000  # products with the data, up to which a problem is judged
 _SWEEPS = 60  # of Jacobi's rotations; some ten suffice
 _ROUNDING = 2.0**-52  # of the terms of a row of B': what a limit behind a map may be passed by
-
-Numbers = Sequence[Decimal]
-ZERO, ONE, TWO = Decimal(0), Decimal(1), Decimal(2)
-
-
-class NotJudged(Exception):
-    """The problem is too large, or of a kind that nobody has written down here."""
-
-
-def exactly(values: Any) -> list[Decimal]:
-    """Doubles as they are."""
-    return [Decimal(value) for value in np.ravel(values).astype(float).tolist()]
-
-
-# -- losses -----------------------------------------------------------------------------------------
-
-
-def _softplus(m: Decimal) -> Decimal:
-    """log(1 + exp(m))."""
-    if m > 200:
-        return m
-    return (ONE + m.exp()).ln() if m > -200 else m.exp()
-
-
-def _smoothed_hinge(loss: Any, u: Decimal, t: Decimal) -> Decimal:
-    s, short = Decimal(loss.smoothing), ONE - t * u
-    if short <= 0:
-        return ZERO
-    return short - s / 2 if short >= s else short * short / (2 * s)
-
-
-def _huber(loss: Any, u: Decimal, t: Decimal) -> Decimal:
-    delta, r = Decimal(loss.delta), abs(u - t)
-    return r * r / 2 if r <= delta else delta * (r - delta / 2)
-
-
-def _quantile(loss: Any, u: Decimal, t: Decimal) -> Decimal:
-    q, r = Decimal(loss.quantile), u - t
-    return -q * r if r < 0 else Decimal(1.0 - loss.quantile) * r
-
-
-def _poisson(loss: Any, u: Decimal, t: Decimal) -> Decimal:
-    if u > 2000:
-        raise NotJudged("a count beyond all numbers")
-    return u.exp() - t * u
-
-
-LOSSES: dict[str, Callable[[Any, Decimal, Decimal], Decimal]] = {
-    "Squared": lambda loss, u, t: (u - t) ** 2 / 2,
-    "SquaredHinge": lambda loss, u, t: max(ONE - t * u, ZERO) ** 2,
-    "Hinge": lambda loss, u, t: max(ONE - t * u, ZERO),
-    "Logistic": lambda loss, u, t: _softplus(-t * u),
-    "SmoothedHinge": _smoothed_hinge,
-    "Huber": _huber,
-    "Quantile": _quantile,
-    "EpsilonInsensitive": lambda loss, u, t: max(abs(u - t) - Decimal(loss.epsilon), ZERO),
-    "Poisson": _poisson,
-}
-
 
 # -- penalties, on their own coordinates ------------------------------------------------------------
 
@@ -95,7 +37,7 @@ def _l1(leaf: Any, u: Numbers) -> Decimal:
 def _groups(norm: Callable[[Numbers], Decimal]) -> Callable[[Any, Numbers], Decimal]:
     def value(leaf: Any, u: Numbers) -> Decimal:
         pairs = zip(leaf.weights.tolist(), leaf.groups, strict=True)
-        return sum((Decimal(k) * norm([u[j] for j in group]) for k, group in pairs), start=ZERO)
+        return sum((Decimal(k) * norm([u[j] for j in group]) for k, group in pairs if k < np.inf), start=ZERO)
 
     return value
 
@@ -166,8 +108,13 @@ def limits_of(leaf: Any, d: int) -> tuple[list[float], list[float]] | None:
         return [0.0] * d, [np.inf] * d
     if kind == "Box":
         return np.broadcast_to(leaf.lower, d).tolist(), np.broadcast_to(leaf.upper, d).tolist()
-    if kind == "L1" and leaf.weights is not None and np.isinf(leaf.weights).any():
+    out = np.zeros(d, dtype=bool)  # an infinite weight keeps a coordinate out
+    if kind == "L1" and leaf.weights is not None:
         out = np.isinf(leaf.weights)
+    elif kind in ("GroupL2", "GroupLinf"):
+        for k, group in zip(leaf.weights.tolist(), leaf.groups, strict=True):
+            out[group] |= k == np.inf
+    if out.any():
         return np.where(out, 0.0, -np.inf).tolist(), np.where(out, 0.0, np.inf).tolist()
     return None
 
@@ -184,25 +131,42 @@ def objective(problem: Problem, w: Any) -> Decimal:
 
 
 def _mean_loss(problem: Problem, w: Any) -> Decimal:
-    kind = LOSSES.get(type(problem.loss).__name__)
-    X = problem.data.filled()
-    outputs, stride, offset, _ = problem.layout
-    if kind is None or X.size * outputs > MOST:
-        raise NotJudged("the loss, or the size")
-    table = [exactly(line) for line in np.reshape(w, (problem.vectors, stride))]
-    target = exactly(problem.target)
+    name, loss, X = type(problem.loss).__name__, problem.loss, problem.data.filled()
+    outputs = problem.layout[0]
+    if X.size * outputs > MOST:
+        raise NotJudged("the size")
     weight = exactly(problem.weight) if problem.weight.size else [ONE] * problem.n
-    task = (offset // stride).tolist() if offset.size else []
-    total = ZERO
+    u = _scores(problem, X, w, weight)
+    if name in COUPLED_LOSSES:
+        return COUPLED_LOSSES[name](loss, u, problem.target, weight) / problem.n
+    target, total = exactly(problem.target), ZERO
     for i in range(problem.n):
         if not weight[i]:
             continue
-        row = exactly(X[i])
-        for k in range(outputs):
-            own = table[task[i] if task else k]
-            u = sum((z * c for z, c in zip(row, own, strict=False) if c and z), start=own[-1])
-            total += weight[i] * kind(problem.loss, u, target[i * outputs + k])
+        own = slice(i * outputs, (i + 1) * outputs)
+        if name in ROW_LOSSES:
+            value = ROW_LOSSES[name](loss, u[own], target[own])
+        elif name in LOSSES:
+            value = sum((LOSSES[name](loss, *pair) for pair in zip(u[own], target[own], strict=True)), start=ZERO)
+        else:
+            raise NotJudged("the loss")
+        total += weight[i] * value
     return total / problem.n
+
+
+def _scores(problem: Problem, X: Any, w: Any, weight: Numbers) -> list[Decimal]:
+    """What the loss sees of every visit, with its offset; nothing is said of rows without weight."""
+    outputs, stride, task, _ = problem.layout
+    table = [exactly(line) for line in np.reshape(w, (problem.vectors, stride))]
+    own = [[k] for k in (task // stride).tolist()] if task.size else [list(range(outputs))] * problem.n
+    u = exactly(problem.offset) if problem.offset.size else [ZERO] * (problem.n * outputs)
+    for i in range(problem.n):
+        if weight[i]:
+            row = exactly(X[i])
+            for k, vector in enumerate(own[i]):
+                w_k = table[vector]
+                u[i * outputs + k] += sum((z * c for z, c in zip(row, w_k, strict=False) if c and z), start=w_k[-1])
+    return u
 
 
 def _penalty(problem: Problem, w: Any) -> Decimal:

@@ -1,9 +1,9 @@
 """Problems that are meant to go wrong: every loss with every penalty, on data that nobody would choose.
 
-For every seed a loss, a penalty of the catalogue (or of what it is made of, with a map), a kind of data, a shape from
-one row to p >> n and n >> p, the way it is stored, weights with zeros, an intercept, and alpha from 0 to 10 times
-alpha_max are drawn. Columns may be constant, equal, empty, and in units that differ by 16 decades; rows may have heavy
-tails, and a class or count may be rare.
+For every seed a loss and its parameters, a penalty of the catalogue (or of what it is made of, with a map), a kind of
+data, a shape from one row to p >> n and n >> p, the way it is stored, weights with zeros, offsets, an intercept, and
+alpha from 0 to 10 times alpha_max are drawn. Columns may be constant, equal, empty, and in units that differ by 16
+decades; rows may have heavy tails, and a class or count may be rare.
 """
 
 from __future__ import annotations
@@ -15,10 +15,11 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+import scipy.sparse.linalg as sla
 
-from ... import losses as families
-from ..._validate import Array, Ints
-from ...maps import Matrix
+from ..._validate import AnyArray, Array, Ints
+from ...losses import Loss
+from ...maps import Gradient, Matrix, Operator, Stack
 from ...penalties import (
     L1,
     Box,
@@ -26,6 +27,7 @@ from ...penalties import (
     ExclusiveLasso,
     FusedLasso,
     GraphFused,
+    GroupL2,
     GroupLasso,
     GroupMax,
     Lasso,
@@ -48,7 +50,7 @@ from ...penalties import (
     Unpenalised,
 )  # fmt: skip
 from ...problem import Problem
-from . import exact
+from .targets import DRAWN, drawn_loss, offsets_of, targets_of
 
 DATA = ("plain", "correlated", "sparse", "heavy-tailed", "degenerate", "rare")
 MOST = 300  # rows or columns
@@ -76,6 +78,7 @@ class Drawn:
         problem = self.problem
         more = [f"{problem.vectors} outputs"] if problem.vectors > 1 else []
         more += ["intercept"] * problem.fit_intercept + ["weights"] * bool(problem.weight.size)
+        more += ["offsets"] * bool(problem.offset.size)
         what = f"{problem.n} x {problem.p} {self.data}, {self.loss}, {self.penalty}, alpha {self.share:.1e}"
         return f"seed {self.seed}: " + ", ".join([what, *more])
 
@@ -126,11 +129,43 @@ def _matrix(rng: np.random.Generator, p: int) -> Array:
     return B
 
 
+def _operator(rng: np.random.Generator, p: int) -> Operator:
+    """A map that is given by its products: differences around a circle, sums from the left, or anything."""
+    kind, step = int(rng.integers(3)), int(rng.integers(1, p))
+    B = _matrix(rng, p)
+    forth, back = (
+        (lambda w: w - np.roll(w, step), lambda u: u - np.roll(u, -step)),
+        (lambda w: np.cumsum(w) / p, lambda u: np.cumsum(u[::-1])[::-1] / p),
+        (lambda w: B @ w, lambda u: B.T @ u),
+    )[kind]
+    return Operator(sla.LinearOperator((len(B) if kind == 2 else p, p), matvec=forth, rmatvec=back, dtype=float))
+
+
+def _extreme(rng: np.random.Generator, count: int) -> Array:
+    """Weights of which some are zero, and some infinite."""
+    out: Array = rng.choice([0.0, 1.0, 10.0, np.inf], count, p=[0.1, 0.7, 0.1, 0.1])
+    return out
+
+
+def _weighted_groups(rng: np.random.Generator, p: int) -> Penalty:
+    groups = _sets(rng, p, overlap=bool(rng.random() < 0.3))
+    kind: Any = (GroupLasso, GroupMax, SparseGroupLasso)[int(rng.integers(3))]
+    out: Penalty = kind(groups, weights=_extreme(rng, len(groups)), rest="unpenalised")
+    return out
+
+
+def _stacked(rng: np.random.Generator, p: int, shape: tuple[int, ...]) -> Penalty:
+    """Groups of the rows of two maps, one under the other, of which most stand in none; and what every feature has."""
+    map_ = Stack(Gradient(shape), Matrix(_matrix(rng, p)))
+    d = map_.matrix(p).shape[0]
+    return GroupL2([[0, 1], [d - 2, d - 1]]) @ map_ + 0.1 * L1()
+
+
 @dataclasses.dataclass(frozen=True)
 class Recipe:
     """How a penalty is drawn for p features (and, where it takes them, outputs); `factors` is how many sizes p has."""
 
-    make: Callable[..., Penalty]
+    make: Callable[..., Penalty | None]
     least: int = 1
     factors: int = 1
     outputs: bool = False
@@ -138,7 +173,9 @@ class Recipe:
 
 PENALTIES = {
     "lasso": Recipe(lambda rng, p: Lasso()),
-    "weighted lasso": Recipe(lambda rng, p: Lasso(rng.choice([0.0, 1.0, 10.0, np.inf], p, p=[0.1, 0.7, 0.1, 0.1]))),
+    "none": Recipe(lambda rng, p: None),
+    "weighted lasso": Recipe(lambda rng, p: Lasso(_extreme(rng, p))),
+    "weighted groups": Recipe(_weighted_groups),
     "elastic-net": Recipe(lambda rng, p: ElasticNet(float(rng.uniform(0, 1)))),
     "ridge": Recipe(lambda rng, p: Ridge()),
     "group-lasso": Recipe(
@@ -171,6 +208,8 @@ PENALTIES = {
     "box": Recipe(lambda rng, p: Box(-rng.exponential(size=p), rng.exponential(size=p)) + L1()),
     "unpenalised": Recipe(lambda rng, p: Unpenalised(L1(), [int(rng.integers(p))]), least=2),
     "matrix": Recipe(lambda rng, p: L1() @ Matrix(_matrix(rng, p)) + 0.1 * L1(), least=2),
+    "operator": Recipe(lambda rng, p: L1() @ _operator(rng, p) + float(rng.choice([0.0, 0.1])) * L1(), least=2),
+    "stack": Recipe(_stacked, least=4, factors=2),
     "trace norm and l1": Recipe(lambda rng, p, shape: LowRank(shape) + 0.5 * L1(), factors=2),
 }  # fmt: skip
 
@@ -213,30 +252,6 @@ def _design(rng: np.random.Generator, n: int, p: int, kind: str) -> Array:
     return X
 
 
-# losses that the judge with sixty digits knows by formulas of its own
-DRAWN = [name for name, kind in families.LOSSES.items() if kind.__name__ in exact.LOSSES]
-
-
-def _targets(rng: np.random.Generator, loss: str, score: Array, kind: str) -> Array:
-    """Targets for scores of about unit size, (n,) or (n, outputs)."""
-    noise = rng.standard_normal(score.shape)
-    if families.LOSSES[loss].classification:
-        y = np.where(score + rng.choice([0.0, 0.5]) * noise > (2.0 if kind == "rare" else 0.0), 1.0, -1.0)
-        table = y.reshape(len(y), -1)
-        for k in range(table.shape[1]):  # both classes are there
-            if np.all(table[:, k] == table[0, k]):
-                table[rng.integers(len(y)), k] *= -1
-        return y
-    if loss == "poisson":
-        return rng.poisson(np.exp(np.clip(score - (3.0 if kind == "rare" else 0.0), -8, 3))).astype(float)
-    y = score + 0.3 * noise
-    if kind == "rare":
-        y *= rng.random(y.shape) < 0.1
-    if kind == "heavy-tailed":
-        y = y * np.exp(rng.standard_normal(y.shape))
-    return y
-
-
 def _stored(rng: np.random.Generator, X: Array, kind: str) -> Any:
     """The data in one of the ways that data come in."""
     if kind.startswith("sparse"):
@@ -256,11 +271,12 @@ def _units(rng: np.random.Generator, X: Array, kind: str) -> Array:
     return out
 
 
-def _weights(rng: np.random.Generator, n: int) -> Array | None:
+def _weights(rng: np.random.Generator, n: int, loss: Loss, y: AnyArray) -> Array | None:
+    """Weights with zeros among them; some event of a life must count."""
     if rng.random() >= 0.3:
         return None
-    weight = rng.exponential(size=n) * (rng.random(n) < 0.8)
-    return weight if weight.any() else None
+    weight: Array = rng.exponential(size=n) * (rng.random(n) < 0.8)
+    return weight if np.any(weight[y[:, 1] > 0] if loss.across_rows else weight) else None
 
 
 def _share(rng: np.random.Generator, well_scaled: bool) -> float:
@@ -276,36 +292,47 @@ def make(seed: int, loss: str | None = None, penalty: str | None = None, *, well
     rng = np.random.default_rng([22, seed])
     loss = str(rng.choice(DRAWN)) if loss is None else loss
     penalty = str(rng.choice(list(PENALTIES))) if penalty is None else penalty
-    kind, recipe = str(rng.choice(WELL_SCALED if well_scaled else DATA)), PENALTIES[penalty]
+    family, recipe = drawn_loss(rng, loss), PENALTIES[penalty]
+    kind = str(rng.choice(WELL_SCALED if well_scaled else DATA))
     n, p = _shape(rng)
-    n, p = max(n, 2 if families.LOSSES[loss].classification else 1), max(p, recipe.least)
+    n, p = max(n, 2 if family.classification else 1), max(p, recipe.least)
     if well_scaled:
         n, p = max(n, 20), max(p, 5)
-    more: tuple[Any, ...] = ()
-    if recipe.factors > 1:
-        shape = _factors(rng, p, recipe.factors)
-        shape = (2, *shape[1:]) if np.prod(shape) < recipe.least else shape
-        p, more = int(np.prod(shape)), (shape,)
-    outputs, task = 1, None
-    if recipe.outputs:
+    outputs, task, alone = 1, None, family.coupled or family.across_rows
+    if family.coupled or (recipe.outputs and not family.across_rows):
         outputs = int(rng.integers(2, 8))
-        p = max(1, min(p, COEFFICIENTS // outputs))
-        more = (outputs,)
-        if n >= 2 * outputs and rng.random() < 0.5:
-            task = np.concatenate([np.arange(outputs), rng.integers(0, outputs, n - outputs)])
+    if family.coupled:
+        n = max(n, outputs)
+    if outputs > 1:
+        p = max(-(-recipe.least // outputs), min(p, COEFFICIENTS // outputs))
+    p, more = _sizes(rng, p, outputs, recipe)
+    if outputs > 1 and not alone and n >= 2 * outputs and rng.random() < 0.5:
+        task = np.concatenate([np.arange(outputs), rng.integers(0, outputs, n - outputs)])
     X = _design(rng, n, p, kind)
     if not well_scaled and rng.random() < UNITS:
         X, kind = _units(rng, X, kind), f"{kind}, units"
-    y = _targets(rng, loss, _scores(rng, X, outputs, task), kind.split(",")[0])
-    weight = _weights(rng, n)
+    y = targets_of(rng, family, _scores(rng, X, outputs, task), kind.split(",")[0])
+    weight = _weights(rng, n, family, y)
     if not well_scaled and rng.random() < 0.5:
         X = X * 10.0 ** rng.uniform(-2, 2)
     problem = Problem(
-        _stored(rng, X, kind), y, loss=loss, penalty=recipe.make(rng, p, *more), sample_weight=weight, task=task,
-        fit_intercept=bool(rng.random() < 0.5),
+        _stored(rng, X, kind), y, loss=family, penalty=recipe.make(rng, p if recipe.outputs else p * outputs, *more),
+        sample_weight=weight, task=task, fit_intercept=bool(rng.random() < 0.5) and not family.across_rows,
+        offset=offsets_of(rng, n),
     )  # fmt: skip
     share = _share(rng, well_scaled)
     return Drawn(seed, kind, loss, penalty, share, problem.with_alpha(share * _largest_alpha(problem, X)))
+
+
+def _sizes(rng: np.random.Generator, p: int, outputs: int, recipe: Recipe) -> tuple[int, tuple[Any, ...]]:
+    """The number of features, and what else the penalty is told: the shape of all coefficients, or the outputs."""
+    if recipe.outputs:
+        return p, (outputs,)
+    if recipe.factors == 1:
+        return p, ()
+    shape = _factors(rng, p, recipe.factors)
+    shape = tuple(max(2, size) for size in shape) if np.prod(shape) * outputs < recipe.least else shape
+    return int(np.prod(shape)), ((outputs * shape[0], *shape[1:]),)
 
 
 def _scores(rng: np.random.Generator, X: Array, outputs: int, task: Ints | None) -> Array:
