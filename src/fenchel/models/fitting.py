@@ -19,9 +19,9 @@ from ..penalties import Penalty
 from ..penalties.group_lasso import GroupLasso
 from ..problem import Problem
 from ..solver import solve
-from ..solver.loop import warm_from
 from ..solver.polish import polish
 from ..solver.result import Status
+from ..solver.starts import warm_from
 from . import preparation as helpers
 from .columns import Scaling, prepared
 from .parameters import check_parameters

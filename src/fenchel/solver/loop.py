@@ -8,10 +8,9 @@ prediction) and epochs of the method with attempts between them, in turns (``sol
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import math
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -20,53 +19,23 @@ from ..engine.attempts import Correction
 from ..engine.registry import fitting
 from ..engine.roles import Array, Engine, Goal, Iterate, Proposal
 from ..foundation.interrupts import interrupts_noticed
-from ..foundation.lazy import lazy
-from ..methods.roles import Method, PrimalIterate, State
-from ..prices import accelerated_nanoseconds, certificate_nanoseconds, epoch_nanoseconds
+from ..methods.roles import PrimalIterate, State
 from ..problem import Certificate, Point, Problem
 from .attainment import unattained
 from .convergence import NOTHING, Convergence, stalled
+from .epochs import HANDFUL, Epochs
 from .live import make_progress
 from .progress import Progress
 from .result import History, Record, Result, Snapshot, Status
 from .schedule import Schedule
-from .starts import Start, Track, warm_state
+from .settings import Settings
+from .starts import Start, Track
 from .turns import Turns, fold_of
 
 _GOOD = 1e-2  # relative gap of a proposal that is taken where the iterate has none; larger: worse points are taken
-_HANDFUL = 8  # passes that an attempt between epochs may well cost: where fewer are allowed in all there is none
-_CLOSE = 1.5  # times tol: a guess at the gap that calls for a certificate
-_SHARE = 0.07  # of the run for certificates on schedule; the last ones come on top
-_TWO = 0.15  # of the wait between certificates: the shortest, which is what two of them cost
-_LEFT, _SURELY = 0.7, 1.5  # of the epochs that seem to be left: when to look, and when the goal is surely reached
 _ALMOST = 1e-3  # of the objective at zero: where a loss without a least value may be on its way to infinity
 _SHARPER = 0.5  # of the gap at the last certificate with more digits: where another one is worth its time
 _RELAXED = (4, 16, 64)  # certificates after which the bound without a penalty is tried, which takes one of its own
-_GROWTH = 12  # certificates, that a long run may go without in the end, as a part of it
-
-
-@dataclasses.dataclass(frozen=True)
-class Settings:
-    """What a run is asked for; `make` makes the method, and `engines` tells whether it lets an engine go first."""
-
-    make: Callable[[], Method]
-    engines: bool
-    tol: float
-    max_epochs: int
-    time_limit: float | None = None
-    callback: Callable[[Snapshot], object] | None = None
-    seed: int | None = 0
-    check_every: int | None = None
-    show: bool = False
-    checkpoint: str | None = None  # a file that a run is saved to after every round
-    until: float = math.inf  # seconds of the clock by which all alphas must be done
-
-    def sharing(self, left: int) -> Settings:
-        """The settings of the first of so many alphas: what one does not use of its share goes to those after it."""
-        if self.until == math.inf:
-            return self
-        share = max(self.until - time.perf_counter(), 0.0) / left
-        return dataclasses.replace(self, time_limit=share if self.time_limit is None else min(share, self.time_limit))
 
 
 def fit(problem: Problem, settings: Settings, warm_start: Result | None = None) -> Result:
@@ -118,24 +87,11 @@ def follow(
                 return
 
 
-def warm_from(problem: Problem, state: Mapping[str, Any]) -> Result | None:
-    """What `solve` needs to start from a point: a dict with w, x and y, and rho if it is known.
-
-    None where the point is of another shape. The problem may be another one; x is brought into its domain.
-    """
-    sizes = {"w": problem.size, "x": problem.visits, "y": problem.d}
-    if any(np.shape(state.get(key, ())) != (size,) for key, size in sizes.items()):
-        return None
-    coef, intercept = problem.unpack(state["w"])
-    point = warm_state(problem, state["w"], state["x"], state["y"], state.get("rho"))
-    return Result.remembered(coef, intercept, state=point)
-
-
 class _Engines:
     """The engine that fits, for a whole sequence of alphas; None where the method or its options do not allow one."""
 
     def __init__(self, problem: Problem, settings: Settings, alphas: Sequence[float]) -> None:
-        allowed = problem.pooled or (settings.engines and settings.max_epochs >= _HANDFUL)
+        allowed = problem.pooled or (settings.engines and settings.max_epochs >= HANDFUL)
         self.engine: Engine | None = fitting(problem) if allowed else None
         self.alphas, self.tol, self.begun = alphas, settings.tol, False
 
@@ -148,7 +104,7 @@ class _Engines:
             yield from self.engine.rounds(problem, start, goal)
 
 
-class _Run:
+class _Run(Epochs):
     """One alpha."""
 
     def __init__(
@@ -217,20 +173,6 @@ class _Run:
             if why:
                 status, self.best.reason = Status.NO_ANSWER, why
         return status
-
-    @lazy
-    def method(self) -> Method:
-        """The method; an answer that an engine finds does without one."""
-        return self.settings.make()
-
-    @lazy
-    def rng(self) -> np.random.Generator:
-        return np.random.default_rng(self.settings.seed)
-
-    @property
-    def rho(self) -> float | None:
-        """The method's step, once it has begun."""
-        return None if self.state is None else self.method.step_size(self.state)
 
     def end(self) -> Iterate | PrimalIterate:
         """Where the run has come to, with its dual variables."""
@@ -348,93 +290,6 @@ class _Run:
         if time.perf_counter() >= self.deadline:
             return Status.TIME_LIMIT
         return Status.EPOCH_LIMIT if self.progress.passes >= self.last else None
-
-    def _begin(self, start: Start) -> Status | None:
-        """Start the method: from what is predicted or was found on the way there, or from zero."""
-        predicted = start.predicted
-        if predicted is not None and self.proposal is not None and self._certificate_of(self.proposal).certified:
-            predicted = self.proposal.iterate
-        spent, warm = self.progress, None
-        if predicted is not None:
-            warm = warm_state(self.problem, predicted.w, predicted.x, predicted.y, start.rho)
-        self._start_method(warm, False)
-        for name in ("engine_passes", "engine_ended", "engine_nanoseconds"):
-            setattr(self.progress, name, getattr(spent, name))
-        if warm is not None:
-            self._offer(warm["w"].copy())
-            return self._certify(on_schedule=False)
-        return None
-
-    def _start_method(self, warm: Mapping[str, Any] | None, resumed: bool) -> None:
-        saved = None if warm is None else dict(warm) | {"resumed": resumed}
-        self.state = state = self.method.start(self.problem, self.rng, saved)
-        self.schedule = Schedule(self.problem) if self.method.attempts else None
-        if resumed and warm is not None:
-            self.progress = Progress.from_dict(warm)
-        else:
-            # a neighbour's answer has structure to begin with
-            due = 1 if warm is not None else 0 if self.schedule is None else self.schedule.first_due()
-            self.progress = Progress(epoch=state.epoch, attempt_due=due)
-        self.last = self.progress.passes + self.max_epochs
-
-    # -- epochs ----------------------------------------------------------------------------------------
-
-    def _resume_epochs(self, start: Start) -> Status | None:
-        """The method's turn begins: it goes on from the best proposal, and attempts may come before its first epoch."""
-        progress = self.progress
-        if start.predicted is None or progress.epoch:
-            self._go_on_from_proposal()
-        if not progress.due > progress.epoch:
-            spacing = self.spacing
-            progress.due = progress.epoch + spacing - progress.epoch % spacing
-        if self.begun:
-            return None
-        self.begun = True
-        # before all epochs, and where an attempt fell on the last epoch of the run that is resumed
-        resumed = start.resumed and (progress.epoch > 0 or not progress.attempt_passes)
-        cold = start.saved is None and start.predicted is None
-        return self._ask() if self._has_room and (cold or resumed) and not self._late() else None
-
-    def _epoch(self) -> Status | None:
-        """One epoch, and what is due after it: a certificate, an attempt of another way."""
-        state, progress = self.state, self.progress
-        if progress.passes >= self.last:
-            return Status.EPOCH_LIMIT
-        began, status = time.perf_counter(), None
-        report = self.method.epoch(state)
-        progress.count_epoch(report.share, report.guess, self.epoch_price)
-        self.work += time.perf_counter() - began
-        late = self._late()
-        on_schedule = progress.epoch >= progress.due or self._seems_close()
-        if on_schedule or progress.passes >= self.last or late:
-            status = self._certify(on_schedule)
-        if on_schedule:
-            progress.due = progress.epoch + self._wait(self.spacing)
-        if status is None and self._has_room and not late and progress.passes < self.last:
-            status = self._ask()
-        return Status.TIME_LIMIT if status is None and late else status
-
-    @lazy
-    def epoch_price(self) -> float:
-        return epoch_nanoseconds(self.problem)
-
-    @lazy
-    def _pass_price(self) -> float:
-        """Nanoseconds of a pass over the data, where nobody says what a proposal cost."""
-        return accelerated_nanoseconds(self.problem)
-
-    @lazy
-    def spacing(self) -> int:
-        """Epochs between certificates, so that they cost a small share of the run (by a model, not by the clock)."""
-        return self.settings.check_every or spacing(self.problem, twice=self.method.averages)
-
-    @property
-    def _has_room(self) -> bool:
-        """Whether passes are left for an attempt."""
-        return self.max_epochs >= _HANDFUL
-
-    def _late(self) -> bool:
-        return time.perf_counter() >= self.deadline
 
     def _ask(self) -> Status | None:
         """Certify a point that somebody proposes; take it as the new state where it is worth more than the old."""
@@ -594,25 +449,6 @@ class _Run:
         self._offer(w, certificate.primal)
         self.best.dual = max(self.best.dual, certificate.dual)
 
-    def _wait(self, spacing: int) -> int:
-        """Epochs to the next certificate: more of them as the run grows long, fewer if the goal seems near."""
-        if self.settings.check_every:
-            return spacing
-        progress = self.progress
-        spacing = math.ceil(spacing / progress.share)  # epochs in which rows rest are short
-        left = progress.epochs_left(self.tol)
-        # no sooner than after what two certificates cost, unless the goal is surely reached by then
-        least = min(math.ceil(_TWO * spacing), math.ceil(_SURELY * left) + 1)
-        return int(np.clip(math.ceil(_LEFT * left), least, max(spacing, progress.epoch // _GROWTH)))
-
-    def _seems_close(self) -> bool:
-        """Whether the goal may be reached before the first certificate is due, of a run or since it went on from a
-        proposal."""
-        progress = self.progress
-        close = progress.guess <= _CLOSE * self.tol
-        unseen = progress.gap == math.inf or progress.learnt < progress.gap_epoch
-        return close and self.settings.check_every is None and unseen
-
     def _snap(self) -> None:
         """Prefer the answer whose zeros and ties are exact, if the proof still covers it."""
         if self.state is None and (self.proposal is None or self.proposal.exact):
@@ -641,12 +477,6 @@ class _Run:
             return own | progress.as_dict() | {"problem": problem.fingerprint}
 
         return made
-
-
-def spacing(problem: Problem, *, twice: bool = False) -> int:
-    """Epochs between certificates, of which each is made `twice` or not, by the prices of both."""
-    price = certificate_nanoseconds(problem) * (2 if twice else 1)
-    return max(1, math.ceil(price / (_SHARE * epoch_nanoseconds(problem))))
 
 
 def _once(correction: Correction, start: Iterate, goal: Goal) -> Iterator[Proposal]:
