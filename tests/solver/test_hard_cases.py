@@ -350,7 +350,7 @@ def test_no_penalty_after_the_largest_alpha_is_known(intercept):
 
 def test_a_start_beyond_all_margins():
     """x is zero, and so is what rho is measured by."""
-    from fenchel.solver.starts import warm_from
+    from fenchel.solver.loop import warm_from
 
     X = np.random.default_rng(0).standard_normal((40, 3))
     penalty = fl.Ridge() + fl.L1()

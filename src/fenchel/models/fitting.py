@@ -19,9 +19,9 @@ from ..penalties import Penalty
 from ..penalties.group_lasso import GroupLasso
 from ..problem import Problem
 from ..solver import solve
+from ..solver.loop import warm_from
 from ..solver.polish import polish
 from ..solver.result import Status
-from ..solver.starts import warm_from
 from . import preparation as helpers
 from .columns import Scaling, prepared
 from .parameters import check_parameters
@@ -145,7 +145,7 @@ class Structured(CallbackSupportMixin, BaseEstimator):  # type: ignore[misc]  # 
         self.penalty_ = self._named_penalty()
         problem = pooled_problem(self, pool, **given)
         self._scaling = None if problem.scale is None else Scaling(problem.scale)
-        self._with_offset = pool.facts.offset
+        self._with_offset = bool(pool.facts.offset)
         return self._answer(problem, pool, given["y"])
 
     def _answer(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -116,16 +116,3 @@ class Track:
         if second.y.size != problem.d or first.y.size != problem.d:  # alpha = 0 has no penalty
             return Iterate(w, x, np.zeros(problem.d), second.zx, np.zeros(problem.d), scores)
         return Iterate(w, x, second.y + ahead * (second.y - first.y), second.zx, second.u, scores)
-
-
-def warm_from(problem: Problem, state: Mapping[str, Any]) -> Result | None:
-    """What `solve` needs to start from a point: a dict with w, x and y, and rho if it is known.
-
-    None where the point is of another shape. The problem may be another one; x is brought into its domain.
-    """
-    sizes = {"w": problem.size, "x": problem.visits, "y": problem.d}
-    if any(np.shape(state.get(key, ())) != (size,) for key, size in sizes.items()):
-        return None
-    coef, intercept = problem.unpack(state["w"])
-    point = warm_state(problem, state["w"], state["x"], state["y"], state.get("rho"))
-    return Result.remembered(coef, intercept, state=point)
