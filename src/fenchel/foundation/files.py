@@ -44,9 +44,11 @@ def write_whole(path: str | os.PathLike[str], content: bytes) -> None:
                 os.replace(temporary, target)  # still locked, so that nobody takes it for one that was left behind
         if sys.platform == "win32":  # where a file that is open cannot be moved
             os.replace(temporary, target)
-    except BaseException:
+    except BaseException as error:
         with contextlib.suppress(OSError):
             os.unlink(temporary)
+        if isinstance(error, OSError) and error.filename is None:  # a full disk does not say where
+            raise OSError(error.errno, error.strerror, os.fspath(path)) from error
         raise
     written.append(os.fspath(path))
 
