@@ -9,6 +9,7 @@ minimum with overlapping groups.
 
 from __future__ import annotations
 
+import argparse
 import json
 import pickle
 import time
@@ -27,13 +28,16 @@ LATENCY = 0.02  # seconds of Dask a round and level of the tree: an assumption, 
 
 
 def main() -> None:
-    known = {p: measure(p) for p in (128, 256, 512, 1024)}
-    for p, found in known.items():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--features", type=int, nargs="+", default=[256, 1024])
+    known: dict[int, dict[str, float]] = {}
+    for p in parser.parse_args().features:
+        known[p] = found = measure(p)
         print(json.dumps({"p": p, **{key: float(f"{value:.3g}") for key, value in found.items()}}), flush=True)
     rate = float(np.median([found["bytes_per_second"] for found in known.values()]))
     print(f"{'entries':>8} {'p':>5} {'workers':>8} {'pass':>8} {'sum':>8} {'driver':>8} {'a run':>8}  seconds")
     for entries in (1e9, 1e10, 1e11, 1e12):
-        for p in (256, 1024):
+        for p in known:
             for workers in (1, 8, 100, 1000):
                 found = known[p]
                 levels = 1 + int(np.ceil(np.log(workers) / np.log(8))) if workers > 1 else 0
