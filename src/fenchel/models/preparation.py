@@ -79,8 +79,8 @@ def check_folds(folds: list[tuple[Ints, Ints]], y: npt.ArrayLike, classes: AnyAr
         missing = np.setdiff1d(classes, seen)
         if missing.size:
             raise ValueError(
-                f"class {missing.tolist()[0]!r} does not occur in the training rows of fold {number}; use fewer or stratified "
-                "folds, leave the class out, or give multi_class='ovr'"
+                f"class {missing.tolist()[0]!r} does not occur in the training rows of fold {number}; use fewer or "
+                "stratified folds, leave the class out, or give multi_class='ovr'"
             )
 
 
