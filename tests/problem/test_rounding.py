@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 
 import fenchel as fl
 from fenchel import Status
+from fenchel.data.partitions import partitioned
+from fenchel.data.pools import Inline
+from fenchel.maps.gram import Gram, _is_full
+from fenchel.penalties import snapping
 from fenchel.problem import Certificate, Point
 from fenchel.problem.convergence import Convergence
-from fenchel.solver import loop
+from fenchel.solver.run import Run
 from fenchel.testing import small_problems
 from fenchel.testing.hostile.exact import objective
 
@@ -62,7 +67,7 @@ def test_tied_columns_in_units_that_differ(penalty, decades):
 
 
 def test_bounds_that_contradict_each_other_are_an_error_of_their_own(monkeypatch):
-    monkeypatch.setattr(loop._Run, "_certificate_of", lambda self, proposal: Certificate(1.0, 2.0, 0.0))
+    monkeypatch.setattr(Run, "_certificate_of", lambda self, proposal: Certificate(1.0, 2.0, 0.0))
     result = fl.solve(fl.Problem(X, Y, loss="squared", penalty=fl.L1(), alpha=0.1))
     assert result.status is Status.CONTRADICTION
     assert result.gap == np.inf and not result.certified
@@ -112,6 +117,21 @@ def test_targets_too_large_for_squares():
         fl.Problem(np.eye(3), [1.0, 2.0, 1e155], loss="squared")
     problem = fl.Problem(X, 1e139 * Y / np.abs(Y).max(), loss="squared", penalty=fl.L1(), alpha=1e137)
     assert fl.solve(problem).status is Status.CONVERGED
+
+
+@pytest.mark.parametrize("loss", [fl.Huber(), fl.Quantile(), fl.EpsilonInsensitive()])
+def test_targets_too_large_for_bounds(loss):
+    with pytest.raises(ValueError, match=r"y\[2\] is 1e\+154.*larger unit"):
+        fl.Problem(np.eye(3), [1.0, 2.0, 1e154], loss=loss)
+
+
+@pytest.mark.parametrize("unit", [1e50, 1e100])
+def test_slopes_of_huge_residuals_are_bounded(unit):
+    """What rounding may do is no more than the slopes of the loss, which end, times the sizes of the scores."""
+    result = fl.solve(fl.Problem(X, unit * Y, loss=fl.Huber(unit), penalty=fl.L1(), alpha=0.1 * unit))
+    assert result.status is Status.CONVERGED
+    steep = fl.solve(fl.Problem(X, unit * Y, loss=fl.Huber(1.0), penalty=fl.L1(), alpha=0.1))
+    assert np.isfinite(steep.dual) and steep.history[-1].dual > -steep.primal
 
 
 @pytest.mark.parametrize("unit", [1.0, 1e6, 1e12, 1e150])
@@ -175,3 +195,86 @@ def test_separable_labels_without_a_penalty_are_seen_at_once(fit_intercept):
     result = fl.solve(problem)
     assert result.status is Status.NO_ANSWER and "separable" in result.reason
     assert result.epochs < 500
+
+
+def test_after_the_deadline_no_system_is_solved(monkeypatch):
+    """Zeros behind rows of many entries take a factor to make exact, which may take minutes."""
+
+    def late(*given):
+        raise AssertionError("a system was solved after the deadline")
+
+    B = np.random.default_rng(1).standard_normal((8, 6))
+    problem = fl.Problem(X, Y, loss="squared", penalty=fl.L1() @ fl.Matrix(B) + fl.L1(), alpha=1.0)
+    u = np.zeros(problem.d)
+    with monkeypatch.context() as patch:
+        patch.setattr(snapping.sla, "splu", late)
+        list(problem.snaps(np.ones(problem.size), u, brief=True))
+        with pytest.raises(AssertionError):
+            list(problem.snaps(np.ones(problem.size), u))
+    brief_or_not = []
+    monkeypatch.setattr(type(problem), "snaps", lambda self, w, u, *, brief=False: brief_or_not.append(brief) or [])
+    fl.solve(problem, method="sdca-admm", time_limit=1e-9)
+    assert brief_or_not == [True]
+
+
+@pytest.mark.parametrize("full", [True, False])
+def test_products_of_full_and_empty_maps(full):
+    rng = np.random.default_rng(0)
+    B = rng.standard_normal((300, 410)) * (rng.random((300, 410)) < (1.0 if full else 0.01))
+    gram = Gram(sp.csr_array(B))
+    assert _is_full(sp.csr_array(B)) == full
+    right = B.T @ rng.standard_normal(300)
+    np.testing.assert_allclose(B.T @ (B @ gram.solve(right)), right, atol=1e-8 * np.abs(right).max())
+
+
+def test_values_that_cancel_are_wrong_by_their_terms():
+    """Deviances next to zero are what is left of larger numbers."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((5, 3))
+    amounts = rng.gamma(2.0, size=5)
+    for loss, y in (
+        (fl.Binomial(), rng.uniform(0.2, 0.8, 5)),
+        (fl.Gamma(), amounts),
+        (fl.Tweedie(1.3), amounts),
+        (fl.NegativeBinomial(3.0), np.arange(1.0, 6.0)),
+    ):
+        link = np.log(y / (1 - y)) if isinstance(loss, fl.Binomial) else np.log(y)
+        problem = fl.Problem(X, y, loss=loss, offset=link * (1 + 1e-9), fit_intercept=True)
+        w = np.array([1e-9, 0.0, 0.0, 0.0])
+        value = problem.primal_at(w)
+        assert abs(float(objective(problem, w)) - value) <= problem.primal_rounding(w, value) < 1e-12
+
+
+def test_events_whose_order_can_be_told_have_no_answer():
+    y = np.column_stack([np.arange(1.0, 41.0), np.ones(40)])
+    told = np.column_stack([-y[:, 0], X])  # who dies first has the largest
+    problem = fl.Problem(told, y, loss="cox", penalty=fl.L1(np.r_[0.0, np.ones(6)]), alpha=0.1)
+    result = fl.solve(problem)
+    assert result.status is Status.NO_ANSWER and "order of the events" in result.reason
+    assert result.dual <= 0.0
+    other = fl.Problem(X, y, loss="cox", penalty=fl.L1(), alpha=0.01)
+    assert fl.solve(other).status is Status.CONVERGED
+
+
+def test_intercepts_of_many_classes_under_kinks():
+    """Where a model is flat along the slope, Newton's method takes damping, and does not stand still."""
+    rng = np.random.default_rng(0)
+    y = np.concatenate([np.arange(5), rng.integers(0, 5, 75)])
+    weight = rng.exponential(size=80) * (rng.random(80) < 0.8)
+    for seed in range(4):
+        X = np.random.default_rng(seed).standard_normal((80, 3))
+        problem = fl.Problem(X, y, loss="multiclass-hinge", penalty=fl.L1(), alpha=1.0, sample_weight=weight,
+                             fit_intercept=True)  # fmt: skip
+        largest = problem.alpha_max()
+        result = fl.solve(problem.with_alpha(1.01 * largest))
+        assert result.status is Status.CONVERGED and not result.coef.any()
+
+
+def test_pools_allow_for_rounding():
+    y = 1e6 + Y
+    pooled = fl.Problem(Inline(partitioned(X, y, rows=16)), loss="squared", penalty=fl.L1(), alpha=0.1)
+    result = fl.solve(pooled, tol=1e-13)
+    assert result.history[-1].dual <= objective(fl.Problem(X, y, loss="squared", penalty=fl.L1(), alpha=0.1),
+                                                np.append(result.coef, 0.0))  # fmt: skip
+    made = pooled.certificate(Point(pooled.pack(result.coef)))
+    assert made.rounding >= 1e-16 * result.primal

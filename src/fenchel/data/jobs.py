@@ -159,7 +159,7 @@ class Look:
                 conjugates[k, :, t] = self._conjugates(tau, x, target, weight, offset, group)
         sizes = np.abs(along).T @ np.abs(x)
         gram = along.T @ (room[:, None] * along)
-        head = [total, bends, float(x @ x)]
+        head = [total, bends, float(x @ x), *_value_terms(loss, target, weight)]
         return np.concatenate([head, conjugates.ravel(), slopes.ravel(), squares, gram.ravel(), sizes, more]), None
 
     def _seen(
@@ -231,6 +231,14 @@ class Newton:
         return np.concatenate([[total], along.T @ x, np.abs(along).T @ np.abs(x), curved.ravel()]), None
 
 
+def _value_terms(loss: Loss, target: Array, weight: Array) -> tuple[float, float]:
+    """The sum of what values are made of beside themselves, and that of the squares of what a unit of a score adds; see
+    :meth:`fenchel.losses.Loss.value_terms`."""
+    own, each = (np.broadcast_to(np.abs(one), target.shape) for one in loss.value_terms(target))
+    own, each = (weight * own, weight * each) if weight.size else (own, each)
+    return float(own.sum()), float((each**2).sum())
+
+
 def _room(x: Array, low: Array, high: Array) -> Array:
     return np.maximum(np.minimum(np.minimum(x - low, high - x), 1.0), 0.0)
 
@@ -255,7 +263,7 @@ class Stats:
             "n": part.n, "p": part.p, "sparse": part.sparse, "dtype": part.arrays[0].dtype.name,
             "outputs": 1 if part.target.ndim == 1 else part.target.shape[1], "stored": part.arrays[0].size,
             "bytes": part.nbytes, "labels": _labels(part.target), "weighted": bool(part.weight.size),
-            "offset": bool(part.offset.size),
+            "offset": float(np.abs(part.offset).max(initial=0.0)),
             "tasks": int(part.task.max(initial=-1)) + 1,
             "largest": float(np.abs(part.target).max(initial=0.0)) if part.target.dtype.kind in "biuf" else 0.0,
         }  # fmt: skip

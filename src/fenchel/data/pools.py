@@ -91,6 +91,10 @@ class Facts:
         The different targets, where they are few.
     largest : float
         The largest size of a target.
+    offset : float
+        The largest size of an offset.
+    together : int
+        Rows of the largest partition: so many are added in plain sums.
     """
 
     n: int
@@ -106,7 +110,8 @@ class Facts:
     labels: AnyArray | None
     tasks: int
     largest: float
-    offset: bool
+    offset: float
+    together: int
 
     @classmethod
     def of(cls, outcome: Outcome) -> Facts:
@@ -128,7 +133,7 @@ class Facts:
             n, first["p"], first["outputs"], first["sparse"], np.result_type(*{one["dtype"] for one in known}),
             sum(one["stored"] for one in known), sum(one["bytes"] for one in known), outcome.sums[2:] / n,
             float(outcome.sums[1]), any(one["weighted"] for one in known), labels, max(one["tasks"] for one in known),
-            max(one["largest"] for one in known), any(one["offset"] for one in known),
+            max(one["largest"] for one in known), max(one["offset"] for one in known), max(one["n"] for one in known),
         )  # fmt: skip
 
 
@@ -181,6 +186,7 @@ class SharedPasses:
 
     def __init__(self, pool: Any, members: int) -> None:
         self.pool, self.live = pool, members
+        self.memory = None if pool.memory is None else pool.memory / members  # each holds a sample of its own
         self.changed = threading.Condition()
         self.waiting: list[_Request] = []
         self.passes = 0
@@ -236,7 +242,7 @@ class SharedMember(Pool):
 
     def __init__(self, shared: SharedPasses) -> None:
         self.shared, self.home = shared, shared.pool.home
-        self.memory, self.names = shared.pool.memory, shared.pool.names
+        self.memory, self.names = shared.memory, shared.pool.names
         self.facts = shared.pool.facts
 
     @property

@@ -40,12 +40,12 @@ class UnitRounding:
         problem, coef = self.problem, w[:-1]
         sizes, count = np.abs(coef), int(np.count_nonzero(w))
         reach = float(sizes @ self.lengths) + abs(float(w[-1]))
-        steep, target, size = problem.steepness(primal, reach, x), problem._target_size, abs(primal)
+        steep, target, size = problem.steepest_near(primal, reach, 0.0, x), problem._target_size, abs(primal)
         within = problem.within_values(reach)
         if not problem.loss.knows_least:
             size += within / (problem.visits + STEPS)
         far = (count + SCORE) * (reach + target)
-        up = far * (steep + problem.steepening(UNIT * far)) + (problem.n + count + STEPS) * size + within
+        up = far * problem.steepest_near(primal, reach, UNIT * far, x) + (problem.n + count + STEPS) * size + within
         scaling = 0.0
         if self.gauge > 0 and size > 0:
             penalty = multiple * self.units.value(coef) + 4 * math.sqrt(max(primal - dual, 0.0) * size)

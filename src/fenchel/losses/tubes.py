@@ -22,6 +22,18 @@ class _Tube(Loss):
     def params(self) -> Array:
         return np.array([self._smoothing, self._width, self._low, self._high])
 
+    def check_targets(self, target: npt.ArrayLike) -> Array:
+        """Targets, whose squares are added: for the objective, or for what rounding may do to it."""
+        out = super().check_targets(target)
+        most = LARGEST if self.quadratic else float(np.sqrt(np.finfo(float).max / (4 * max(out.size, 1))))
+        if out.size and max(-out.min(), out.max()) > most:
+            bad = int(np.argmax(np.abs(out)))
+            raise ValueError(
+                f"y[{_where(bad, out)}] is {out.flat[bad]:g}; the squares of numbers above {most:.3g} are too large "
+                "to be summed: give y a larger unit"
+            )
+        return out
+
     def domain(self, target: Array) -> tuple[Array, Array]:
         shape = np.shape(target)
         return np.full(shape, self._low), np.full(shape, self._high)
@@ -51,16 +63,6 @@ class Squared(_Tube):
 
     def small_form(self) -> tuple[str, float]:
         return "squared", 0.0
-
-    def check_targets(self, target: npt.ArrayLike) -> Array:
-        out = super().check_targets(target)
-        if out.size and max(-out.min(), out.max()) > LARGEST:
-            bad = int(np.argmax(np.abs(out)))
-            raise ValueError(
-                f"y[{_where(bad, out)}] is {out.flat[bad]:g}; the squares of numbers above {LARGEST:g} are too large "
-                "to be summed: give y a larger unit"
-            )
-        return out
 
     def value(self, score: Array, target: Array) -> Array:
         return 0.5 * (np.asarray(score) - target) ** 2

@@ -9,12 +9,14 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 import scipy.sparse.linalg as sla
-from scipy.linalg import qr
+from scipy.linalg import cho_factor, cho_solve, qr
 
 from .._validate import Array, Ints, SparseMatrix
 
 _LONG = 1e9  # multiply-adds of a factor of a band: more take longer than dozens of solves by conjugate gradients
 _EVEN = 100.0  # condition of B B' up to which these are quick; larger: more rounds
+_SMALL = 400  # features up to which a dense form would gain nothing, or is taken at any rate
+_FULL = 4  # an entry in so many is not zero: then dense products and factors are faster; larger: they waste time
 _DIRECT = 30_000  # above this many features B B' is solved by conjugate gradients
 
 
@@ -33,7 +35,7 @@ class Gram:
         if np.all(np.diff(matrix.indptr) <= 1):
             self.diagonal, self.is_diagonal = np.bincount(matrix.indices, matrix.data**2, self.p).astype(float), True
         else:
-            self._gram = matrix.T.tocsr() @ matrix
+            self._gram = squares(matrix)
             self.diagonal = self._gram.diagonal()
             self._gram.eliminate_zeros()
             self._gram.sort_indices()
@@ -193,6 +195,19 @@ class Gram:
         return self.project(self._factor(self.project(r)))
 
 
+def _is_full(matrix: SparseMatrix) -> bool:
+    """Whether so many entries are not zero that dense products, some fifty times as fast, take less time."""
+    return bool(matrix.shape[1] > _SMALL and matrix.nnz * _FULL > matrix.shape[0] * matrix.shape[1])
+
+
+def squares(matrix: SparseMatrix) -> SparseMatrix:
+    """B B' of the matrix B'."""
+    if _is_full(matrix):
+        dense = matrix.toarray()
+        return sp.csr_array(dense.T @ dense)
+    return matrix.T.tocsr() @ matrix
+
+
 def _well_conditioned(gram: SparseMatrix) -> bool:
     """Whether conjugate gradients take some dozen rounds, by Gershgorin's bound."""
     diagonal = gram.diagonal()
@@ -202,6 +217,12 @@ def _well_conditioned(gram: SparseMatrix) -> bool:
 
 def _sparse_solve(gram: SparseMatrix) -> Callable[[Array], Array]:
     """The solve of a sparse factor; where rounding has made it singular, of one shifted by as little."""
+    if _is_full(gram):
+        try:
+            factor = cho_factor(gram.toarray(), check_finite=False)
+            return lambda r: np.asarray(cho_solve(factor, r, check_finite=False))
+        except np.linalg.LinAlgError:
+            pass
     try:
         out: Callable[[Array], Array] = sla.splu(gram).solve
         return out
@@ -225,9 +246,9 @@ def _null_of_part(matrix: SparseMatrix) -> Array:
     polynomials = _polynomial_null(matrix)
     if polynomials is not None:
         return polynomials
-    if size <= 400:
+    if size <= _SMALL:
         return _dense_null(matrix)
-    gram = sp.csc_array(matrix.T @ matrix)
+    gram = sp.csc_array(squares(matrix))
     shift = 1e-8 * gram.diagonal().mean()
     count = 8
     while True:

@@ -145,7 +145,7 @@ class Structured(CallbackSupportMixin, BaseEstimator):  # type: ignore[misc]  # 
         self.penalty_ = self._named_penalty()
         problem = pooled_problem(self, pool, **given)
         self._scaling = None if problem.scale is None else Scaling(problem.scale)
-        self._with_offset = pool.facts.offset
+        self._with_offset = bool(pool.facts.offset)
         return self._answer(problem, pool, given["y"])
 
     def _answer(

@@ -10,25 +10,27 @@ import scipy.sparse as sp
 import scipy.sparse.linalg as sla
 
 from .._validate import Array, Flags, Ints
+from ..maps.gram import squares
 from .block_sum import _NONE, BlockSum, _once_per_map
 
 
 class Snapping(BlockSum):
     """A sum of blocks that makes the structure of an answer exact: zeros, ties, ranks, limits."""
 
-    def snaps(self, w: Array, u: Array) -> Iterator[Array]:
-        """Answers close to w in which the structure of u = prox(...) is exact, the plainest first."""
+    def snaps(self, w: Array, u: Array, *, brief: bool = False) -> Iterator[Array]:
+        """Answers close to w in which the structure of u = prox(...) is exact, the plainest first; `brief` leaves out
+        what takes a system of equations."""
         yield self.snap(w, u)
-        yield from self.restored(w, u)
+        yield from self.restored(w, u, brief=brief)
 
-    def restored(self, w: Array, u: Array) -> Iterator[Array]:
+    def restored(self, w: Array, u: Array, *, brief: bool = False) -> Iterator[Array]:
         """Answers close to w in which that structure is exact beyond zeros and ties."""
         if self.renames:
             # u is w itself: whatever a penalty does to it is exact
             exact = w.copy()
             exact[self.entry_slots] = u / self.map.data
             yield exact
-        restored = self._restore(w, u)
+        restored = self._restore(w, u, brief)
         if restored is not w:
             yield self.snap(restored, u)
 
@@ -49,7 +51,7 @@ class Snapping(BlockSum):
         joined = pairs, self.map.indices[first], self.map.indices[first + 1], sign
         return (lone, self.map.indices[start[lone]]), joined, others, alone
 
-    def _restore(self, w: Array, u: Array) -> Array:
+    def _restore(self, w: Array, u: Array, brief: bool) -> Array:
         """w moved to the ranks of u and, where zero rows of B' join more than two features, to its zeros."""
         values, counts, changed = w[self.feature_slots], np.diff(self.map.indptr), False
         for block, first, last in self._parts():
@@ -61,11 +63,11 @@ class Snapping(BlockSum):
                 if restored is not at:
                     values[column], changed = restored / entry, True
         zero = np.flatnonzero((u == 0) & (counts > 0))  # an empty row asks for nothing
-        if np.any(counts[zero] > 2):
+        if not brief and np.any(counts[zero] > 2):
             rows, changed = self.map[zero], True
             length = np.sqrt(np.asarray(rows.power(2).sum(axis=1)).ravel())
             rows = sp.csr_array(sp.diags_array(1.0 / length) @ rows)
-            gram = sp.csc_array(rows @ rows.T)
+            gram = sp.csc_array(squares(sp.csr_array(rows.T)))
             solve = sla.splu(sp.csc_array(gram + sp.diags_array(np.full(zero.size, 1e-14)))).solve
             for _ in range(3):
                 values = values - rows.T @ solve(rows @ values)

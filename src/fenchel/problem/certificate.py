@@ -136,10 +136,6 @@ class Certifying(Rounding):
                 best = max(best, _parabola(dual, 1.0 / unridged, largest, at_largest))
         return best, taken
 
-    def _length(self, x: Array) -> float:
-        """|x|."""
-        return float(np.linalg.norm(x))
-
     def penalty_size(self, w: Array) -> float:
         """The penalty of w within its limits."""
         at = np.abs(self.penalised(w))
@@ -151,7 +147,7 @@ class Certifying(Rounding):
         n, beyond, less = self.n, 0.0, self.conjugate_rounding(x, w, exact=exact)
         left = None if self.renames else (zx + self.spread(y))[self.feature_slots]
         moved, at = self.moved(self.slope_error(x, zx, exact=exact), y, left) / n, np.abs(self.penalised(w))
-        y, alone = y / n, UNIT * (n + SCORE) * self._mean_length(x) * self._target_size
+        y, alone = y / n, UNIT * (self._added + SCORE) * self._rms(x) * self._target_size
         for block, i, j in self._parts():
             part = moved[i:j]
             if block.ridge == 0:
@@ -169,7 +165,7 @@ class Certifying(Rounding):
             sizes = np.zeros(self.size)
             sizes[self.feature_slots] = self.column_lengths
             sizes[self.intercept_slots] = 1.0
-            error = UNIT * (SCORE if exact else n + SCORE) * self._mean_length(x) * (np.abs(directions).T @ sizes)
+            error = UNIT * (SCORE if exact else self._added + SCORE) * self._rms(x) * (np.abs(directions).T @ sizes)
             less += float((np.abs(directions.T @ zx) / n + error) @ np.abs(directions.T @ w)) + alone * error.size
         return y, beyond, less
 

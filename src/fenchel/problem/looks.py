@@ -28,6 +28,8 @@ class Slopes:
         What the slopes are multiplied by.
     squares : float
         The sum of x^2.
+    terms : tuple
+        What the values of the loss are made of, in the mean: by themselves, and for every unit of a score.
     directions, moves
         Along which they were moved, and how; see :class:`fenchel.data.jobs.Look`.
     gram, sizes
@@ -46,6 +48,7 @@ class Slopes:
     gram: Array
     sizes: Array
     job: Look
+    terms: tuple[float, float] = (0.0, 0.0)
 
     @property
     def total(self) -> Array:

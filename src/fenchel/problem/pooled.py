@@ -35,6 +35,7 @@ from .looks import GRID, EnvelopeView, Passes, PoolData, Slopes, View, check_tar
 from .objective import _as_alpha, _as_loss, _as_penalty
 from .points import Point
 from .pooled_kinks import best_with_kinks
+from .pooled_rounding import PooledRounding
 from .problem import Problem
 from .row_balance import MOST_FREE
 
@@ -44,17 +45,17 @@ ROWS = 50  # for each feature in a sample; fewer: more rounds
 MEMORY = 1e9  # bytes that may be taken, where nobody says
 FEWEST = 2000  # rows of a sample, if there are so many
 ROOM = 0.25  # of the memory that may be taken: for the rows of a sample
-SEED = 0  # of the sample; the answer does not depend on it, up to the tolerance
 _KNOWN = 4  # looks that are remembered
 _MOVES = 10  # passes that balance slopes, at the most
 _NEWTON, _FLAT = 30, 1e-10  # steps to the best unpenalised point, and the slope (of its terms) where they end
 _LEAST, _LITTLE = 1e-3, 1e-6  # of the mean curvature, and of the largest: what every row counts for in a model
 
 
-class PooledProblem(Problem):
+class PooledProblem(PooledRounding, Problem):
     """See :class:`fenchel.Problem`, which makes one where a pool of rows stands in place of X."""
 
     pooled = True
+    rounding_at_zero = 0.0
 
     def __init__(
         self,
@@ -171,7 +172,7 @@ class PooledProblem(Problem):
         if self.columns.size:  # rows are drawn by their columns as they stand there
             bent = bent * np.square(self.columns)
         job = dataclasses.replace(
-            self._sample_job(), w=self.seen_by_rows(at.w), bent=bent, seed=SEED + self.passes.count
+            self._sample_job(), w=self.seen_by_rows(at.w), bent=bent, seed=self.passes.count
         )
         looked, drawn = self.run(self.look_job(w), job)
         return self.noted(w, looked.sums), drawn
@@ -195,7 +196,7 @@ class PooledProblem(Problem):
         scale = np.where(some, 1.0 / np.where(some, squares, 1.0), 0.0)
         total = facts.n * max(int(some.sum()), 1)  # of the sizes of all rows
         whole = most >= facts.n
-        return Sample(self.terms, scale / (2 * total), 1.0 if whole else 0.5 * most / facts.n, most, SEED)
+        return Sample(self.terms, scale / (2 * total), 1.0 if whole else 0.5 * most / facts.n, most, 0)
 
     def known(self, w: Array) -> View | None:
         """What was seen at w, if that is remembered."""
@@ -254,7 +255,7 @@ class PooledProblem(Problem):
     def _slopes(self, w: Array, job: Look, directions: Array, sums: Array) -> tuple[Slopes, Array, Array]:
         groups, outputs, k = 2 if job.split else 1, self.layout[0], directions.shape[1]
         shapes = ((groups, outputs, len(GRID)), (groups, self.size), (self.size,), (k, k), (k,))
-        parts, at = [], 3
+        parts, at = [], 5
         for shape in shapes:
             size = int(np.prod(shape))
             parts.append(sums[at : at + size].reshape(shape))
@@ -265,7 +266,8 @@ class PooledProblem(Problem):
         factors = np.ones((groups, outputs if groups > 1 else 1))
         if groups == 1:  # there is nothing to be told apart
             conjugates = conjugates.sum(axis=1, keepdims=True)
-        seen = Slopes(w, slopes, conjugates, factors, float(sums[2]), directions, job.moves, gram, sizes, job)
+        terms = float(sums[3]) / self.n, float(np.sqrt(sums[4] / self.n))
+        seen = Slopes(w, slopes, conjugates, factors, float(sums[2]), directions, job.moves, gram, sizes, job, terms)
         return seen, diagonal, sums[at:]
 
     # -- the objective ----------------------------------------------------------------------------------
@@ -280,12 +282,11 @@ class PooledProblem(Problem):
     def gradient_sum(self, x: Any) -> Array:
         return self._mask(x.total)
 
-    def _length(self, x: Any) -> float:
-        return float(np.sqrt(x.squares))
-
     @lazy
     def _loss_at_zero(self) -> float:
-        return self.look(np.zeros(self.size)).loss
+        view = self.look(np.zeros(self.size))
+        self.rounding_at_zero = self._rounding_of(view, view.loss)  # alike, for all alphas
+        return view.loss
 
     @lazy
     def _conjugate_at_zero(self) -> float:
@@ -309,21 +310,21 @@ class PooledProblem(Problem):
         primal = view.loss + self.penalty_value(self.penalised(view.w))
         zx = self.gradient_sum(view.slopes)
         residual = np.linalg.norm(zx + self.spread(y)) / max(float(np.linalg.norm(zx)), 1e-300)
+        more, less = self._rounding_of(view, primal), 0.0
         try:
             slopes: Any = view.slopes  # they stand for x, which nobody has
-            dual, reason = self._feasible_dual(slopes, y, zx, view.w, enough, -np.inf, False)[0], ""
+            dual, less = self._feasible_dual(slopes, y, zx, view.w, enough + more, -np.inf, False)
+            dual, reason = dual - more, ""
         except NoCertificate as why:
             dual, reason = -np.inf, str(why)
         if not np.isfinite(primal):
             reason = reason or "w breaks a constraint of the penalty"
-        return Certificate(primal, dual, float(residual), reason)
+        return Certificate(primal, dual, float(residual), reason, more + less)
 
     def zero_certificate(self) -> Certificate:
-        return Certificate(self.objective_at_zero(), self._dual_at_zero, 0.0)
-
-    def _dual_rounding(self, x: Any, y: Array, zx: Array, w: Array, exact: bool) -> tuple[Array, float, float]:
-        """Sums over the rows of a pool are exact: what is left is that of single numbers, which is not counted."""
-        return y / self.n, 0.0, 0.0
+        """The certificate of w = 0, x = 0, y = 0."""
+        primal = self.objective_at_zero()
+        return Certificate(primal, self._dual_at_zero - self.rounding_at_zero, 0.0, rounding=self.rounding_at_zero)
 
     @_once_per_map
     def _split(self) -> bool:

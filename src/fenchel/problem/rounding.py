@@ -101,10 +101,28 @@ class Rounding(Objective):
         own, each = self._value_terms
         return math.sqrt(self.visits) * (abs(primal) + own + each * (reach + self._offset_size)) + self._target_size
 
+    def steepest_near(self, primal: float, reach: float, far: float, x: Array | None = None) -> float:
+        """R where scores may be wrong by `far`; of a residual without bounds no more than the loss can have at all."""
+        found = self.steepness(primal, reach, x) + self.steepening(far)
+        return min(found, self._steepest) if self.loss.of_residual and not self.loss.quadratic else found
+
     def steepening(self, far: float) -> float:
         """What R may grow by where scores move by so much."""
         heaviest = float(self.weight.max()) if self.weight.size else 1.0
         return heaviest * (self.loss.smoothness or 0.0) * far
+
+    @property
+    def _added(self) -> int:
+        """How many rows are added in plain sums."""
+        return self.n
+
+    def _length(self, x: Array) -> float:
+        """|x|."""
+        return math.sqrt(float(x.dot(x)))
+
+    def _rms(self, x: Array) -> float:
+        """|x| / sqrt(n), of dual variables or of what stands for them."""
+        return self._length(x) / math.sqrt(self.n)
 
     def _mean_length(self, x: Array) -> float:
         return math.sqrt(float(x.dot(x)) / self.n)  # np.linalg.norm takes longer than a small product
@@ -162,7 +180,7 @@ class Rounding(Objective):
         terms = SCORE if exact else count + SCORE
         sums = STEPS if exact else self.visits + count * (self.d // self.size + 1) + STEPS
         far = reach + self._target_size
-        first = terms * (self.steepness(primal, reach, x) + self.steepening(UNIT * terms * far)) * far
+        first = terms * self.steepest_near(primal, reach, UNIT * terms * far, x) * far
         return UNIT * float(first + sums * abs(primal) + self.within_values(reach) + mapped)
 
     def within_values(self, reach: float) -> float:
@@ -189,7 +207,7 @@ class Rounding(Objective):
         if exact:
             out = 2 * UNIT * np.abs(zx[self.feature_slots])
             return out
-        out = UNIT * (self.n + SCORE) * math.sqrt(self.n) * float(np.linalg.norm(x)) * self.column_lengths
+        out = UNIT * (self._added + SCORE) * self.n * self._rms(x) * self.column_lengths
         return out
 
     def moved(self, error: Array, y: Array, left: Array | None) -> Array:
@@ -235,7 +253,7 @@ class Rounding(Objective):
     def conjugate_rounding(self, x: Array, w: Array, *, exact: bool = False) -> float:
         """What the sum of the conjugates may be wrong by."""
         terms = FEW if exact else self.visits + STEPS
-        length, (own, _) = self._mean_length(x), self._value_terms
+        length, (own, _) = self._rms(x), self._value_terms
         size = length * (self._target_size + self.reach(w) + length + own)
         # a loss of all scores has sums of sums, which cancel
         return UNIT * terms * (size + own if self.loss.across_rows else size)

@@ -44,7 +44,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--seed", type=int, default=0, help="which ones: another seed, other problems")
     parser.add_argument("--only", type=int, nargs="+", help="the problems of these numbers alone, as they are printed")
     parser.add_argument("--tol", type=float, default=1e-6)
-    parser.add_argument("--seconds", type=float, default=10.0, help="time limit of every solve")
+    parser.add_argument("--seconds", type=float, default=10.0, help="of the processor, for every solve")
     parser.add_argument("--conic", type=float, default=0.0, help="share of the problems that a conic solver checks too")
     parser.add_argument("--quick", action="store_true", help="without the judge of sixty digits")
     parser.add_argument("--well-scaled", action="store_true", help="data as people have them, and no alpha near zero")
