@@ -137,8 +137,8 @@ def test_progress_on_request(problem, capsys):
     fl.solve(problem, tol=1e-4)
     assert capsys.readouterr() == ("", "")
     result = fl.solve(problem, tol=1e-4, progress=True)
-    shown = capsys.readouterr().err.splitlines()
-    assert len(shown) == len(result.history)
+    shown = capsys.readouterr().err.splitlines()  # where nobody looks on: a line a minute, and the last one
+    assert 1 <= len(shown) <= len(result.history)
     assert f"epoch {result.epochs:5d}" in shown[-1]
     assert f"relative gap {result.history[-1].relative_gap:.2e}" in shown[-1]
 
