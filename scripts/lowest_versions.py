@@ -4,9 +4,9 @@
     python scripts/lowest_versions.py --run         makes a virtual environment of them, and runs the tests in it
     python scripts/lowest_versions.py --run -- -x tests/solver      with arguments for pytest
 
-The core dependencies and those of the extras cli, plot and io are held at their floors; what only the tests need is
-not, since no user installs it. Run it with the lowest Python that is promised. A floor that fails is raised, in
-pyproject.toml alone.
+The core dependencies and those of the extras cli, plot, io, formula and dask are held at their floors; what only the
+tests need is not, since no user installs it. Run it with the lowest Python that is promised. A floor that fails is
+raised, in pyproject.toml alone.
 """
 
 from __future__ import annotations
@@ -18,19 +18,19 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-HELD = ("cli", "plot", "io")  # extras that a user installs
+HELD = ("cli", "plot", "io", "formula", "dask")  # extras that a user installs
 
 
 def floors() -> list[str]:
     """The promised floors, as pins."""
     text = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
     lists = [_list(text, "dependencies"), *(_list(text, extra) for extra in HELD)]
-    return [need.replace(">=", "==") for needs in lists for need in needs if ">=" in need]
+    return list(dict.fromkeys(need.replace(">=", "==") for needs in lists for need in needs if ">=" in need))
 
 
 def _list(text: str, key: str) -> list[str]:
     """The strings of a list in pyproject.toml; Python 3.10 has no reader of its own for that file."""
-    found = re.search(rf"^{key} = \[(.*?)\]", text, flags=re.DOTALL | re.MULTILINE)
+    found = re.search(rf"^{key} = \[(.*?)\] *(?:#.*)?$", text, flags=re.DOTALL | re.MULTILINE)
     if found is None:
         sys.exit(f"pyproject.toml has no list named {key!r}")
     return re.findall(r'"([^"]+)"', found.group(1))

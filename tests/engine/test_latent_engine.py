@@ -91,7 +91,7 @@ def test_leaves_other_problems_alone(monkeypatch):
     assert engine.unfit(few) is None
     with monkeypatch.context() as little:
         little.setattr(
-            "fenchel.engine.latent.BUDGET", 8 * 2 * 5 - 1
+            "fenchel.engine.latent.MEMORY", 8 * 2 * 5 - 1
         )  # bytes: two rows of five copied columns take more
         assert "memory" in engine.unfit(few)
     assert "kinks" in engine.unfit(fl.Problem(X[:2], np.array([1.0, -1.0]), loss="hinge", penalty=latent))

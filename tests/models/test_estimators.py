@@ -858,3 +858,33 @@ def test_representation():
     print(StructuredClassifier(penalty=fl.L1() + 0.1 * fl.Ridge(), alpha=0.5), file=buffer)
     assert "StructuredClassifier(alpha=0.5, penalty=" in buffer.getvalue()
     assert StructuredClassifier()._repr_html_()
+
+
+# -- mistakes of somebody who begins ----------------------------------------------------------------
+
+
+def _gap(X):
+    X = X.copy()
+    X.iloc[3, 1] = np.nan
+    return X
+
+
+@pytest.mark.parametrize(
+    "mistake, message",
+    [
+        (lambda X, y: StructuredRegressor().fit(_gap(X), y), r"column 'b' has no value in row 3 .*SimpleImputer"),
+        (lambda X, y: StructuredRegressor().fit(_gap(X).to_numpy(), y), "contains NaN: column 1 has no value in row 3"),
+        (lambda X, y: StructuredClassifier().fit(_gap(X), y > 0), "column 'b' has no value in row 3"),
+        (lambda X, y: StructuredClassifier().fit(X, np.full(len(y), "p")), "y holds one class only, 'p'"),
+        (lambda X, y: fl.path(X, y), "loss is missing; give loss='squared'"),
+        (lambda X, y: fl.adaptive(fl.Lasso(), StructuredRegressor()), "not fitted yet"),
+        (lambda X, y: StructuredRegressorCV(scoring="roc").fit(X, y), "scoring is 'roc'; did you mean 'roc_auc'"),
+        (lambda X, y: StructuredRegressorCV(cv=GroupKFold(3)).fit(X, y), r"cv is GroupKFold.*fit\(X, y, groups="),
+    ],
+)
+def test_a_mistake_is_told_in_one_line_with_the_way_out(mistake, message):
+    pd = pytest.importorskip("pandas")
+    X = pd.DataFrame(np.random.default_rng(0).standard_normal((30, 3)), columns=list("abc"))
+    with pytest.raises(ValueError, match=message) as caught:
+        mistake(X, X["a"].to_numpy())
+    assert "\n" not in str(caught.value)

@@ -14,7 +14,7 @@ from fenchel.maps.gram import Gram, _is_full
 from fenchel.penalties import snapping
 from fenchel.problem import Certificate, Point
 from fenchel.problem.convergence import Convergence
-from fenchel.solver import loop
+from fenchel.solver.run import Run
 from fenchel.testing import small_problems
 from fenchel.testing.hostile.exact import objective
 
@@ -67,7 +67,7 @@ def test_tied_columns_in_units_that_differ(penalty, decades):
 
 
 def test_bounds_that_contradict_each_other_are_an_error_of_their_own(monkeypatch):
-    monkeypatch.setattr(loop._Run, "_certificate_of", lambda self, proposal: Certificate(1.0, 2.0, 0.0))
+    monkeypatch.setattr(Run, "_certificate_of", lambda self, proposal: Certificate(1.0, 2.0, 0.0))
     result = fl.solve(fl.Problem(X, Y, loss="squared", penalty=fl.L1(), alpha=0.1))
     assert result.status is Status.CONTRADICTION
     assert result.gap == np.inf and not result.certified

@@ -338,3 +338,17 @@ def test_the_slider_moves_everything_and_tables_sort(folder):
     assert out["clicked"] == "0"
     assert out["falling"] == sorted(out["falling"], reverse=True) and out["rising"] == sorted(out["rising"])
     assert out["shades"][0] != out["shades"][1] and not out["collide"]
+
+
+def test_counts_are_judged_by_their_deviance():
+    """On the scale of the counts, and by the measure that the estimator's `score` uses."""
+    from fenchel.report.explore import Fitted
+
+    years = rng.uniform(0.5, 2.0, 100)
+    counts = rng.poisson(years * np.exp(0.3 * X[:, 0])).astype(float)
+    model = fl.StructuredRegressor("poisson", alpha=0.02).fit(X, counts, offset=np.log(years))
+    problem = fl.Problem(X, counts, loss="poisson", fit_intercept=True, offset=np.log(years))
+    fitted = Fitted.of(problem, model.coef_[None], np.array([model.intercept_]), None)
+    name, explained = fitted.quality
+    assert name == "D²" and explained[0] == pytest.approx(model.score(X, counts, offset=np.log(years)), rel=1e-9)
+    np.testing.assert_allclose(fitted.scores[0], model.predict(X, offset=np.log(years)), rtol=1e-9)

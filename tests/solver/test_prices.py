@@ -11,7 +11,7 @@ import scipy.sparse as sp
 import fenchel as fl
 from fenchel import prices
 from fenchel.prices.calibrated import MEASURED
-from fenchel.solver import loop, schedule
+from fenchel.solver import run, schedule
 from fenchel.solver.schedule import Schedule
 
 EDGES = fl.L1() @ fl.Incidence(cases.EDGES, cases.P)
@@ -29,7 +29,7 @@ def test_given_blocks_change_no_schedule(size):
     problem = make()
     chosen, plain = (fl.solve(problem, max_epochs=0, **options).state for options in ({"block_size": size}, {}))
     assert chosen["attempt_due"] == plain["attempt_due"] == Schedule(problem).first_due()
-    assert chosen["due"] == plain["due"] == loop.spacing(problem)
+    assert chosen["due"] == plain["due"] == run.spacing(problem)
     assert Schedule(problem).epoch == prices.epoch_nanoseconds(problem)
 
 

@@ -186,6 +186,7 @@ class SharedPasses:
 
     def __init__(self, pool: Any, members: int) -> None:
         self.pool, self.live = pool, members
+        self.memory = None if pool.memory is None else pool.memory / members  # each holds a sample of its own
         self.changed = threading.Condition()
         self.waiting: list[_Request] = []
         self.passes = 0
@@ -241,7 +242,7 @@ class SharedMember(Pool):
 
     def __init__(self, shared: SharedPasses) -> None:
         self.shared, self.home = shared, shared.pool.home
-        self.memory, self.names = shared.pool.memory, shared.pool.names
+        self.memory, self.names = shared.memory, shared.pool.names
         self.facts = shared.pool.facts
 
     @property

@@ -22,6 +22,7 @@ import numpy as np
 from ..penalties import Block
 from ..prices import Prices
 from ..problem import Certificate, Problem
+from .accuracy import ACCURACY, CHANGED, FINE, FINEST, HOPE, IDLE, NEAR, ROUNDING
 from .curvatures.step_length import PREPARE, StepLength
 from .curvatures.whole_gram import WholeGram
 from .inner.admm import Admm
@@ -39,12 +40,7 @@ MOST_PAIRS, MOST_WIDE = (
     200,
 )  # the same for a single fit where others are fast: pairs, and with fewer rows than that
 ROUNDS = 60  # models for one alpha, at the most; more mean that something else should be tried
-IDLE = 14  # rounds in a row that foresee no smaller gap (by a third), after which the engine gives up
 STALE = 0.35  # share of the gradient's change that H may miss before it is made anew; larger: fewer and worse models
-ACCURACY, FINE, FINEST = 1e-2, 1e-3, 1e-5  # of a model's answer: far from the goal, near it, and if nothing is gained
-NEAR = 1e-3  # relative gap from which models are solved better
-HOPE = 1e4  # times the gap that is allowed: from there a step may be the last one
-ROUNDING = 1e-14  # of the objective: smaller gains say nothing
 LOOK = 8  # accelerated steps at a time, at the least
 LONGER = 1.6  # times as many before the next look, at the most
 PROVABLE = 0.7  # of the gap that is allowed: what must seem to be left of the objective before a proof is tried
@@ -53,9 +49,9 @@ MANY = 32  # steps that tell something of their pace
 RETRY, WAIT = 1.2, 0.5  # times the steps at a proof that failed, and more for every pass it took: when to try again
 ROUNDS_AT_LEAST, ROUNDS_EACH = 40, 2.0  # of conjugate gradients for a proof, and more for every step that was made
 REPAIR = 8.0  # passes that such a repair takes, about
-CHANGED = 0.02  # of the curvatures of the rows: a smaller change does not slow a repair down
-GRAMS = 3  # curvatures of a fit whose loss is not quadratic, the median over random problems
-OVERHEAD = 2e6  # nanoseconds of some rounds beside their arithmetic
+# curvatures and models of a fit, medians over 58 random problems: with a quadratic loss, and with others
+USUAL_QUADRATIC, USUAL = (1, 2), (3, 7)
+TURNING = 2.0  # times as much where the loss has flat parts: a fifth of such fits cost 4 to 20 times; less: they do
 HOPELESS, SLOW = 2.5, 1.25  # times the price of models: if the rest seems to cost more, at first and later, steps end
 CLOSE, LONGEST = 0.5, 1.5  # of the price of models: accelerated steps that may come beyond it, and all of them
 FIRM = 2.0  # rows for each feature from which losses with flat parts have models that last
@@ -149,7 +145,7 @@ class _Fit:
 
     def __init__(self, problem: Problem, prices: Prices, several: bool, models: bool = True) -> None:
         self.problem, self.prices, self.several, self.models = problem, prices, several, models
-        self.spent = 0.0  # nanoseconds of accelerated steps, since the last proposal
+        self.spent = 0.0  # nanoseconds, since the last proposal
         self.gram = WholeGram(problem, prices)
         self._inner: InnerSolver | None = None
         self.step: Step = shortened
@@ -186,8 +182,9 @@ class _Fit:
 
     def _price(self) -> float:
         """Nanoseconds of an answer by models: one curvature, or some where it changes, and what is solved with them."""
-        grams = 1 if self.problem.loss.quadratic else GRAMS
-        return grams * self.gram.price() + Admm.price_for(self.problem, self.prices) + OVERHEAD
+        grams, models = USUAL_QUADRATIC if self.problem.loss.quadratic else USUAL
+        inner = Admm.price_for(self.problem, self.prices) + models * self.prices.newton_call
+        return (grams * self.gram.price() + inner) * (TURNING if _has_flat_parts(self.problem) else 1.0)
 
     def _begin(self, start: Iterate | None) -> tuple[WholePoint, Answer]:
         """The point to start at: given, foreseen from the answers before, or zero."""
@@ -222,6 +219,17 @@ class _Fit:
         self.passes += passes
         self.read += passes
 
+    def _made(self, curvature: Vector, rough: bool = False) -> None:
+        """A curvature is made and paid for."""
+        self.gram.make(curvature, rough)
+        self._count(0.0 if self.gram.rough else 1.0)
+        self.spent += self.gram.price()
+
+    def _read(self, passes: float) -> None:
+        """Passes over the data, beside those of accelerated steps, are paid for."""
+        self._count(passes)
+        self.spent += passes * StepLength.price(self.problem, self.prices)
+
     def _offered(self, proposal: Proposal) -> Proposal:
         proposal.passes, self.passes = self.passes, 0.0
         proposal.nanoseconds, self.spent = self.spent, 0.0
@@ -237,7 +245,7 @@ class _Fit:
         """Accelerated steps until they have cost what models would, unless little seems to be left."""
         repair, offered = self.repair, 0.0
         steps.begin(point.w, point.scores, answer.y)
-        spent, proofs = PREPARE, 0.0
+        spent = proofs = 0.0
         again = 0  # steps before which no proof is tried
         while not steps.failed:
             batch = max(LOOK, int((LONGER - 1) * steps.count))
@@ -249,7 +257,8 @@ class _Fit:
                 steps.go(PROVABLE * goal.allowed(steps.primal) if steps.count else 0.0, batch)
             if steps.failed:
                 return
-            spent = PREPARE + proofs + steps.nanoseconds
+            before, spent = spent, PREPARE + proofs + steps.nanoseconds
+            self.spent += spent - before
             primal, last = steps.primal, self._over(goal) or steps.still
             allowed, left = goal.allowed(primal), steps.left
             found: tuple[Iterate, Certificate] | None = None
@@ -260,7 +269,7 @@ class _Fit:
             one = steps.nanoseconds / steps.count
             rest = max(steps.steps_left(PROVABLE * allowed), again - steps.count) * one
             # others may be faster: whatever the steps promise, they give a sign whenever they have cost as much again
-            slow = steps.count >= MANY and spent > 2 * max(offered, OVERHEAD)
+            slow = steps.count >= MANY and spent > 2 * max(offered, USUAL[1] * self.prices.newton_call)
             if found is None and (last or (buy == math.inf and slow)):
                 at = self._of_steps(steps)
                 found = at, self.problem.certificate(at, primal=primal, enough=primal - allowed)
@@ -269,7 +278,7 @@ class _Fit:
             if found is not None:
                 if goal.reached(found[1]):
                     self._remember(found[0], found[0].y / self.problem.n)
-                self.spent, offered = spent - offered, spent
+                offered = spent
                 yield self._offered(Proposal(found[0], primal, 0.0, NAME, found[1], steps.exact))
             if last:
                 return
@@ -301,14 +310,15 @@ class _Fit:
         least, idle, kept, distrust, near = math.inf, 0, self.gram.matrix is not None, 1.0, False
         for number in range(ROUNDS):
             if gram.matrix is None:
-                gram.make(point.h, rough=least > NEAR * abs(point.primal))
-                self._count(0.0 if gram.rough else 1.0)
+                self._made(point.h, rough=least > NEAR * abs(point.primal))
                 kept = False
             assert gram.matrix is not None and gram.exact is not None
+            paid = inner.nanoseconds
             answer = inner.solve(Model(point.w, point.g, gram.matrix), answer, accuracy)
+            self.spent += inner.nanoseconds - paid + self.prices.newton_call
             foreseen = gram.times(answer.v - point.w)
             taken = self.step(point, answer, foreseen)
-            self._count(taken.passes)
+            self._read(taken.passes)
             if taken.point is None:
                 if not quadratic and not kept:
                     gram.refuse()
@@ -329,7 +339,7 @@ class _Fit:
                     yield proposal
             change = new.g - point.g
             moved = new.x - point.x
-            self._count(point.passes + new.passes)
+            self._read(point.passes + new.passes)
             point.passes = new.passes = 0.0
             gained, point = point.primal - new.primal, new
             miss = 0.0
@@ -345,8 +355,7 @@ class _Fit:
             near = distrust * gap <= allowed
             if ready and not quadratic and self._outdated(point):
                 gram.floor = 0.0
-                gram.make(point.h)
-                self._count(1.0)
+                self._made(point.h)
                 kept = False
                 promise = repair.foresee(point.g, answer.y, point.at, point.penalty) if repair.use(gram.exact) else None
                 gap = math.inf if promise is None else promise.gap
@@ -356,7 +365,7 @@ class _Fit:
                     at, made = repair.prove(at, point.g, point.h, point.primal, allowed)
                 else:
                     made = problem.certificate(at, fresh=False, primal=point.primal, enough=point.primal - allowed)
-                self._count(repair.passes)
+                self._read(repair.passes)
                 repair.passes = 0.0
                 self._remember(point, at.y / problem.n)
                 yield self._offered(Proposal(at, point.primal, 0.0, NAME, made))
@@ -399,7 +408,7 @@ class _Fit:
             return None
         at = Iterate(new.w, x, problem.n * answer.y, np.zeros(0), answer.u, new.scores)
         at, made = repair.prove_ahead(at, promise, self.gram.h, new.primal, allowed)
-        self._count(point.passes + new.passes + repair.passes)
+        self._read(point.passes + new.passes + repair.passes)
         point.passes = new.passes = repair.passes = 0.0
         self._remember(new, at.y / problem.n)
         return self._offered(Proposal(at, new.primal, 0.0, NAME, made))

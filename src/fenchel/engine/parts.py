@@ -89,6 +89,8 @@ class Curvature(Protocol):
 class InnerSolver(Protocol):
     """Solves a model with the penalty; what it learns of one serves the next."""
 
+    nanoseconds: float  # of all models so far, by the model of prices
+
     @classmethod
     def unfit(cls, problem: Problem) -> str | None:
         """Why it does not suit the problem; None where it does."""

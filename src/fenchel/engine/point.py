@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..kernels.rules import FLAT, HALVINGS
+from ..kernels.rules import CAREFUL, FLAT, HALVINGS
 from .curvatures.several_gram import crossed
 from .units import Index, Units, Vector
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from ..losses import CoupledCurvature
     from ..problem import Problem
 
-CAREFUL, CARELESS = 0.03, 1e-4  # of it: what a row counts for at least after a step was cut short, and in the end
+CARELESS = 1e-4  # of the largest curvature: what a row counts for at least, in the end
 
 
 class Point:

@@ -21,9 +21,11 @@ from ..data.envelopes import moved
 from ..problem import Problem
 from ..problem.looks import EnvelopeView
 from ..problem.pooled import PooledProblem, Steps
+from .accuracy import ROUNDING
+from .line_search import PROMISE
 from .parts import Answer, Matrix, Model, Vector
 from .roles import Proposal
-from .sampled import ACCURACY, FINEST, IDLE, PROMISE, ROUNDING, ROUNDS, Fit, SampledModels
+from .sampled import ACCURACY, FINEST, IDLE, ROUNDS, Fit, SampledModels
 
 MOST = 2000  # coefficients: the Gram matrix of all comes with every pass
 ZONE = 0.2  # of the weight of the sample: rows within reach of a kink at first

@@ -26,12 +26,12 @@ from scipy.linalg import lapack
 
 from ..penalties import Block
 from ..problem import Certificate, Problem
+from .inner.admm import FLAT
 from .parts import Matrix, Vector
 from .roles import Iterate
 from .whole import Maps, Products
 
 KAPPA, KAPPA_WIDE = 1e-6, 1e-4  # share of the work that y does; the latter where features are more than rows
-FLAT = 0.1  # of the mean curvature of a feature: none has less where R is chosen
 CLIPPED = 1e-3  # of the length of x's move: what the domain may cut off before the others are solved for again
 AGAIN = 3  # times that rows are put on the boundary
 ENOUGH = 3e-4  # of e, in the metric of a factor: what conjugate gradients may leave

@@ -18,12 +18,15 @@ from typing import Any, cast
 import numpy as np
 
 from ..data.pools import Inline
+from ..kernels.rules import CAREFUL, FLAT
 from ..prices import PRICES, Prices
 from ..problem import Certificate, Problem
 from ..problem.looks import View
 from ..problem.pooled import PooledProblem
+from .accuracy import ROUNDING
 from .curvatures.sampled import SampledCurvature
 from .inner.admm import Admm
+from .line_search import PROMISE
 from .parts import Answer, Model, Vector
 from .roles import Goal, Iterate, Proposal
 
@@ -31,13 +34,10 @@ NAME = "sampled models"
 MOST = 6000  # coefficients of a model; more: factors take too long
 ROUNDS = 400  # for one alpha, at the most
 IDLE = 40  # rounds in a row without a smaller gap or objective, after which the engine gives up
-PROMISE = 1e-4  # of the decrease that a model promises: what a step must bring
 ASTRAY = 10.0  # of the decrease that a model promised: a rise that says nothing of a loss without a steepest curvature
-ROUNDING = 1e-14  # of the objective: what it may rise by
 ACCURACY, FINEST = 1e-4, 1e-7  # of a model's answer; a pass costs more than a model
 ROUGH = 1e-3  # relative gap to which the problem of the sample is solved
-BENT, FLAT = 1e-2, 0.25  # of the largest curvature: where the mean is below, every row counts for more at first
-CAREFUL = 0.03  # of it: the same after a refused step, and ten times as much after every further one
+BENT = 1e-2  # of the largest curvature: where the mean is below, every row counts for more at first
 RESAMPLE = (10, 20, 40, 80, 160)  # rounds after which a new sample is drawn; they double, so that few are lost
 BALANCE = 8  # rounds after which a certificate may take passes of its own
 

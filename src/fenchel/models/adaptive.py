@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from sklearn.utils.validation import check_is_fitted
 
 from .._validate import Array
 from ..penalties import Penalty
@@ -67,6 +68,7 @@ def adaptive(penalty: Penalty, model: Any, gamma: float = 1.0, floor: float = 1e
 
 def _coefficients(model: Any) -> Array:
     if hasattr(model, "_plain_coef"):
+        check_is_fitted(model)
         seen: Array = model._plain_coef(penalised=True)
         return seen
     for name in ("coef", "coef_"):

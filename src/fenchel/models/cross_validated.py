@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import dataclasses
+import difflib
 import inspect
 import math
 import time
@@ -12,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.metrics import check_scoring
+from sklearn.metrics import check_scoring, get_scorer_names
 from sklearn.model_selection import ParameterGrid
 
 from .._validate import Array, Ints, MatrixLike, warn_user
@@ -238,6 +239,10 @@ class CrossValidated(Structured):
             return None
         if hasattr(self, "tasks_"):
             raise ValueError("scoring does not go with tasks; leave it out to score by the mean loss")
+        if isinstance(self.scoring, str) and self.scoring not in get_scorer_names():
+            near = difflib.get_close_matches(self.scoring, get_scorer_names(), 1)
+            known = f"did you mean {near[0]!r}?" if near else "sklearn.metrics.get_scorer_names() lists what there is"
+            raise ValueError(f"scoring is {self.scoring!r}; {known}")
         scorer = check_scoring(self, scoring=self.scoring)
         X, y, weight = given["X"], given["y"], (given["metadata"] or {}).get("sample_weight")
         takes_weight = "sample_weight" in inspect.signature(getattr(scorer, "_score_func", scorer)).parameters

@@ -67,7 +67,8 @@ class _Classifies(ClassifierMixin):  # type: ignore[misc]  # scikit-learn has no
             found: Self = self._fit_pool(X, y=y, sample_weight=sample_weight, task=task, offset=offset)
             return found
         helpers.check_numeric(X)
-        X, y = validate_data(self, sound("X", X), y, **_ACCEPTED)
+        with helpers.gaps_named(X):
+            X, y = validate_data(self, sound("X", X), y, **_ACCEPTED)
         X = helpers.contiguous(X)
         check_classification_targets(y)
         weight = helpers.row_weights(sample_weight, self.class_weight, y, X)
@@ -164,7 +165,8 @@ class _Regresses(RegressorMixin):  # type: ignore[misc]  # scikit-learn has no t
             found: Self = self._fit_pool(X, y=y, sample_weight=sample_weight, task=task, offset=offset)
             return found
         helpers.check_numeric(X)
-        X, y = validate_data(self, sound("X", X), y, multi_output=True, y_numeric=True, **_ACCEPTED)
+        with helpers.gaps_named(X):
+            X, y = validate_data(self, sound("X", X), y, multi_output=True, y_numeric=True, **_ACCEPTED)
         X = helpers.contiguous(X)
         weight = helpers.row_weights(sample_weight, None, y, X)
         out: Self = self._fit(X, y, y, weight, task, offset)

@@ -59,7 +59,13 @@ def split(problem: Problem, cv: Any, y: AnyArray, groups: npt.ArrayLike | None =
         raise ValueError(f"groups has {count} entries; it must hold one for each of the {problem.n} rows")
     labels = problem.loss.fold_labels(y)
     y = y if labels is None else labels
-    rows = list(check_cv(cv, y, classifier=labels is not None).split(np.zeros((problem.n, 1)), y, groups))
+    splitter = check_cv(cv, y, classifier=labels is not None)
+    try:
+        rows = list(splitter.split(np.zeros((problem.n, 1)), y, groups))
+    except ValueError as error:
+        if groups is None and "groups" in str(error):
+            raise ValueError(f"cv is {cv!r}, which needs a label for every row: fit(X, y, groups=...)") from None
+        raise
     if not rows:
         raise ValueError("cv gives no folds")
     return rows

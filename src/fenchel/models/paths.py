@@ -277,6 +277,8 @@ def _follow(
 
 def _as_problem(problem: Problem | MatrixLike, y: npt.ArrayLike | None, data: Mapping[str, Any]) -> Problem:
     if not isinstance(problem, Problem):
+        if "loss" not in data:
+            raise ValueError("loss is missing; give loss='squared' for numbers, or loss='logistic' for labels -1 and 1")
         return Problem(problem, cast(npt.ArrayLike, y), **data)
     if y is not None or data:
         extra = "y" if y is not None else sorted(data)[0]

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
+import scipy.sparse as sp
 from sklearn.utils import check_random_state
 
 from .._validate import AnyArray, Array, Floats, Ints, MatrixLike, warn_user
@@ -79,8 +81,8 @@ def check_folds(folds: list[tuple[Ints, Ints]], y: npt.ArrayLike, classes: AnyAr
         missing = np.setdiff1d(classes, seen)
         if missing.size:
             raise ValueError(
-                f"class {missing.tolist()[0]!r} does not occur in the training rows of fold {number}; use fewer or stratified "
-                "folds, leave the class out, or give multi_class='ovr'"
+                f"class {missing.tolist()[0]!r} does not occur in the training rows of fold {number}; use fewer or "
+                "stratified folds, leave the class out, or give multi_class='ovr'"
             )
 
 
@@ -103,7 +105,7 @@ def encode_classes(y: npt.ArrayLike, weight: Array | None) -> tuple[AnyArray, In
     if seen.size < 2:
         trimmed = "" if len(classes) < 2 else " of positive weight"
         raise ValueError(
-            f"y holds one class only{trimmed}, {classes[seen[0]]!r}; a classifier needs two classes or more"
+            f"y holds one class only{trimmed}, {classes.tolist()[seen[0]]!r}; a classifier needs two classes or more"
         )
     if seen.size < len(classes):
         lost = np.delete(classes, seen).tolist()[0]
@@ -179,6 +181,35 @@ def check_numeric(X: Any) -> None:
             f'    design = fenchel.design("{terms}{more}", X)\n'
             f"    model.fit(design.X, y)"
         )
+
+
+@contextlib.contextmanager
+def gaps_named(X: Any) -> Iterator[None]:
+    """Where a check of X fails because a value is missing, say which one, and what to do."""
+    try:
+        yield
+    except ValueError:
+        place = _first_gap(X)
+        if place is None:
+            raise
+        raise ValueError(
+            f"Input X contains NaN: {place}; fill them, for example by sklearn.impute.SimpleImputer in a pipeline, or "
+            "leave these rows out"
+        ) from None
+
+
+def _first_gap(X: Any) -> str | None:
+    """The place of the first missing value, and how many there are; None where X has none, or is no table."""
+    if not hasattr(X, "shape") or len(X.shape) != 2 or sp.issparse(X):
+        return None
+    gaps = X.isna().to_numpy() if hasattr(X, "isna") else np.asarray(X)
+    if gaps.dtype != bool:
+        gaps = np.isnan(gaps) if gaps.dtype.kind == "f" else np.zeros(0, dtype=bool)
+    if not gaps.any():
+        return None
+    row, column = (int(k) for k in np.argwhere(gaps)[0])
+    name = repr(str(X.columns[column])) if hasattr(X, "columns") else str(column)
+    return f"column {name} has no value in row {row} (counted from 0; {np.count_nonzero(gaps)} are missing in all)"
 
 
 def _holds_words(column: Any) -> bool:

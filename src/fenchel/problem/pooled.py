@@ -45,7 +45,6 @@ ROWS = 50  # for each feature in a sample; fewer: more rounds
 MEMORY = 1e9  # bytes that may be taken, where nobody says
 FEWEST = 2000  # rows of a sample, if there are so many
 ROOM = 0.25  # of the memory that may be taken: for the rows of a sample
-SEED = 0  # of the sample; the answer does not depend on it, up to the tolerance
 _KNOWN = 4  # looks that are remembered
 _MOVES = 10  # passes that balance slopes, at the most
 _NEWTON, _FLAT = 30, 1e-10  # steps to the best unpenalised point, and the slope (of its terms) where they end
@@ -172,9 +171,7 @@ class PooledProblem(PooledRounding, Problem):
         bent = np.where(some, 1.0 / np.where(some, diagonal, 1.0), 0.0) / (2 * max(int(some.sum()), 1) * self.n)
         if self.columns.size:  # rows are drawn by their columns as they stand there
             bent = bent * np.square(self.columns)
-        job = dataclasses.replace(
-            self._sample_job(), w=self.seen_by_rows(at.w), bent=bent, seed=SEED + self.passes.count
-        )
+        job = dataclasses.replace(self._sample_job(), w=self.seen_by_rows(at.w), bent=bent, seed=self.passes.count)
         looked, drawn = self.run(self.look_job(w), job)
         return self.noted(w, looked.sums), drawn
 
@@ -197,7 +194,7 @@ class PooledProblem(PooledRounding, Problem):
         scale = np.where(some, 1.0 / np.where(some, squares, 1.0), 0.0)
         total = facts.n * max(int(some.sum()), 1)  # of the sizes of all rows
         whole = most >= facts.n
-        return Sample(self.terms, scale / (2 * total), 1.0 if whole else 0.5 * most / facts.n, most, SEED)
+        return Sample(self.terms, scale / (2 * total), 1.0 if whole else 0.5 * most / facts.n, most, 0)
 
     def known(self, w: Array) -> View | None:
         """What was seen at w, if that is remembered."""

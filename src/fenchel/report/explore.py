@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .._validate import Array, Names
+from ..models.judging import deviance_explained
 
 if TYPE_CHECKING:
     from ..models.cross_validation import CrossValidation
@@ -27,12 +28,14 @@ DIGITS = 5  # of every number: more than a picture shows
 
 @dataclasses.dataclass
 class Fitted:
-    """Some rows of the data: their targets, and their scores at every alpha. `classes` names -1 and 1."""
+    """Some rows of the data: their targets, and their scores at every alpha, or the means that these predict. `classes`
+    names -1 and 1; `quality` is what is measured, and its value at every alpha."""
 
     target: Array
     scores: Array
     rows: int
     classes: list[str] | None
+    quality: tuple[str, Array]
 
     @classmethod
     def of(cls, problem: Problem, coefs: Array, intercepts: Array, classes: list[Any] | None) -> Fitted | None:
@@ -45,18 +48,18 @@ class Fitted:
         scores = np.asarray(problem.data.rows(some) @ np.atleast_2d(coefs).T).T + np.reshape(intercepts, (-1, 1))
         if problem.offset.size:
             scores = scores + problem.offset[some]
-        names = None
-        if problem.loss.classification:
+        target, loss = problem.target[some], problem.loss
+        if loss.classification:
             names = [str(one) for one in classes] if classes is not None and len(classes) == 2 else ["-1", "1"]
-        return cls(problem.target[some], scores, problem.n, names)
-
-    @property
-    def quality(self) -> tuple[str, Array]:
-        """Accuracy or R^2 of these rows, at every alpha."""
-        if self.classes is not None:
-            return "accuracy", np.mean((self.scores > 0) == (self.target > 0), axis=1)
-        spread = float(np.sum((self.target - self.target.mean()) ** 2)) or 1.0
-        return "R²", 1.0 - np.sum((self.target - self.scores) ** 2, axis=1) / spread
+            right = np.mean((scores > 0) == (target > 0), axis=1)
+            return cls(target, scores, problem.n, names, ("accuracy", right))
+        if loss.deviance:
+            known = problem.offset[some] if problem.offset.size else None
+            explained = np.array([deviance_explained(loss, one, target, None, known) for one in scores])
+            return cls(target, loss.mean(scores), problem.n, None, ("D²", explained))
+        spread = float(np.sum((target - target.mean()) ** 2)) or 1.0
+        left = np.sum((target - scores) ** 2, axis=1)
+        return cls(target, scores, problem.n, None, ("R²", 1.0 - left / spread))
 
 
 def explorer(

@@ -17,6 +17,7 @@ from ..methods import make_method
 from ..problem import Problem
 from . import loop
 from .result import Result, Snapshot
+from .settings import Settings
 
 
 def solve(
@@ -136,7 +137,7 @@ def follow(
 def _settings(
     problem: Problem, method: str, options: dict[str, Any], *, tol: float, max_epochs: int, time_limit: float | None,
     callback: Callable[[Snapshot], object] | None, random_state: int | None, check_every: int | None, progress: bool,
-) -> loop.Settings:  # fmt: skip
+) -> Settings:  # fmt: skip
     """The arguments, checked; an error names what is wrong."""
     if not isinstance(problem, Problem):
         raise ValueError(f"problem is {problem!r}; it must be a fenchel.Problem")
@@ -159,7 +160,7 @@ def _settings(
         why_not = f"{type(problem.loss).__name__} sees all scores of a row together; use sdca-admm, or leave it out"
     if why_not:
         raise ValueError(f"{method} does not fit this problem: {why_not}")
-    return loop.Settings(
+    return Settings(
         functools.partial(make_method, method, options, across), algorithm.engines, tol, int(max_epochs), time_limit,
         callback, random_state, 1 if across and check_every is None else check_every, progress,
     )  # fmt: skip

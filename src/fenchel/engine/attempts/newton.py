@@ -32,22 +32,19 @@ from ...prices import epoch_nanoseconds, newton_nanoseconds
 from ...problem import Certificate, Problem
 from ...problem.convergence import Convergence
 from ...proximal import CompiledPenalty
+from ..curvatures.whole_gram import LEAST, LIFT
+from ..inner.admm import BET, FLAT, ROUNDS, TURNS
 from ..lower_gram import lower_gram
 from .manifold import Point
 
 _ACCURACY, _FINE = 1e-3, 1e-5  # of the model's answer, relative to the length of the step; where the proof gains by it
 _PROMISING = 3.0  # times the root of tol: relative gain of a step after which the goal may be reached
-_TURNS, _ROUNDS = 16, 25  # of ADMM on one model, and rounds in a turn
 _UNSOLVED = 2  # models in a row that were not solved: the steps are no use
-_BET = 100.0  # factor on the step of ADMM for what is zero, and its inverse for what is not
 _HOPE = 100.0  # times the gap that is allowed: from there a better dual bound is worth a search
 _STALE = 0.05  # share of the gradient's change that H may miss
 _WORTH, _SMALL, _MOST = 3.0, 6e6, 2000  # epochs and nanoseconds that a step may cost, and coefficients
 _SAME = 0.05  # relative change of a row's curvature that H may leave out
-_LEAST = 1e-3  # of the mean curvature of a row: every row counts for that much, so that steps are bounded
-_FLAT = 0.1  # of the mean curvature of a feature: none has less where steps of ADMM are chosen
 _ROUNDING = 1e-11  # relative gap below which steps that gain little are the last ones
-_LIFT = 1e-9  # of the diagonal of H: makes it definite
 
 
 def worthwhile(problem: Problem) -> bool:
@@ -191,8 +188,8 @@ class Newton:
         problem = self.problem
         bend = problem.loss.curvature(problem.seen(scores), problem.target) / problem.n
         mean = float(np.mean(bend))
-        self.flat = bool(bend.min(initial=np.inf) < _LEAST * mean)  # then what the model foresees leaves the domain
-        bend = problem._weights() * np.maximum(bend, max(_LEAST * mean, 1e-5 * problem.loss.smoothness / problem.n))
+        self.flat = bool(bend.min(initial=np.inf) < LEAST * mean)  # then what the model foresees leaves the domain
+        bend = problem._weights() * np.maximum(bend, max(LEAST * mean, 1e-5 * problem.loss.smoothness / problem.n))
         if self.curvature is None:
             self.bend, self.loaded = np.zeros(bend.size), np.zeros((problem.size, problem.size))
             change = bend
@@ -219,7 +216,7 @@ class Newton:
             H[slots], H[:, slots] = 0.0, 0.0
             H[slots, slots] = 1.0
         diagonal = np.diag(H)
-        H[np.diag_indices_from(H)] += _LIFT * diagonal + 1e-14 * diagonal.mean() + 1e-300
+        H[np.diag_indices_from(H)] += LIFT * diagonal + 1e-14 * diagonal.mean() + 1e-300
         self.curvature, self.inverse, self._cholesky = H, None, None
         return rows / change.size
 
@@ -243,7 +240,7 @@ class Newton:
         problem = self.problem
         # a feature that the data hardly see takes its curvature from its neighbours
         diagonal = np.diag(self.curvature)
-        seen = problem.map_squares @ (1.0 / np.maximum(diagonal, _FLAT * diagonal.mean()))
+        seen = problem.map_squares @ (1.0 / np.maximum(diagonal, FLAT * diagonal.mean()))
         if seen.size:
             seen = (np.bincount(self.units, seen) / np.maximum(np.bincount(self.units), 1))[self.units]
         self.step = self.pace * self.bet / np.maximum(seen, 1e-300)
@@ -259,11 +256,11 @@ class Newton:
         goal = self.curvature @ w - zx / n
         v, u, y = w.copy(), problem.penalised(w), y / n
         info, tol = np.zeros(3), 0.0
-        for turn in range(_TURNS):
+        for turn in range(TURNS):
             if self.inverse is None:
                 self._factor()
             solve_model(self.inverse, goal, v, u, y, self.step, penalty.scale, penalty.ridge, penalty.map,
-                        penalty.blocks, tol, _ROUNDS, info)  # fmt: skip
+                        penalty.blocks, tol, ROUNDS, info)  # fmt: skip
             penalty.check()
             move = v - w
             forces = float(np.sum(y * y / self.step))
@@ -293,7 +290,7 @@ class Newton:
         if not u.size:
             return
         zero = (np.bincount(self.units, u != 0) == 0)[self.units]
-        bet = np.where(zero, _BET, 1 / _BET)
+        bet = np.where(zero, BET, 1 / BET)
         if not np.array_equal(bet, self.bet):
             self.bet, self.inverse = bet, None
 

@@ -19,10 +19,9 @@ from ...problem import Problem
 from ...proximal import LatticeProx, StructuredProx, has_directions
 from ..attempts.accelerated import Accelerated
 from ..parts import Vector
-from ..whole import Maps
+from ..whole import CACHED, NEARBY, Maps
 
 ROUNDS, SWIFT = 30, 100  # of a prox that has no closed form: general maps, and grids, whose rounds are cheap
-CACHED, NEARBY = 1 << 24, 0.3  # bytes of data that stay in a cache, and what an entry costs there as a share
 PREPARE = 5e5  # nanoseconds that the prox takes to prepare, about
 MOST = 4000  # steps in all
 UNITS = 10.0  # ratio of the entries of B' up to which features are in units alike; larger: steps that lead nowhere

@@ -12,6 +12,7 @@ import math
 
 import numpy as np
 
+from ...kernels.rules import CAREFUL, FLAT
 from ...prices import Prices
 from ...problem import Problem
 from ..lower_gram import lower_gram
@@ -19,8 +20,6 @@ from ..parts import Matrix, Vector
 
 LEAST = 1e-3  # of the mean curvature of a row: what every row counts for; larger: models that are too stiff
 NONE = 1e-9  # of the largest curvature: what the mean counts for at the least; smaller: steps overflow on flat losses
-FLAT = 0.25  # of the largest curvature: the same at first where the loss has flat parts
-CAREFUL = 0.03  # of it: the same after a refused step, and ten times as much after every further one
 LIFT, LIFT_SINGLE = 1e-9, 1e-6  # of the diagonal: makes H definite in spite of rounding
 SAMPLE = 8  # rows for each feature, in a rough curvature; twice as many there must be; fewer: models that miss more
 ALIKE = 10.0  # times the mean of what the rows count for: if none counts for more, some will do

@@ -12,7 +12,7 @@ from ...prices import Prices
 from ...problem import Problem
 from ...proximal import CompiledPenalty
 from ..parts import Answer, Matrix, Model, Vector
-from ..whole import Maps
+from ..whole import CACHED, NEARBY, Maps
 
 TURNS, ROUNDS = 16, 25  # on one model, and rounds in a turn; more rounds: paces that are mended late
 FLAT = 0.1  # of the mean curvature of a feature: none has less where the steps are chosen
@@ -28,6 +28,7 @@ class Admm:
 
     def __init__(self, problem: Problem, prices: Prices) -> None:
         self.prices = prices
+        self.nanoseconds = 0.0  # of all models so far
         self.pace, self.fresh = 1.0, True
         self.inverse: Any = None  # in single or double precision
         self.H: Matrix | None = None
@@ -49,9 +50,9 @@ class Admm:
     @staticmethod
     def price_for(problem: Problem, prices: Prices) -> float:
         """Nanoseconds of all models of a fit, about, before anything was prepared."""
-        size, joins = problem.size, bool(np.any(np.diff(problem.map.indptr) > 1))
+        joins, single = bool(np.any(np.diff(problem.map.indptr) > 1)), problem.size >= WIDE
         factors, rounds = USUAL if joins else USUAL_APART
-        return factors * prices.potrf * size**3 / 2 + 2 * rounds * prices.gemv * size**2
+        return factors * _factor_price(problem.size, single, prices) + rounds * _round_price(problem, single, prices)
 
     def price(self) -> float:
         return self.price_for(self.problem, self.prices)
@@ -70,6 +71,7 @@ class Admm:
         matrix = np.empty_like(H)
         coupled(H, self.penalty.map, self.step, matrix)
         self.inverse, self.H = None, H
+        self.nanoseconds += _factor_price(self.problem.size, self.single, self.prices)
         if self.single:
             factor, failed = lapack.spotrf(matrix.T.astype(np.float32), lower=1, overwrite_a=1, clean=0)
             self.single = not failed
@@ -101,6 +103,7 @@ class Admm:
             admm_steps(self.inverse, model.g, model.w, at, v, u, y, self.step, penalty.scale, penalty.ridge,
                        penalty.map, penalty.blocks, accuracy, ROUNDS, info)  # fmt: skip
             penalty.check()
+            self.nanoseconds += info[2] * _round_price(problem, self.single, self.prices)
             forces = float(np.sum(y * y / self.step))
             if max(info[0], info[1]) <= accuracy * accuracy * info[3] + 1e-22 * forces:
                 solved = True
@@ -148,3 +151,15 @@ class Admm:
                 return
             add_outer(self.inverse, image, -sign / below)
         self.H = H
+
+
+def _factor_price(size: int, single: bool, prices: Prices) -> float:
+    """Nanoseconds of an inverse."""
+    return prices.potrf * size**3 / 2 * (prices.syrk32 / prices.syrk64 if single else 1.0)
+
+
+def _round_price(problem: Problem, single: bool, prices: Prices) -> float:
+    """Nanoseconds of a round: a product with the inverse, and the penalty's prox."""
+    entries, pair = problem.size**2, prices.gemv32 if single else prices.gemv
+    near = NEARBY if (4 if single else 8) * entries <= CACHED else 1.0
+    return near * pair * entries + prices.prox_coordinate * problem.d

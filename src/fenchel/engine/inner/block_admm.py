@@ -18,12 +18,10 @@ from ...proximal import CompiledPenalty
 from ..curvatures.blocks import BlockGram
 from ..curvatures.whole_gram import ROOM
 from ..parts import Vector
+from .admm import BET, EVEN, FLAT
 
-FLAT = 0.1  # of a feature's mean curvature over the blocks: none has less where the steps are chosen
 DEAD = 1e-12  # of the largest curvature of a feature: what those have that no row sees
-BET = 100.0  # factor on the step for units that are zero, and its inverse for the others
 WIDE = 64  # features from which inverses are in single precision
-EVEN = 5.0  # ratio of the residuals up to which the pace is left alone; smaller: more factors
 LIFT, LIFT_SINGLE = 1e-12, 1e-6  # of the diagonal: makes a matrix definite in spite of rounding
 
 

@@ -1,6 +1,6 @@
 """Sparse rows larger than memory: a graph over the features, smoothed hinge, certified 1e-6.
 
-    python benchmarks/scale/sparse.py --gb 20 --memory 1GB
+    python benchmarks/scale/csr.py --gb 20 --memory 1GB
 
 Rows are written as a LIBSVM-like set of npz files (CSR), and converted once to shards.
 """
