@@ -14,6 +14,7 @@ from fenchel.maps.gram import Gram, _is_full
 from fenchel.penalties import snapping
 from fenchel.problem import Certificate, Point
 from fenchel.problem.convergence import Convergence
+from fenchel.problem.least_squares import least_squares
 from fenchel.solver.run import Run
 from fenchel.testing import small_problems
 from fenchel.testing.hostile.exact import objective
@@ -278,3 +279,24 @@ def test_pools_allow_for_rounding():
                                                 np.append(result.coef, 0.0))  # fmt: skip
     made = pooled.certificate(Point(pooled.pack(result.coef)))
     assert made.rounding >= 1e-16 * result.primal
+
+
+def test_least_squares_end_on_whatever_they_are_given():
+    full = np.array([[2.0, 1.0], [1.0, 3.0]])
+    np.testing.assert_allclose(least_squares(full, full @ [1.0, -2.0], 1e-13), [1.0, -2.0])
+    np.testing.assert_allclose(least_squares(np.ones((2, 2)), np.ones(2), 1e-13), [0.5, 0.5])
+    assert np.isnan(least_squares(np.full((2, 2), np.nan), np.ones(2), 1e-13)).all()
+
+
+@pytest.mark.parametrize("ties", ["breslow", "efron"])
+def test_a_cox_point_that_is_outside_by_rounding_is_paid_for(ties):
+    rng = np.random.default_rng(0)
+    loss = fl.Cox(ties)
+    target = loss.check_targets(np.column_stack([rng.integers(1, 9, 20), rng.random(20) < 0.7]).astype(float))
+    x = loss.sums(rng.standard_normal(20), target, np.zeros(0))[1]
+    inside, off = loss.total_conjugate(x, target, np.zeros(0)), 1e-13
+    for sign in (1.0, -1.0):
+        outside = x + sign * off * (np.arange(20) == np.argmax(target["time"]))
+        assert loss.total_conjugate(outside, target, np.zeros(0)) >= inside + 500 * off
+    outside = x + 1e-6 * (np.arange(20) == np.argmax(target["time"]))
+    assert loss.total_conjugate(outside, target, np.zeros(0)) == np.inf

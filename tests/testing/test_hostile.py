@@ -26,6 +26,11 @@ def test_three_hundred_problems(part, small):
     assert sum(one.verdict == "unconverged" and one.status != "time limit" for one in outcomes) <= 1
 
 
+def test_a_group_model_that_no_step_helps():
+    """Its patience doubles for ever: beyond all whole numbers, once."""
+    assert not hostile.run(901000461, seconds=2.0, exact=False).wrong
+
+
 def test_a_seed_is_one_problem():
     first, second = (hostile.make(5) for _ in range(2))
     assert str(first) == str(second)

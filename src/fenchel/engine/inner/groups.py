@@ -86,7 +86,8 @@ class GroupDescent:
         returns the gap."""
         price, narrow = self._newton_price(run, active)
         price += 2 * active * run.m * self.prices.descent
-        gap = run.settle(target, int(run.wait * self.patience * price / self.prices.descent))
+        budget = run.wait * self.patience * price / self.prices.descent
+        gap = run.settle(target, int(min(budget, 2.0**62)))  # a run that waits for ever fits a whole number, too
         if gap > target and run.newton(narrow):
             gap = run.settle(target, 1)
         return gap
