@@ -171,9 +171,7 @@ class PooledProblem(PooledRounding, Problem):
         bent = np.where(some, 1.0 / np.where(some, diagonal, 1.0), 0.0) / (2 * max(int(some.sum()), 1) * self.n)
         if self.columns.size:  # rows are drawn by their columns as they stand there
             bent = bent * np.square(self.columns)
-        job = dataclasses.replace(
-            self._sample_job(), w=self.seen_by_rows(at.w), bent=bent, seed=self.passes.count
-        )
+        job = dataclasses.replace(self._sample_job(), w=self.seen_by_rows(at.w), bent=bent, seed=self.passes.count)
         looked, drawn = self.run(self.look_job(w), job)
         return self.noted(w, looked.sums), drawn
 
