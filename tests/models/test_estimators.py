@@ -807,7 +807,7 @@ def test_structure_of_several_outputs():
     ("model", "message"),
     [
         (StructuredClassifier("squared"), "loss is .*Squared.* for classification: smoothed-hinge"),
-        (StructuredRegressor("logistic"), "loss is .*Logistic.* for regression: squared"),
+        (StructuredRegressor("logistic"), "Binomial takes proportions from 0 to 1"),
         (StructuredRegressor("nonsense"), "loss is 'nonsense'"),
         (StructuredRegressor(penalty="l1"), "penalty is 'l1'"),
         (StructuredRegressor(penalty=fl.L1(np.ones(3))), "weights has 3|acts on 3"),

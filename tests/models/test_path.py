@@ -385,7 +385,7 @@ def test_small_problems_take_newton_steps():
 def test_newton_gives_up_where_its_model_is_not_solved(monkeypatch):
     for accuracy in ("_ACCURACY", "_FINE"):
         monkeypatch.setattr(f"fenchel.engine.attempts.newton.{accuracy}", 0.0)
-    monkeypatch.setattr("fenchel.engine.attempts.newton._TURNS", 1)
+    monkeypatch.setattr("fenchel.engine.attempts.newton.TURNS", 1)
     problem = make("logistic", fl.GroupL2(cases.OVERLAP), n=300)
     start = np.zeros(problem.size), np.zeros(problem.d)
     newton, made = Newton(), problem.certificate

@@ -88,9 +88,14 @@ def latent_groups(rng):
     return fl.Problem(X, y, loss="squared", penalty=fl.LatentGroupLasso(groups))
 
 
+def classes(rng):
+    X, y = rng.standard_normal((120, 10)), rng.integers(0, 3, 120)
+    return fl.Problem(X, y, loss="multinomial", penalty=fl.L1())
+
+
 KINDS = {
     "outputs": several_outputs, "tasks": several_tasks, "wide": a_wide_chain, "lasso": a_lasso, "graph": a_graph,
-    "latent": latent_groups,
+    "latent": latent_groups, "classes": classes,
 }  # fmt: skip
 
 

@@ -30,10 +30,7 @@ from .whole import Maps, Products, visit_weights
 
 NAME = "accelerated steps"
 LOOK, LONGER = 16, 2.0  # steps before the first proof, and times as many before the next one at the most
-GRAMS, MODELS = (
-    2,
-    6,
-)  # that working sets take from a point nearby: Gram matrices with a factor; larger: longer steps first
+GRAMS, MODELS = 2, 6  # that working sets take from a point nearby; larger: more accelerated steps before them
 PROX = (1e-10, 0.0, 30)  # relative gap, gap and rounds of a prox that has no closed form
 IDLE = 6  # proofs in a row that do not shrink the gap by a third, after which the steps end
 

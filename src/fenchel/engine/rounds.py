@@ -36,10 +36,7 @@ if TYPE_CHECKING:
 
 ROUNDS = 100  # at the most for one alpha; more mean that something else should be tried
 IDLE = 12  # rounds in a row that do not shrink the gap by a third, after which an engine gives up
-ROUGH, ROUGH_QUADRATIC = (
-    0.1,
-    0.3,
-)  # of the present gap: the same while the goal is far; the squared loss has exact models
+ROUGH, ROUGH_QUADRATIC = 0.1, 0.3  # of the present gap, while the goal is far; the squared loss has exact models
 STAGE_GROUPS = 5.0  # the same for groups, whose rounds cost more; larger: sets that are chosen from farther away
 SINGLE = 64  # columns from which the Gram matrix of all is made in single precision
 HASTE = 0.3  # of the price of a factor: what descent may cost before it along a path, where supports are foreseen
