@@ -13,7 +13,8 @@ Four kinds of names hold numbers at the top of a module or of a class:
 - *attributes* of a class in small letters, by which an object answers for itself (`smoothness`), and fields with their
   defaults. In capitals they are quantities.
 
-A name that is bound to anything else, a number in a function's default included, is not seen here.
+A name that is bound to anything else is not seen here: a number in a function's default, the type of a machine word
+(`ir.IntType(32)`).
 """
 
 from __future__ import annotations
@@ -94,7 +95,7 @@ def _number(value: ast.expr) -> bool:
     if isinstance(value, ast.Tuple | ast.List):
         return bool(value.elts) and all(map(_number, value.elts))
     if isinstance(value, ast.Call):
-        return bool(value.args) and all(map(_number, value.args))
+        return bool(value.args) and all(map(_number, value.args)) and not _called(value, "IntType")
     if isinstance(value, ast.Attribute):  # np.pi, np.finfo(float).eps
         return ast.unparse(value).startswith(("np.finfo", "math.", "np.pi")) or _number(value.value)
     return False

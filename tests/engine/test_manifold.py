@@ -153,7 +153,7 @@ def test_rows_kept_or_read_give_one_curvature(monkeypatch, sparse):
     bend = rng.random(problem.visits)
     made = []
     for entries in (1 << 22, 0):
-        monkeypatch.setattr(faces, "_KEPT_ENTRIES", entries)
+        monkeypatch.setattr(faces, "BESIDE", entries)
         monkeypatch.setattr(faces, "_KEPT", 0.0)
         made.append(Finisher(problem)._face(state.u == 0))
     kept, read = (face.data for face in made)
@@ -175,7 +175,7 @@ def test_rows_kept_or_read_give_one_curvature(monkeypatch, sparse):
 def test_the_matrix_and_the_products_are_of_one_curvature(monkeypatch, penalty, sparse, wide):
     """That of the data and that of the penalty, with its part along the directions of groups."""
     if wide:
-        monkeypatch.setattr(faces, "_KEPT_ENTRIES", 0)
+        monkeypatch.setattr(faces, "BESIDE", 0)
         monkeypatch.setattr(faces, "_KEPT", 0.0)
     problem = make("logistic", penalty, sparse=sparse, share=0.05)
     state = after(problem, 60)
@@ -268,7 +268,7 @@ def test_conjugate_gradients_and_the_matrix_lead_to_one_answer(monkeypatch):
     problem = make("smoothed-hinge", "sparse groups")
     state = after(problem, 30)
     direct = Finisher(problem).run(state.w, state.u, state.y, tol=1e-10)
-    monkeypatch.setattr(face_prices, "_MOST_DIRECT", 0)
+    monkeypatch.setattr(face_prices, "DENSE", 0)
     step_by_step = Finisher(problem).run(state.w, state.u, state.y, tol=1e-10)
     assert step_by_step.primal == pytest.approx(direct.primal, rel=1e-12)
     np.testing.assert_allclose(step_by_step.w, direct.w, atol=1e-6)

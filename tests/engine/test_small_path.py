@@ -321,4 +321,6 @@ def test_the_first_room_has_place_for_few_features():
     for rows, p in ((20, 50), (477, 1659), (1400, 1446), (5000, 6000), (50, 600_000)):
         most = small_path.largest_set(rows, p)
         fitting = small_path._fitting(rows, p, most)
-        assert fitting == most or (2 * fitting > rows and small_path.work_numbers(rows, p, fitting) <= small_path.KEPT)
+        assert fitting == most or (
+            2 * fitting > rows and small_path.work_numbers(rows, p, fitting) <= small_path.BESIDE
+        )

@@ -206,13 +206,14 @@ def test_a_second_fold_is_a_problem_of_its_own(penalty_name, loss_name):
         np.testing.assert_array_equal(found.coef, expected.coef)
 
 
-def test_shared_state_knows_no_weights():
+@pytest.mark.parametrize("penalty_name", ["l1", "overlapping groups", "groups that leave features out", "trend"])
+def test_shared_state_knows_no_weights(penalty_name):
     """All that siblings with other weights share is the same, whoever made it."""
-    problem = build(fit_intercept=True)
+    problem = build(penalty_name, fit_intercept=True)
     other = problem.with_weights(np.linspace(0.0, 2.0, problem.n))
     for one in (problem, other):
         fl.solve(one, tol=1e-6)
-    fresh = build(fit_intercept=True)
+    fresh = build(penalty_name, fit_intercept=True)
     fl.solve(fresh, tol=1e-6)
     assert other._of_map is problem._of_map
     for name, known in problem._of_map.items():
@@ -221,6 +222,18 @@ def test_shared_state_knows_no_weights():
             np.testing.assert_array_equal(known.toarray(), fresh._of_map[name].toarray())
         elif isinstance(known, np.ndarray):
             np.testing.assert_array_equal(known, fresh._of_map[name])
+
+
+def test_a_model_by_squares_has_targets_of_its_own():
+    """Rounding of a bound counts by the size of the targets, which are others in a model of the loss."""
+    problem = build("l1", "squared", fit_intercept=True)
+    fl.solve(problem, tol=1e-6)
+    model = problem.squares(1e3 * problem.target, np.ones(problem.n))
+    anew = fl.Problem(
+        problem.data.arrays[0], 1e3 * problem.target, loss="squared", penalty=fl.L1(), alpha=problem.alpha,
+        fit_intercept=True,
+    )  # fmt: skip
+    assert model._target_size == anew._target_size > 100 * problem._target_size
 
 
 def test_another_penalty_on_the_same_data():

@@ -475,7 +475,7 @@ def test_multipliers_leave_long_differences_and_many_coefficients_alone(monkeypa
     assert applies(fl.Problem(X, y, loss="squared", penalty=fl.TraceNorm((3, 4)), alpha=0.1))
     problem = fl.Problem(X, y, loss="squared", penalty=fl.L1(), alpha=0.1)
     assert applies(problem)
-    monkeypatch.setattr("fenchel.engine.attempts.multipliers._MOST", 5)
+    monkeypatch.setattr("fenchel.engine.attempts.multipliers.DENSE", 5)
     assert not applies(problem)
 
 

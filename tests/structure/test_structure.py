@@ -283,7 +283,7 @@ def test_correlations_in_slabs(monkeypatch):
     rng = np.random.default_rng(0)
     X = 1e-9 * rng.standard_normal((20, 37)) * (rng.random((20, 37)) < 0.5)
     X[:, 0] = 5.0
-    monkeypatch.setattr("fenchel.structure.graph._SLAB", 37 * 5)
+    monkeypatch.setattr("fenchel.structure.graph.BESIDE", 37 * 5)
     expected = np.argwhere(np.triu(np.abs(np.corrcoef(X[:, 1:].T)) >= 0.3, 1)) + 1
     for kind in (np.asarray, sp.csr_array):
         graph = Graph.from_data(kind(X), "correlation", threshold=0.3)

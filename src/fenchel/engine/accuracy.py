@@ -8,5 +8,5 @@ HOPE = 1e4  # times the gap that is allowed: from there a step may be the last o
 IDLE = (
     14  # rounds in a row that foresee no smaller gap (by a third), after which an engine gives up; larger: it is late
 )
+IDLE_CHEAP = 40  # the same where rounds are cheap: on a sample, or turns of ADMM; larger: it is late
 CHANGED = 0.02  # of the curvatures of the rows: a smaller change does not slow a repair down
-ROUNDING = 1e-14  # of the objective: smaller changes say nothing; larger: steps that still gain are taken for rounding

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from ..foundation.numerics import COPY
 from ..problem import Certificate
 from .choices import CALLS, LOOKS
 from .covariances import Covariances, covariances, covariances_price, whole_pays
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
 NAME = "compiled path"
 ROOM = 0.9  # of the tolerance, that the loops are asked for: the rest allows for rounding
 ENTRIES = 1 << 25  # numbers of dense data; with more, Python between products takes no time that anybody notices
-COPIED = 1 << 23  # numbers of dense data that is copied: a fold's rows, single precision; larger: 64 MiB and more
+COPIED = COPY // 8  # numbers of dense data that is copied: a fold's rows, single precision
 PAIRS = 1 << 34  # multiply-adds of the largest Gram matrix, about half a second that nobody can interrupt
 CHUNK = 8  # alphas that are solved in one call, at first
 SHORT = 0.05  # seconds of a call after which the next one may have twice as many; larger: limits are noticed later

@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..foundation.lazy import lazy
+from ..foundation.numerics import DIGITS
 from ..kernels.rooms import Room
-from ..kernels.rules import DIGITS, MEMORY
+from ..kernels.rules import MEMORY
 from ..problem.rounding import UNIT
 from .choices import CALLS, LARGEST, LOOKS, PRODUCTS_QUADRATIC, expected_support
 from .curvatures.blocks import FAR

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
+from ..foundation.numerics import ARMIJO, DIGITS
 from .parts import Answer, Taken, Vector
 from .whole import WholePoint
 
-PROMISE = 1e-4  # of the decrease that a model promises: what a step must bring
 SHRINK, SHORTEST = 0.3, 1e-2  # of a step that brings less, again and again; shorter ones are refused
-ROUNDING = 1e-13  # of the objective: what it may rise by
 
 
 def shortened(point: WholePoint, answer: Answer, foreseen: Vector) -> Taken:
@@ -17,7 +16,7 @@ def shortened(point: WholePoint, answer: Answer, foreseen: Vector) -> Taken:
     passes, end.passes = end.passes, 0.0
     promised = -(float(point.g @ d) + 0.5 * float(d @ foreseen) + end.penalty - point.penalty)
     share, start = 1.0, point.primal
-    while not new.primal <= start - PROMISE * share * max(promised, 0.0) + ROUNDING * abs(start):
+    while not new.primal <= start - ARMIJO * share * max(promised, 0.0) + DIGITS * abs(start):
         share *= SHRINK
         if share < SHORTEST:
             return Taken(None, 0.0, passes)

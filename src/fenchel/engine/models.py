@@ -19,10 +19,11 @@ from typing import Any, cast
 
 import numpy as np
 
+from ..kernels.rules import ROUNDING, ROUNDS
 from ..penalties import Block
 from ..prices import Prices
 from ..problem import Certificate, Problem
-from .accuracy import ACCURACY, CHANGED, FINE, FINEST, HOPE, IDLE, NEAR, ROUNDING
+from .accuracy import ACCURACY, CHANGED, FINE, FINEST, HOPE, IDLE, NEAR
 from .curvatures.step_length import PREPARE, StepLength
 from .curvatures.whole_gram import WholeGram
 from .inner.admm import Admm
@@ -39,7 +40,6 @@ MOST_PAIRS, MOST_WIDE = (
     400,
     200,
 )  # the same for a single fit where others are fast: pairs, and with fewer rows than that
-ROUNDS = 60  # models for one alpha, at the most; more mean that something else should be tried
 STALE = 0.35  # share of the gradient's change that H may miss before it is made anew; larger: fewer and worse models
 LOOK = 8  # accelerated steps at a time, at the least
 LONGER = 1.6  # times as many before the next look, at the most

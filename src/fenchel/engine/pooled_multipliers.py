@@ -18,16 +18,16 @@ from typing import Any
 import numpy as np
 
 from ..data.envelopes import moved
+from ..foundation.numerics import ARMIJO, DENSE
+from ..kernels.rules import ROUNDING
 from ..problem import Problem
 from ..problem.looks import EnvelopeView
 from ..problem.pooled import PooledProblem, Steps
-from .accuracy import ROUNDING
-from .line_search import PROMISE
+from .accuracy import IDLE_CHEAP
 from .parts import Answer, Matrix, Model, Vector
 from .roles import Proposal
-from .sampled import ACCURACY, FINEST, IDLE, ROUNDS, Fit, SampledModels
+from .sampled import ACCURACY, FINEST, ROUNDS, Fit, SampledModels
 
-MOST = 2000  # coefficients: the Gram matrix of all comes with every pass
 ZONE = 0.2  # of the weight of the sample: rows within reach of a kink at first
 FEW = 3.0  # rows within reach for each coefficient that is at work; fewer: models that say little
 LONGER, SLOW = 4.0, 1.5  # what the reach is multiplied by, at the most, and at the least where one model was enough
@@ -47,8 +47,8 @@ class PooledMultipliers(SampledModels):
             return "the rows are in memory"
         if not problem.loss.kinked:
             return f"{type(problem.loss).__name__} has no kinks"
-        if problem.size > MOST:
-            return f"{problem.size} coefficients are too many for the Gram matrix of all of them; at most {MOST}"
+        if problem.size > DENSE:
+            return f"{problem.size} coefficients are too many for the Gram matrix of all of them; at most {DENSE}"
         return None
 
     def _fit(self, problem: PooledProblem, goal: Any) -> Fit:
@@ -108,13 +108,13 @@ class _KinkedFit(Fit):
             next_reach = min(reach * self._longer(view, answer, reach, used), farthest)
             new, ahead_new = problem.envelopes(answer.v, (steps, reach), ((*steps, (answer.v, reach)), next_reach))
             gained = self._height(view) - self._height(new)
-            taken = gained >= PROMISE * max(promised, 0.0) - ROUNDING * abs(self._height(view))
+            taken = gained >= ARMIJO * max(promised, 0.0) - ROUNDING * abs(self._height(view))
             made = self._certificate(new, answer.y)
             yield self._proposal(new, answer, made)
             better = made.gap < 0.9 * best or made.primal < lowest - 1e-3 * goal.allowed(made.primal)
             idle, best, lowest = 0 if better else idle + 1, min(best, made.gap), min(lowest, made.primal)
             accuracy = max(0.3 * accuracy, FINEST) if not better else accuracy
-            if idle > IDLE:
+            if idle > IDLE_CHEAP:
                 return
             self._adapt(taken, gained, promised)
             if taken and gained > 1.2 * promised:  # nothing bends that way as much as the model says

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..kernels.rules import INNER, NEAR, SLOW, STAGE, STAGE_TOL
+from ..kernels.rules import INNER, NEAR, ROUNDING, SLOW, STAGE, STAGE_TOL
 from ..prices import epoch_nanoseconds
 from .choices import FEWEST, WIDE, Choices, expected_support, look_first
 from .compiled import CompiledPath, is_compiled
@@ -26,7 +26,7 @@ from .point import Point
 from .restrictions.class_set import ClassSet
 from .restrictions.working_set import WorkingSet
 from .roles import Goal, Iterate, Proposal
-from .set_fit import ROUNDING, SetFit
+from .set_fit import SetFit
 from .set_parts import Restriction
 from .steps import halved
 from .units import Units, Vector, dual_variables, units_of

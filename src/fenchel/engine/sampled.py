@@ -18,22 +18,21 @@ from typing import Any, cast
 import numpy as np
 
 from ..data.pools import Inline
-from ..kernels.rules import CAREFUL, FLAT
+from ..foundation.numerics import ARMIJO
+from ..kernels.rules import CAREFUL, FLAT, ROUNDING
 from ..prices import PRICES, Prices
 from ..problem import Certificate, Problem
 from ..problem.looks import View
 from ..problem.pooled import PooledProblem
-from .accuracy import ROUNDING
+from .accuracy import IDLE_CHEAP
 from .curvatures.sampled import SampledCurvature
 from .inner.admm import Admm
-from .line_search import PROMISE
 from .parts import Answer, Model, Vector
 from .roles import Goal, Iterate, Proposal
 
 NAME = "sampled models"
 MOST = 6000  # coefficients of a model; more: factors take too long
 ROUNDS = 400  # for one alpha, at the most
-IDLE = 40  # rounds in a row without a smaller gap or objective, after which the engine gives up
 ASTRAY = 10.0  # of the decrease that a model promised: a rise that says nothing of a loss without a steepest curvature
 ACCURACY, FINEST = 1e-4, 1e-7  # of a model's answer; a pass costs more than a model
 ROUGH = 1e-3  # relative gap to which the problem of the sample is solved
@@ -183,14 +182,14 @@ class Fit:
             # where curvature has no bound, a step that went far astray tells of places that no step leads to
             if problem.loss.smoothness is not None or value - primal <= ASTRAY * max(promised, 0.0):
                 self.curvature.learn(d, new.gradient - view.gradient)
-            taken = value <= primal - PROMISE * max(promised, 0.0) + ROUNDING * abs(primal)
+            taken = value <= primal - ARMIJO * max(promised, 0.0) + ROUNDING * abs(primal)
             gained = primal - value
             made = self._certificate(new, answer.y, ask=number % BALANCE == BALANCE - 1)
             yield self._proposal(new, answer, made)
             better = made.gap < 0.9 * best or gained > 1e-3 * goal.allowed(value)
             idle, best = 0 if better else idle + 1, min(best, made.gap)
             accuracy = max(0.3 * accuracy, FINEST) if not better else accuracy
-            if idle > IDLE:
+            if idle > IDLE_CHEAP:
                 return
             self._adapt(taken, gained, promised)
             if taken:

@@ -17,7 +17,8 @@ import scipy.sparse as sp
 from ..problem import Problem
 from ..problem.looks import View
 from ..problem.pooled import PooledProblem
-from .curvatures.sampled import LIFT, SampledCurvature, add_pair
+from .curvatures.sampled import SampledCurvature, add_pair
+from .curvatures.whole_gram import LIFT
 from .inner.descent import ModelDescent
 from .inner.local import LocalPenalty
 from .lower_gram import lower_gram

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from ..kernels.rules import PATIENCE
+from ..kernels.rules import PATIENCE, ROUNDING
 from .choices import Choices
 from .curvatures.coupled_gram import CoupledGram
 from .curvatures.gram import LaggedGram
@@ -27,7 +27,6 @@ from .units import Units, Vector
 STEPS = 60  # at the most on one working set
 CLOSE, CLOSE_GROUPS = 0.05, 0.1  # of the present gap: how well a model of a curved loss is solved; smaller: in vain
 FINER = 1e-3  # of the wanted accuracy: where cheap descent on an exact model ends (groups); smaller: rounding
-ROUNDING = 1e-14  # of the objective: gaps below it say nothing
 
 
 class SetFit:

@@ -15,9 +15,10 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from ..kernels.rules import ROUNDING
 from ..prices import Prices
 from ..problem import Problem
-from .accuracy import ACCURACY, CHANGED, FINE, FINEST, HOPE, IDLE, NEAR, ROUNDING
+from .accuracy import ACCURACY, CHANGED, FINE, FINEST, HOPE, IDLE, NEAR
 from .curvatures.blocks import BlockGram
 from .inner.admm import ROUNDS as TURN
 from .inner.admm import TURNS

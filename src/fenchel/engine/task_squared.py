@@ -14,6 +14,7 @@ import numpy as np
 
 from ..prices import Prices
 from ..problem import Certificate, Problem
+from .accuracy import IDLE_CHEAP
 from .inner.block_admm import BlockAdmm, FeatureMaps
 from .moments import Moments, moments
 from .parts import Vector
@@ -22,7 +23,6 @@ from .task_repair import SquaredProof
 
 TURN = 10  # rounds of ADMM between two looks at the gap
 TURNS = 400  # at the most for one alpha
-IDLE = 40  # turns in a row without a smaller gap (by a third), after which the engine gives up
 SHARE = 0.3  # of the allowed gap: what rounding may take of it before the data are asked
 
 
@@ -83,12 +83,12 @@ class SquaredTasks:
             dual, there, balanced = self.proof.bound(each, slope, y, primal)
             gap = primal - dual
             idle, least = (0 if gap < 0.7 * least else idle + 1), min(least, gap)
-            if gap <= allowed or over or idle >= IDLE or turn % 16 == 15:
+            if gap <= allowed or over or idle >= IDLE_CHEAP or turn % 16 == 15:
                 proposal = self._proposal(each, u, primal, dual, there, balanced, goal)
                 if goal.reached(self._made(proposal)):
                     self._remember(each, u, y)
                 yield proposal
-                if over or idle >= IDLE:
+                if over or idle >= IDLE_CHEAP:
                     return
             admm.adapt(turn, u)
             v = each.ravel().copy() if not self.maps.joined else v

@@ -7,13 +7,13 @@ from collections.abc import Iterator, Sequence
 from ..prices import Prices
 from ..problem import Problem
 from .curvatures.blocks import has_tasks
+from .models import MOST
 from .roles import Goal, Iterate, Proposal
 from .task_curved import CurvedTasks
 from .task_squared import SquaredTasks
 from .units import units_of
 
 NAME = "blocks"
-MOST = 1024  # features; more: factors take too long
 ROOM = 1 << 27  # numbers in the blocks
 
 

@@ -20,6 +20,7 @@ import numpy as np
 
 from ..prices import Prices, certificate_nanoseconds
 from ..problem import Certificate, Problem
+from .accuracy import ACCURACY
 from .attempts.manifold import correct
 from .curvatures.step_length import Steps
 from .curvatures.whole_gram import WholeGram
@@ -41,7 +42,7 @@ COORDINATE, OVERHEAD = 150.0, 3e6  # nanoseconds of a stage for each coordinate 
 ROUNDS = 80  # for one alpha, stages included
 MOST = 3000  # coordinates of a face; larger ones take too long, and others find the answer
 ROUGH = 1e-2  # relative gain of the last model of a stage: the next one would gain about the square of it
-MODELS, ACCURACY = 3, 1e-2  # of a stage, at the most; and how well they are solved, relative to the step
+MODELS = 3  # of a stage, at the most
 INNER, FINEST = 0.03, 0.1  # of the gap: accuracy on a face; and of the one that is wanted, at the least
 FINE = 400  # rounds of a prox that is to tell zeros
 AGAIN = 0.03  # factor on the accuracy, where a face stayed the same and nothing is proven

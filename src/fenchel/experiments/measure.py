@@ -27,10 +27,9 @@ from ..solver.schedule import Schedule
 from .data import Instance
 from .traces import ROUNDING, Optimum
 
-_ENOUGH = 1e-9  # relative gap of an optimum
+_ENOUGH = 1e-9  # relative gap of an optimum, and what Newton's method aims at, where a method uses it
 _EVERY = 10  # epochs that are all evaluated
 _STILL = 25  # evaluations without a change, after which a method has nothing left to do
-_NEWTON_TOL = 1e-9  # relative gap that Newton's method aims at, where a method uses it
 _DIVERGED = 1e3  # times the objective at zero
 
 
@@ -70,7 +69,7 @@ def advance(problem: Problem, method: str, options: dict[str, Any], seed: int) -
     algorithm.epoch(copy.deepcopy(state))  # compiles and loads what is needed
     schedule = Schedule(problem) if algorithm.attempts else None
     progress = Progress(attempt_due=0 if schedule is None else schedule.first_due())
-    goal = Goal(_NEWTON_TOL, math.inf, math.inf, Convergence.of(problem, _NEWTON_TOL).allowed)
+    goal = Goal(_ENOUGH, math.inf, math.inf, Convergence.of(problem, _ENOUGH).allowed)
     seconds = 0.0
     while True:
         yield progress.passes, seconds, state.w

@@ -19,8 +19,6 @@ from .traces import AXES, METRICS, Traces, summarise
 if TYPE_CHECKING:
     from ..experiments.claims import Claim
 
-_GRID = 200
-
 
 def _csv(head: tuple[str, ...], rows: Iterable[Iterable[Any]]) -> str:
     buffer = io.StringIO()
@@ -50,13 +48,13 @@ def curves(traces: Traces) -> str:
     return _csv(head, rows())
 
 
-def make_grid(settings: Settings, traces: Traces, dataset: str, axis: str) -> Array:
-    """Where curves are averaged: the window, or the epochs that SDCA-ADMM had in it."""
+def make_grid(settings: Settings, traces: Traces, dataset: str, axis: str, parts: int = 200) -> Array:
+    """Where curves are averaged: the window, or the epochs that SDCA-ADMM had in it, in so many parts."""
     if axis == "seconds":
-        return np.linspace(0.0, settings.dataset(dataset).window, _GRID + 1)
+        return np.linspace(0.0, settings.dataset(dataset).window, parts + 1)
     curve = PAPER if traces.of(dataset, PAPER) else traces.curves(dataset)[0]
     last = min(trace.epoch[-1] for trace in traces.of(dataset, curve))
-    return np.unique(np.linspace(0, float(last), _GRID + 1).round().astype(int))
+    return np.unique(np.linspace(0, float(last), parts + 1).round().astype(int))
 
 
 def summary(settings: Settings, traces: Traces) -> str:

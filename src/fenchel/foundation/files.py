@@ -246,7 +246,7 @@ class _Bounded(io.RawIOBase):
 
 # -- packed files -------------------------------------------------------------------------------------
 
-_BEYOND = 200_000_000  # bytes that a file may unpack to whatever its size; more: a small file can take all memory
+BEYOND = 200_000_000  # bytes that a file may unpack to whatever its size; more: a small file can take all memory
 _PACKED = 100  # times its own size; mostly zeros shrink a hundredfold, and a bomb a thousandfold
 _TEXT = 20  # times the size of packed text, which shrinks tenfold
 
@@ -254,7 +254,7 @@ _TEXT = 20  # times the size of packed text, which shrinks tenfold
 def check_unpacked(path: str | os.PathLike[str], size: int, way_out: str, times: int = _PACKED) -> None:
     """Refuse a file that says of itself that it is very much larger than it is, before memory is taken for it."""
     own = os.path.getsize(path)
-    if size > _BEYOND + times * own:
+    if size > BEYOND + times * own:
         raise ValueError(
             f"{os.fspath(path)} has {own:,} bytes, but would take {size:,} in memory; if that is right, {way_out}"
         )

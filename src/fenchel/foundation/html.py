@@ -12,9 +12,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-_WIDTH, _HEIGHT = 460, 194  # pixels of a drawing
-_LEFT, _BELOW, _TOP = 64, 34, 20  # pixels of its margins, for numbers and names
-_MOST_LINES = 60  # curves in a drawing; more: nobody can tell them apart, and the page grows
 _CELL = "padding:1px 10px 1px 0;text-align:left;vertical-align:top"
 
 
@@ -86,15 +83,18 @@ def drawing(
     log: bool = False,
     band: npt.ArrayLike | None = None,
     marks: Sequence[tuple[float, str]] = (),
+    most: int = 60,
 ) -> str:
     """Curves (count, len(x)) over x, in the colour of the text; `falling`: x has a logarithmic axis, large to small.
 
     `log` has a logarithmic axis upwards; `band` is the half width of a shade around the first curve; `marks` are
-    vertical lines with names.
+    vertical lines with names. Of the curves the `most` largest are drawn: nobody tells more of them apart.
     """
+    wide, tall = 460, 194  # pixels
+    left, below, top = 64, 34, 20  # of the margins, for numbers and names
     at = np.asarray(x, dtype=float)
     values = np.atleast_2d(np.asarray(curves, dtype=float))
-    values = values[np.argsort(-np.nan_to_num(np.abs(values)).max(axis=1), kind="stable")][:_MOST_LINES]
+    values = values[np.argsort(-np.nan_to_num(np.abs(values)).max(axis=1), kind="stable")][:most]
     places = -np.log10(np.maximum(at, 1e-300)) if falling else at
     with np.errstate(divide="ignore", invalid="ignore"):
         heights = np.log10(values) if log else values
@@ -109,10 +109,10 @@ def drawing(
     last = last if last > first else first + 1.0
 
     def across_at(place: npt.ArrayLike) -> npt.NDArray[np.float64]:
-        return _LEFT + (np.asarray(place) - first) / (last - first) * (_WIDTH - _LEFT - 12)
+        return left + (np.asarray(place) - first) / (last - first) * (wide - left - 12)
 
     def up_at(height: npt.ArrayLike) -> npt.NDArray[np.float64]:
-        return _TOP + (high - np.asarray(height)) / (high - low) * (_HEIGHT - _BELOW - _TOP)
+        return top + (high - np.asarray(height)) / (high - low) * (tall - below - top)
 
     parts, faint = [], 'opacity=".55"'
     if band is not None:
@@ -127,26 +127,26 @@ def drawing(
     for k, (mark, name) in enumerate(marks):
         place = -np.log10(max(mark, 1e-300)) if falling else mark
         line = f"{float(across_at(place)):.1f}"
-        end = "end" if float(across_at(place)) > _WIDTH / 2 else "start"
+        end = "end" if float(across_at(place)) > wide / 2 else "start"
         parts.append(
-            f'<line x1="{line}" x2="{line}" y1="{_TOP}" y2="{_HEIGHT - _BELOW}" stroke="currentColor" '
-            f'stroke-dasharray="3 3" {faint}/><text x="{line}" y="{_TOP + 10 + 12 * k}" '
+            f'<line x1="{line}" x2="{line}" y1="{top}" y2="{tall - below}" stroke="currentColor" '
+            f'stroke-dasharray="3 3" {faint}/><text x="{line}" y="{top + 10 + 12 * k}" '
             f'dx="{-4 if end == "end" else 4}" text-anchor="{end}">'
             f"{html.escape(name)}</text>"
         )
-    bottom = _HEIGHT - _BELOW
-    parts.append(f'<path d="M{_LEFT} {_TOP}V{bottom}H{_WIDTH - 12}" fill="none" stroke="currentColor" {faint}/>')
+    bottom = tall - below
+    parts.append(f'<path d="M{left} {top}V{bottom}H{wide - 12}" fill="none" stroke="currentColor" {faint}/>')
     for height in (low, high):
         text = f"{10**height:.2g}" if log else f"{height:.3g}"
-        parts.append(f'<text x="{_LEFT - 5}" y="{float(up_at(height)) + 4:.1f}" text-anchor="end">{text}</text>')
+        parts.append(f'<text x="{left - 5}" y="{float(up_at(height)) + 4:.1f}" text-anchor="end">{text}</text>')
     for place, end in ((first, "start"), (last, "end")):
         text = f"{10**-place:.3g}" if falling else f"{place:.6g}"
         parts.append(f'<text x="{float(across_at(place)):.1f}" y="{bottom + 14}" text-anchor="{end}">{text}</text>')
-    middle = (_WIDTH + _LEFT) / 2
+    middle = (wide + left) / 2
     parts.append(f'<text x="{middle}" y="{bottom + 28}" text-anchor="middle">{html.escape(across)}</text>')
     parts.append(f'<text x="4" y="11" text-anchor="start">{html.escape(up)}</text>')
     return (
-        f'<svg width="{_WIDTH}" height="{_HEIGHT}" viewBox="0 0 {_WIDTH} {_HEIGHT}" role="img" '
+        f'<svg width="{wide}" height="{tall}" viewBox="0 0 {wide} {tall}" role="img" '
         f'aria-label="{html.escape(up)} over {html.escape(across)}" style="font-size:11px;display:block" '
         f'fill="currentColor">{"".join(parts)}</svg>'
     )

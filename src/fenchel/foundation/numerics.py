@@ -23,8 +23,8 @@ BALANCED = 1e-14
 feasible than rounding allows; smaller: rounding of the sum itself (a few UNIT) is taken for something."""
 
 DIGITS = 1e-13
-"""Of an objective: below it rounding is all that steps change. Larger: sums that are to be zero are not; smaller:
-steps in vain."""
+"""Of an objective or a norm: below it rounding is all that steps change. Larger: sums that are to be zero are not;
+smaller: steps in vain."""
 
 DIFFERENCE = 2.0**-18
 """Of the size of a point, for a derivative by central differences that nobody told: near the third root of UNIT,
@@ -56,6 +56,10 @@ reading memory; smaller: slower by calls."""
 KEPT = 1 << 16
 """Numbers in an object that is kept for the next one of its size: half a megabyte. Larger: memory that nobody sees
 go."""
+
+BESIDE = 1 << 22
+"""Numbers that are held beside the data for a while, whatever its size: 32 MiB. Larger: memory that nobody asked for;
+smaller: what could be kept is made again, or in more pieces."""
 
 COPY = 1 << 26
 """Bytes that a copy of the data may take for the sake of speed or digits alone. Larger: memory doubles without being

@@ -27,17 +27,16 @@ from .lattice import lattice_prox
 from .products import mean_of, scores_of
 from .prox import apply_map, block_value, structured_prox
 from .rows import KERNEL, LEAN
+from .rules import INEXACT, JUMP, ROUNDING
 from .small_losses import mean_loss
 
 # entries of `numbers`
 CURVATURE, THETA, SHARE, MOVED, LOSS, OBJECTIVE, COUNT, PRODUCTS, STATE, ROUNDS, STEP = range(11)
-GOING, STILL, FAILED = 0.0, 1.0, 2.0  # what STATE tells
+GOING, STILL, FAILED = range(3)  # what STATE tells
 
-_GROW, _JUMP, _SHRINK = 1.5, 20.0, 0.98  # of L: where a step was too long (at least and at most), and after every step
+_GROW, _SHRINK = 1.5, 0.98  # of L: where a step was too long, at the least, and after every step
 _TRIES = 60  # of one step, each shorter than the one before
-_ROUNDING = 1e-14  # of the loss: what its change may be wrong by
 _STILL = 1e-18  # of the loss: what a step must promise, or nothing moves any more
-_INEXACT = 0.02  # of the square of the last move: gap that a prox may leave; larger: steps that mislead
 _WINDOW = 4  # parts of the way so far: one is what the pace is taken from
 
 
@@ -96,7 +95,7 @@ def accelerated_steps(data, loss, solver, penalty, point, numbers, trace, leads,
             for j in range(size):
                 v[j] = ahead[j] - gradient[j] / L
                 length += v[j] * v[j]
-            enough = max(_INEXACT * (1e-4 * length if moved < 0.0 else moved), 1e-300)
+            enough = max(INEXACT * (1e-4 * length if moved < 0.0 else moved), 1e-300)
             dual[:] = start
             whole_prox(solver, v, 1.0 / L, dual, new, far, enough, rounds, info)
             numbers[ROUNDS] += info[2]
@@ -108,12 +107,12 @@ def accelerated_steps(data, loss, solver, penalty, point, numbers, trace, leads,
                 square += (new[j] - ahead[j]) ** 2
                 along += gradient[j] * (new[j] - ahead[j])
             rise = reached - value - along
-            still = L * square <= 100.0 * _ROUNDING * abs(value)  # then the rise says nothing
-            if still or rise <= 0.5 * L * square * (1.0 + 1e-9) + _ROUNDING * abs(value):
+            still = L * square <= 100.0 * ROUNDING * abs(value)  # then the rise says nothing
+            if still or rise <= 0.5 * L * square * (1.0 + 1e-9) + ROUNDING * abs(value):
                 failed = False
                 break
-            grown = 2.0 * rise / (L * square) if square > 0.0 else _JUMP
-            L *= min(max(_GROW, grown if grown == grown else _JUMP), _JUMP)
+            grown = 2.0 * rise / (L * square) if square > 0.0 else JUMP
+            L *= min(max(_GROW, grown if grown == grown else JUMP), JUMP)
         if failed:
             numbers[STATE] = FAILED
             break

@@ -30,6 +30,7 @@ from numba.core.imputils import lower_cast, lower_getattr_generic
 from numba.core.typing.templates import AttributeTemplate
 from numba.extending import infer_getattr, intrinsic, register_model
 
+from ..foundation import numerics
 from ..foundation.interrupts import interrupts_held
 from .caching import njit
 from .rows import LEAN
@@ -157,9 +158,9 @@ def _cached(function: Callable[..., Any], options: dict[str, Any]) -> Any:
 
 @functools.cache
 def _stamp() -> tuple[float, int]:
-    """When a file here was changed last, and the size of all."""
+    """When a file here, or the numbers of all rooms, was changed last, and the size of all."""
     here = os.path.dirname(__file__)
-    states = [entry.stat() for entry in os.scandir(here) if entry.name.endswith(".py")]
+    states = [entry.stat() for entry in os.scandir(here) if entry.name.endswith(".py")] + [os.stat(numerics.__file__)]
     return max(state.st_mtime for state in states), sum(state.st_size for state in states)
 
 

@@ -17,6 +17,7 @@ import math
 import numpy as np
 from numba import float64, int64, void
 
+from ..foundation.numerics import DIGITS
 from .apart import HOT, INSIDE, MATRIX, READ, READ2, READ_LIST, VECTOR, apart, load_called
 from .caching import njit
 from .rows import LEAN
@@ -27,7 +28,6 @@ RENT = 4  # visits, times its coordinates, after which a unit's block is reduced
 MOST_INSIDE = 10  # proximal steps inside a unit, before the others are looked at; more help nobody if they move
 SMALL = 0.1  # of the first such step: steps below it are left to the next pass
 CLOSE = 0.05  # of a unit's first miss of its norm: what may be left of it; the other units move it by more
-ROUNDING = 1e-13  # of a unit's norm: a miss that is rounding
 FLAT = 1e-12  # of the largest curvature of a block, or of its weight: less is rounding, and bounds how far a unit goes
 
 
@@ -175,7 +175,7 @@ def least_of_block(first, size, weight, basis, base, start, space, work):
         norm = math.sqrt(square)
         if turn == 0:
             miss = abs(norm - 1.0)
-        if abs(norm - 1.0) <= max(CLOSE * miss, ROUNDING) or turn == 49:
+        if abs(norm - 1.0) <= max(CLOSE * miss, DIGITS) or turn == 49:
             break
         # s'(r H + weight)^-1 H s = (s's - weight s'(r H + weight)^-1 s) / r
         ahead, along = work[s], work[s] * work[s] * work[inverse]

@@ -13,7 +13,8 @@ from numba.core import cgutils, imputils, typing
 from numba.extending import intrinsic
 from numba.np.arrayobj import make_array, populate_array
 
-KEPT = 1 << 22  # numbers of a room that is kept: 32 MiB; larger: memory that nobody uses for a while
+from ..foundation.numerics import BESIDE
+
 _ROOMS = 2  # that are kept, one for every thread of a small machine
 _spare: list[Any] = []
 
@@ -23,13 +24,13 @@ class Room:
 
     def __init__(self, numbers: int) -> None:
         memory = np.empty(0)
-        if numbers <= KEPT:  # whoever needs more would only lose what is kept
+        if numbers <= BESIDE:  # whoever needs more would only lose what is kept
             with contextlib.suppress(IndexError):
                 memory = _spare.pop()
         # pages that nobody touches cost nothing, so that a new one may be large
         self._memory = memory if memory.size >= numbers else np.empty(numbers)
         self._used = 0
-        if numbers <= KEPT:
+        if numbers <= BESIDE:
             weakref.finalize(self, _leave, self._memory)
 
     def take(self, *shape: int, kind: Any = np.float64) -> Any:

@@ -9,7 +9,6 @@ from __future__ import annotations
 # -- what is wanted -----------------------------------------------------------------------------------
 
 FLOOR = 1e-10  # of the objective at zero: an objective below has no meaning, nor has a gap relative to it
-DIGITS = 1e-13  # relative error of an objective or a norm that is rounding; larger: answers that could be better
 INNER = 0.2  # of the wanted gap: how well the last working set is fit; larger: more looks at all of the data
 LOOSE = 0.1  # of the gap over all features: how well a set is fit that will change; smaller: in vain
 
@@ -20,7 +19,7 @@ NEAR = 1.3  # ratio of neighbouring alphas up to which the strong rule names the
 STAGE = 3.0  # ratio of the alphas on the way to a first one, if features are more than rows; larger: longer rounds
 STAGE_TOL = 1e-2  # relative gap that is enough on that way; larger: sets that the next alpha has to mend
 HARD = 3.0  # score at the start from which a unit likely stays; larger: smaller supports are expected
-ROUNDS = 60  # of working sets for one alpha; an answer takes one to ten, more mean that another way should be tried
+ROUNDS = 60  # of working sets, or models, for one alpha; an answer takes one to ten, more mean: try another way
 PATIENCE = 8  # rounds, or models, that do not halve the gap; by then rounding stands in the way, and more are in vain
 TIGHTER = 0.03  # of the accuracy of models, after a round that did not halve the gap; smaller: more passes of descent
 
@@ -40,4 +39,7 @@ FACTOR = 0.4  # of an entry that descent reads: a multiply-add of a factor (pric
 # -- steps --------------------------------------------------------------------------------------------
 
 ARMIJO = 0.01  # of the decrease that the slopes promise: what a step must bring; larger: shorter steps
+ROUNDING = 1e-14  # of an objective: smaller changes say nothing; larger: steps that gain are taken for rounding
+JUMP = 20.0  # times the curvature of a step that was too long, at the most; larger: steps that are much too short
+INEXACT = 0.02  # of the square of the last move: gap that a prox may leave; larger: steps that mislead
 HALVINGS = 30  # of one step; shorter ones no longer change the objective

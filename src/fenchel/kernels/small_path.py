@@ -31,8 +31,9 @@ from typing import Any
 import numpy as np
 from numba import boolean, float64, int64, void
 
+from ..foundation.numerics import BESIDE
 from .apart import READ, VECTOR, apart, door, refer
-from .rooms import KEPT, Room
+from .rooms import Room
 from .rules import FLOOR, INNER, LOOSE, NEAR, PATIENCE, ROUNDS, STAGE, STAGE_TOL, TIGHTER
 from .small_certificate import (
     ANSWER_VALUE,
@@ -201,7 +202,7 @@ def _fitting(rows: int, p: int, most: int) -> int:
     """The members of a set, up to `most`, whose rooms are left to the next solve; `most` where these would be too few
     for features that are half as many as the rows."""
     fewer = most
-    while work_numbers(rows, p, fewer) > KEPT and 2 * fewer > rows:
+    while work_numbers(rows, p, fewer) > BESIDE and 2 * fewer > rows:
         fewer = int(0.9 * fewer)
     return fewer if 2 * fewer > rows else most
 

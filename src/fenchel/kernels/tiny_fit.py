@@ -13,10 +13,11 @@ from typing import Any
 import numpy as np
 from numba import boolean, float64, int64, types, void
 
+from ..foundation.numerics import DIGITS
 from . import small_losses as losses
 from . import small_model as model
 from .apart import LIST, MATRIX, READ, READ2, READ_LIST, VECTOR, apart, door, refer
-from .rules import ARMIJO, CAREFUL, DIGITS, FLAT, FLOOR, HALVINGS, ROUNDS, SLOW, SWEEPS
+from .rules import ARMIJO, CAREFUL, FLAT, FLOOR, HALVINGS, ROUNDS, SLOW, SWEEPS
 from .small_certificate import (
     AHEAD,
     BEGAN,

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .._validate import Array
+from ..foundation.numerics import UNIT
 from .base import (
     COLOURS,
     GREY,
@@ -25,9 +26,6 @@ from .base import (
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-
-
-_FLOOR = 1e-16  # of a relative gap, so that 0 has a place on a logarithmic axis
 
 
 def convergence(model: Model, *, against: str = "epochs", tol: float | None = None, ax: Axes | None = None) -> Axes:
@@ -90,7 +88,7 @@ def _track(model: Model, against: str) -> tuple[Array, Array]:
             end = result.epochs if against == "epochs" else result.seconds
             x, gap = np.append(x, max(end, x[-1])), np.append(gap, result.relative_gap)
         xs += [before + x, np.array([np.nan])]
-        gaps += [np.where(np.isfinite(gap), np.maximum(gap, _FLOOR), np.nan), np.array([np.nan])]
+        gaps += [np.where(np.isfinite(gap), np.maximum(gap, UNIT), np.nan), np.array([np.nan])]
         before += result.epochs if against == "epochs" else result.seconds
     return np.concatenate(xs)[:-1], np.concatenate(gaps)[:-1]
 

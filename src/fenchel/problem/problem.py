@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 # what makes a problem the one it is
 _FIXED = frozenset(("loss", "penalty", "alpha", "data", "target", "weight", "offset", "fit_intercept", "layout", "n",
                     "p", "vectors", "single", "size", "pool", "terms"))  # fmt: skip
-# what is known of a map together with the rows of the data, or with their intercept
-_OF_ROWS = frozenset(("_row_sums", "_free", "rows of tasks"))
+# what is known of a map together with the rows of the data, their targets or their intercept
+_OF_ROWS = frozenset(("_row_sums", "_free", "rows of tasks", "target size"))
 _PLAIN = 1e-100  # products of numbers that are not smaller are never too small for a number
 
 

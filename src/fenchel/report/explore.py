@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 
 MOST_LINES = 400  # coefficients whose values the page keeps for every alpha; more: the page takes megabytes
 MOST_ROWS = 1500  # rows whose fitted values it keeps; more: as above, and points hide each other
-DIGITS = 5  # of every number: more than a picture shows
 
 
 @dataclasses.dataclass
@@ -118,6 +117,6 @@ def _numbers(
     return out
 
 
-def _short(values: Array, digits: int = DIGITS) -> list[float | None]:
-    """Numbers with few digits; none where a number is not finite, which JSON has no word for."""
+def _short(values: Array, digits: int = 5) -> list[float | None]:
+    """Numbers with more digits than a picture shows; none where a number is not finite, which JSON has no word for."""
     return [float(f"{value:.{digits}g}") if np.isfinite(value) else None for value in np.asarray(values, dtype=float)]

@@ -9,15 +9,15 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+from ..foundation.numerics import TINY
 from ..problem.bounds import Bounds
 from ..problem.convergence import Convergence
 
 __all__ = ["Convergence", "stalled"]
 
 NOTHING = 1e-9  # of the objective at w = 0: what an objective next to zero is; smaller: rounding may be believed
-_TINY = 1e-300  # no objective is smaller
 _CERTIFICATES = 13  # in a row, the first and the last of which are compared; more: rounding is noticed later
-_ROUNDING = 1e-12  # relative gap below which rounding may be all that is left; larger: slow runs count as stalled
+ROUNDING = 1e-12  # relative gap below which rounding may be all that is left; larger: slow runs count as stalled
 _PROGRESS = 0.99  # of the gap: what these certificates must leave at the most
 
 
@@ -31,5 +31,5 @@ def stalled(records: Sequence[Bounds], inherited: int = 0, at_zero: float = 0.0)
     if len(records) - inherited < _CERTIFICATES:
         return False
     first, now = records[-_CERTIFICATES], records[-1]
-    size = at_zero if abs(first.primal) <= NOTHING * at_zero else max(abs(first.primal), _TINY)
-    return bool(first.gap < _ROUNDING * size and now.gap > _PROGRESS * first.gap and math.isfinite(now.gap))
+    size = at_zero if abs(first.primal) <= NOTHING * at_zero else max(abs(first.primal), TINY)
+    return bool(first.gap < ROUNDING * size and now.gap > _PROGRESS * first.gap and math.isfinite(now.gap))

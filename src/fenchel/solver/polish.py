@@ -11,12 +11,12 @@ import numpy as np
 from ..engine.attempts.manifold import correct
 from ..engine.attempts.row_newton import finished
 from ..engine.roles import Array, Iterate
+from ..foundation.numerics import DIGITS
 from ..problem import Certificate, Problem
+from .convergence import ROUNDING
 from .result import Result, Status
 
 _SMALL = 50_000  # entries of the data up to which an answer is polished; more: fits that take noticeably longer
-_TOL = 1e-13  # relative gap: rounding
-_DONE = 1e-12  # relative gap of an answer that has its last digits already
 
 
 def polish(problem: Problem, result: Result) -> Result:
@@ -27,7 +27,7 @@ def polish(problem: Problem, result: Result) -> Result:
     if problem.loss.across_rows:
         return result
     small = not problem.pooled and problem.data.stored * problem.layout[0] <= _SMALL
-    if result.status is not Status.CONVERGED or not small or result.relative_gap <= _DONE:
+    if result.status is not Status.CONVERGED or not small or result.relative_gap <= ROUNDING:
         return result
     clock = time.perf_counter()
     w = problem.pack(result.coef, result.intercept)
@@ -44,7 +44,7 @@ def polish(problem: Problem, result: Result) -> Result:
 
 
 def _by_faces(problem: Problem, w: Array, result: Result) -> tuple[Any, Certificate] | None:
-    point = correct(problem, w, problem.penalised(w), result.state.get("y", np.zeros(problem.d)), tol=_TOL)
+    point = correct(problem, w, problem.penalised(w), result.state.get("y", np.zeros(problem.d)), tol=DIGITS)
     return None if point is None or point.made is None else (point, point.made)
 
 

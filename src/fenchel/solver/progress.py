@@ -7,11 +7,12 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
+from ..foundation.numerics import TINY
+
 _SLOWEST = 1e-3  # fall of the logarithm of the gap per epoch, before anything is known and at the least
 _SHARE_OF_MEAN = 0.3  # of the mean rate so far: the least that the last certificates count for
 _PAID = 0.1  # of the gap, what an attempt must leave at the most to count as a good one; larger: more attempts
 _NEVER = 1e9  # epochs, where nobody knows
-_TINY = 1e-300  # no gap is smaller: rounding can make it negative
 _LATER = 1.25  # times the epochs so far: when attempts may be thought of again
 _OLD_NAMES = {
     "attempt_passes": "newton_passes", "attempt_due": "newton_due", "attempts_in_vain": "newton_tries"
@@ -66,7 +67,7 @@ class Progress:
 
     def learn(self, gap: float) -> None:
         """A certificate on schedule found this gap."""
-        gap = max(gap, _TINY)
+        gap = max(gap, TINY)
         before, at = (self.gap, self.gap_epoch) if self.gap < 1.0 else (1.0, 0)
         epochs = max(self.epoch - at, 1)
         self.rate = max(math.log(before / gap), _SLOWEST) / epochs if gap < math.inf else _SLOWEST
@@ -78,7 +79,7 @@ class Progress:
         if gap < _PAID * self.gap and self.attempts_in_vain:
             self.attempts_in_vain -= 1
             self.attempt_due = math.ceil(_LATER * self.epoch) + 1
-        self.gap, self.gap_epoch = max(gap, _TINY), self.epoch
+        self.gap, self.gap_epoch = max(gap, TINY), self.epoch
 
     def attempted(self, passes: float | None) -> None:
         """An attempt came to a point for so many passes; None where none was made, or none came of it."""
@@ -94,7 +95,7 @@ class Progress:
         """
         if not (self.gap < 1.0 and tol > 0):
             return _NEVER
-        rate = max(self.rate, _SHARE_OF_MEAN * math.log(1 / max(self.gap, _TINY)) / max(self.epoch, 1))
+        rate = max(self.rate, _SHARE_OF_MEAN * math.log(1 / max(self.gap, TINY)) / max(self.epoch, 1))
         return math.log(max(self.gap / tol, 1.0)) / rate
 
     def as_dict(self) -> dict[str, Any]:

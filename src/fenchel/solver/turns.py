@@ -18,12 +18,12 @@ import math
 from collections.abc import Callable
 
 from ..problem import Problem
+from .convergence import ROUNDING
 from .progress import Progress
 
 RATIO = 1.5  # of what the epochs surely cost: the engine's share; larger: the bound above is 1 + this
 SURELY = 0.5  # of what seems to be left; larger: a pace that improves makes the bound untrue
 FEW_ROWS = 3.0  # times sqrt(p / n): epochs for a factor of e behind a map with few rows; larger: the bound is untrue
-_FINEST = 1e-12  # relative gap beyond which nothing is to be gained
 
 
 def fold_of(problem: Problem) -> float:
@@ -40,7 +40,7 @@ class Turns:
     takes at the least."""
 
     def __init__(self, epoch: Callable[[], float], tol: float, fold: float = 1.0) -> None:
-        self.epoch, self.tol, self.fold = epoch, max(tol, _FINEST), fold
+        self.epoch, self.tol, self.fold = epoch, max(tol, ROUNDING), fold
 
     def engine_goes(self, progress: Progress) -> bool:
         """Whether the next turn is the engine's."""

@@ -10,9 +10,8 @@ import scipy.sparse as sp
 
 from .._validate import AnyArray, Array, Frame, Index, Ints, MatrixLike, Names, finite_vector, sound
 from ..foundation.html import Shown, table
+from ..foundation.numerics import BESIDE
 from .names import _fits, _label, _names, _number, _pandas, _places, _several
-
-_SLAB = 1 << 22  # correlations looked at together
 
 
 class Graph(Shown):
@@ -228,7 +227,7 @@ def _correlated(X: MatrixLike, threshold: float, neighbours: int | None) -> tupl
     constant = square <= 1e-13 * n * largest**2
     scale = np.divide(1.0, np.sqrt(np.maximum(square, 0.0)), out=np.zeros(p), where=~constant)
     rows, columns, values = [], [], []
-    slab = max(1, _SLAB // p)
+    slab = max(1, BESIDE // p)
     for first in range(0, p, slab):
         some = slice(first, first + slab)
         part = X[:, some].T @ X

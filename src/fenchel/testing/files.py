@@ -25,10 +25,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ..foundation.files import BEYOND
 from .mutations import mutated
 from .readers import Reader, make_readers
 
-_MEMORY = 200_000_000  # bytes that a damaged file of a few hundred may take
 _SLOW = 10.0  # seconds of processor time for the same
 _STEPS = ("read", "refused", "raw", "crash")
 
@@ -72,7 +72,7 @@ def _try(reader: Reader, number: int, seed: int, folder: Path) -> tuple[str, str
         outcome = ("refused", "") if reader.file in str(error) else ("raw", f"no name of the file: {error!r}")
     except Exception as error:
         outcome = "raw", repr(error)
-    if _peak() - before > _MEMORY:
+    if _peak() - before > BEYOND:
         outcome = "raw", f"took {(_peak() - before) / 1e6:.0f} MB"
     if time.process_time() - began > _SLOW:
         outcome = "raw", f"took {time.process_time() - began:.1f} s"

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ...data import ROUGH
+from ...kernels.rules import INEXACT, JUMP, ROUNDING
 from ...prices import (
     accelerated_nanoseconds,
     epoch_nanoseconds,
@@ -33,20 +34,18 @@ if TYPE_CHECKING:
     from ..roles import Iterate
 
 _FIRST, _LAST = 20, 5  # steps before the first certificate, and between the last ones
+ROUNDS, SWIFT = 30, 100  # of a prox that has no closed form: general maps, and grids, whose rounds are cheap
 _LONGEST = 1.0  # of the steps so far: without a certificate
 _HOPE = 0.9  # of the steps that seem to be left, likewise
 _FEWEST = 30  # steps that an attempt must be able to afford
-_INEXACT = 0.02  # of the square of the last move: gap that a prox may leave
 _BEYOND = 3.5  # times the budget, where the goal is in sight
-_INNER, _SWIFT = 30, 100  # rounds of a prox, and of one that is swift: its dual variables go on from step to step
 _FINE, _FINE_STEPS = 400, 10  # rounds and steps for zeros and ties that are to be believed
 _MOST = 10_000  # steps
 _TRIES = 100  # of one step, each shorter than the one before
 _ROUNDS, _MORE = 10, 30  # for the dual variables of a certificate; on grids
 # directions that seem to share the curvature of the loss: for steps that suit any prox, at most, and features for each
 _STEEPEST, _FLATTEST, _SPREAD = 20.0, 500.0, 4.0
-_GROW, _JUMP, _SHRINK = 1.7, 20.0, 0.97  # of the curvature: where a step was too long (at most), and after every step
-_ROUNDING = 1e-14  # of the loss
+_GROW, _SHRINK = 1.7, 0.97  # of the curvature: where a step was too long, and after every step
 
 
 def applies(problem: Problem) -> bool:
@@ -107,7 +106,7 @@ class Accelerated:
         """
         if budget < _FEWEST * self._bare_step or budget < _FEWEST * self.step_nanoseconds:
             return None
-        rounds, parts = (_INNER, _STEEPEST) if self.lattice is None else (_SWIFT, self._directions)
+        rounds, parts = (ROUNDS, _STEEPEST) if self.lattice is None else (SWIFT, self._directions)
         return self._steps(w, y, tol, gap, budget, _MOST, rounds, parts)
 
     def _steps(self, w, y, tol, gap, budget, most, rounds, parts):
@@ -134,9 +133,9 @@ class Accelerated:
                 self.passes += 0.5
                 reached = problem.mean_loss(new_scores)
                 rise = reached - value - gradient @ move
-                if rise <= 0.5 * curvature * square + _ROUNDING * abs(value):
+                if rise <= 0.5 * curvature * square + ROUNDING * abs(value):
                     break
-                curvature *= min(max(_GROW, 2 * rise / max(curvature * square, 1e-300)), _JUMP)
+                curvature *= min(max(_GROW, 2 * rise / max(curvature * square, 1e-300)), JUMP)
             else:
                 break  # the loss is not what it says, or not finite
             self.passes += 0.5
@@ -147,7 +146,7 @@ class Accelerated:
             share = 0.0 if turned else (theta - 1) / following
             ahead, ahead_scores = new + share * (new - at), new_scores + share * (new_scores - scores)
             at, scores, theta = new, new_scores, following
-            if curvature * square > 100 * _ROUNDING * abs(value):  # otherwise the test of the step said nothing
+            if curvature * square > 100 * ROUNDING * abs(value):  # otherwise the test of the step said nothing
                 curvature *= _SHRINK
             late = time.perf_counter() > self.deadline
             if step == due or moved == 0 or late:
@@ -190,7 +189,7 @@ class Accelerated:
         """The prox at v; `slope` is where it begins, and what it leaves."""
         from ...kernels.prox import structured_prox
 
-        enough = max(_INEXACT * (1e-4 * float(v @ v) if moved is None else moved), 1e-300)
+        enough = max(INEXACT * (1e-4 * float(v @ v) if moved is None else moved), 1e-300)
         if self.lattice is not None:
             return self.lattice(v, eta, slope, (enough, most), info)
         new, self.u = np.empty_like(v), np.zeros(self.problem.d)

@@ -8,12 +8,12 @@ import numpy as np
 import scipy.sparse as sp
 
 from ... import prices
+from ...foundation.numerics import DENSE
 from ...problem import Problem
 
 _FEW = 0.5  # of the rows, what conjugate gradients may have to read
 _MAKES_UP = 4.0  # products with the curvature, that a matrix in single precision may cost more
 _ROWS = 2.0  # per coefficient: with fewer, what holds the coefficients may be lost in single precision
-_MOST_DIRECT = 2000  # coefficients up to which the curvature may be a matrix
 _FAINT = 0.3  # of the mean bend of a row: those below it hold some per cent of all, and may be half of the rows
 REUSES = 12  # rounds of conjugate gradients with the factor of an earlier curvature
 ROUNDS = 40  # of projections for y
@@ -86,9 +86,9 @@ class FacePrices:
     def _direct(self, face, rows):
         """Whether to form the curvature as a matrix: where that is cheaper than some eighty products with it."""
         cheap = self._matrix_price(face, rows) <= 80 * self._product_price(face, rows) + 1e6
-        small = face.count <= _MOST_DIRECT
+        small = face.count <= DENSE
         if not small and self._row_space_price(face, rows) < np.inf:
-            small = rows + self._large_units <= _MOST_DIRECT
+            small = rows + self._large_units <= DENSE
         return small and self.problem.single and cheap
 
     def _foresee(self, face, z, bent):

@@ -14,13 +14,14 @@ import numpy as np
 import scipy.linalg
 import scipy.sparse as sp
 
+from ...foundation.numerics import BESIDE
+from ..curvatures.whole_gram import LIFT_SINGLE
 from ..lower_gram import lower_gram
 
 DENSE = 1 << 18  # entries up to which B'N is a plain array
-_SINGLE = 1e-6  # what is added to a diagonal of ones before it is factored in single precision
 _SPARE = 1.25  # of what is needed now: the next face may be somewhat larger
 _LEAN = 1e-10  # how far a unit that was set free is thought to be from zero
-_KEPT, _KEPT_ENTRIES = 0.1, 1 << 22  # numbers that may be kept beside the data: a share of it, and some at any rate
+_KEPT = 0.1  # of the data: numbers that may be kept beside it, if they are more than some at any rate
 
 
 class Face:
@@ -115,7 +116,7 @@ def definite(matrix):
     matrix *= scale
     matrix *= scale[:, None]
     if matrix.dtype == np.float32:
-        matrix[np.diag_indices_from(matrix)] += _SINGLE
+        matrix[np.diag_indices_from(matrix)] += LIFT_SINGLE  # of ones
     factor = scipy.linalg.cho_factor(matrix, lower=True, overwrite_a=True, check_finite=False)
 
     def solve(right):
@@ -146,7 +147,7 @@ class _View:
         self.larger = larger if plain and larger.data.keeps else None
         self.ones = face.inner - 1 if problem.fit_intercept and problem.single else -1
         width = problem.data.stored / problem.n
-        small = problem.visits * k <= max(_KEPT * problem.data.stored, _KEPT_ENTRIES)
+        small = problem.visits * k <= max(_KEPT * problem.data.stored, BESIDE)
         small = small and k <= width * (8 if problem.data.sparse else 0.5)  # where that saves time, too
         self.keeps = problem.single and small
         # sparse rows with few entries are better added to the curvature one by one

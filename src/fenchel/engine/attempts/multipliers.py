@@ -25,6 +25,8 @@ import numpy as np
 import scipy.linalg
 import scipy.sparse as sp
 
+from ...data.envelopes import DIFFERENCE
+from ...foundation.numerics import DENSE
 from ...penalties import Penalty
 from ...problem import Certificate, Problem
 from ...problem.convergence import Convergence
@@ -32,7 +34,6 @@ from ...proximal import compiled_map
 from .manifold import Point
 from .newton import dense_curvature
 
-_MOST = 2000  # coefficients: the curvature is a matrix
 _MOVES = 200  # proxes that the derivative of one may take
 _LIVELY = 30  # Newton steps of a round: after fewer, longer steps are taken in the next, in proportion
 _STEPS = 40  # Newton steps in a round before S is raised
@@ -40,7 +41,6 @@ _NEAR = 1e-3  # S in the first round, in units of the loss's curvature
 _FLATTEST = 0.1  # of the loss's largest curvature, what it counts for where it is flat
 _LEAST = 0.05  # of the mean square of a typical column, what a column counts for at the least
 _LIFT = 1e-13  # of the curvature's diagonal: makes it definite
-_DIFFERENCE = 1e-9  # of a dual step, for its slope; larger: rows that are near a kink count as if they were at it
 _SEEN = 1e-2  # of tol: relative error of dual variables that the longest steps may make; larger: bounds get worse
 _FLAT = 0.1  # of the first slope, where a line search may end
 
@@ -49,7 +49,7 @@ def applies(problem: Problem) -> bool:
     """Whether the curvature may be a matrix, and the derivative of every prox is known or cheap to find."""
     return (
         not problem.loss.coupled
-        and problem.size <= _MOST
+        and problem.size <= DENSE
         and all(_is_known(block.function, block.d) for block in problem.blocks)
     )
 
@@ -270,7 +270,7 @@ class Multipliers:
         x = self._dual_step(at)
         if not bend:
             return x
-        h = _DIFFERENCE * (np.abs(at) + np.abs(x).mean() + 1e-300)
+        h = DIFFERENCE * (np.abs(at) + np.abs(x).mean() + 1e-300)
         return x, self.r * np.clip((self._dual_step(at + h) - self._dual_step(at - h)) / (2 * h), 0.0, 1.0)
 
     def _dual_step(self, at):

@@ -28,28 +28,29 @@ import types
 import numpy as np
 import scipy.linalg
 
+from ...foundation.numerics import DENSE
 from ...prices import epoch_nanoseconds, newton_nanoseconds
 from ...problem import Certificate, Problem
 from ...problem.convergence import Convergence
 from ...proximal import CompiledPenalty
+from ..accuracy import FINE, FINEST
 from ..curvatures.whole_gram import LEAST, LIFT
 from ..inner.admm import BET, FLAT, ROUNDS, TURNS
 from ..lower_gram import lower_gram
 from .manifold import Point
 
-_ACCURACY, _FINE = 1e-3, 1e-5  # of the model's answer, relative to the length of the step; where the proof gains by it
 _PROMISING = 3.0  # times the root of tol: relative gain of a step after which the goal may be reached
 _UNSOLVED = 2  # models in a row that were not solved: the steps are no use
 _HOPE = 100.0  # times the gap that is allowed: from there a better dual bound is worth a search
 _STALE = 0.05  # share of the gradient's change that H may miss
-_WORTH, _SMALL, _MOST = 3.0, 6e6, 2000  # epochs and nanoseconds that a step may cost, and coefficients
+_WORTH, _SMALL = 3.0, 6e6  # epochs and nanoseconds that a step may cost
 _SAME = 0.05  # relative change of a row's curvature that H may leave out
 _ROUNDING = 1e-11  # relative gap below which steps that gain little are the last ones
 
 
 def worthwhile(problem: Problem) -> bool:
     """Whether Newton steps suit the problem: a smooth loss, and a model that is cheap next to the data, or at all."""
-    if problem.loss.smoothness is None or problem.loss.coupled or problem.size > _MOST:
+    if problem.loss.smoothness is None or problem.loss.coupled or problem.size > DENSE:
         return False
     curvature, model = newton_nanoseconds(problem)
     return 0.3 * curvature + model <= _WORTH * epoch_nanoseconds(problem) + _SMALL
@@ -265,7 +266,7 @@ class Newton:
             move = v - w
             forces = float(np.sum(y * y / self.step))
             length, rounding = math.sqrt(max(move @ self.curvature @ move, 0.0)), 1e-11 * math.sqrt(forces)
-            tol = (_ACCURACY if self.flat else _FINE) * length + rounding
+            tol = (FINE if self.flat else FINEST) * length + rounding
             if max(info[0], info[1]) <= tol * tol:
                 self.unsolved = 0
                 break
@@ -274,7 +275,7 @@ class Newton:
             else:
                 self._set_pace(info[0] / max(info[1], 1e-100), forces / max(float(np.sum(self.step * u * u)), 1e-100))
         else:
-            solved = max(info[0], info[1]) <= (_ACCURACY * length + rounding) ** 2
+            solved = max(info[0], info[1]) <= (FINE * length + rounding) ** 2
             self.unsolved = 0 if solved else self.unsolved + 1
         return problem.within(problem.snap(v, u)), u, n * y
 

@@ -22,10 +22,10 @@ from ...problem.looks import View
 from ...problem.pooled import PooledProblem
 from ..lower_gram import lower_gram
 from ..parts import Matrix, Vector
+from .whole_gram import LIFT
 
 PAIRS = 30  # secants that are kept; more: old ones, of places far away
 CURVED = 1e-12  # of |dw||dg|: what a secant must bend by to count
-LIFT = 1e-9  # of the diagonal: makes H definite in spite of rounding
 
 
 class SampledCurvature:

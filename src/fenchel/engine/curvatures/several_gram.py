@@ -19,12 +19,12 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.linalg.blas import dsyrk, ssyrk
 
+from ...foundation.numerics import BESIDE
 from ..restrictions.columns import SINGLE_FROM
 from ..units import Index, Vector
 from .gram import LaggedGram
+from .whole_gram import LIFT_SINGLE
 
-CHUNK = 1 << 22  # numbers of Y that are held at a time, 32 MiB; larger: they leave the caches
-LIFT = 1e-6  # of the diagonal, in single precision: a difference of two matrices may lose its sign to rounding
 FULL = 0.1  # share of Y that is not zero from which it is filled in: dense products cost about a tenth an entry
 
 
@@ -78,7 +78,7 @@ class SeveralGram(LaggedGram):
                 self.matrix[known:total, :total] -= means
                 self.matrix[:known, known:total] -= means[:, :known].T
             places = np.arange(known, total)
-            lift = (LIFT if made.narrow else 0.0) * np.abs(self.matrix[places, places])
+            lift = (LIFT_SINGLE if made.narrow else 0.0) * np.abs(self.matrix[places, places])
             self.matrix[places, places] = np.maximum(self.matrix[places, places], 0.0) + lift
             self.count = total
         change = np.flatnonzero(ridge != self.ridge)
@@ -116,7 +116,7 @@ class _Sums:
         self.centres /= gram.n
 
     def _chunks(self) -> Iterator[slice]:
-        step = max(CHUNK // max(self.total, 1), 64)
+        step = max(BESIDE // max(self.total, 1), 64)
         return (slice(first, min(first + step, self.n)) for first in range(0, self.n, step))
 
     def _dense(self) -> None:

@@ -17,11 +17,10 @@ import numpy as np
 from ...prices import Prices, prox_nanoseconds, prox_round_nanoseconds
 from ...problem import Problem
 from ...proximal import LatticeProx, StructuredProx, has_directions
-from ..attempts.accelerated import Accelerated
+from ..attempts.accelerated import ROUNDS, SWIFT, Accelerated
 from ..parts import Vector
 from ..whole import CACHED, NEARBY, Maps
 
-ROUNDS, SWIFT = 30, 100  # of a prox that has no closed form: general maps, and grids, whose rounds are cheap
 PREPARE = 5e5  # nanoseconds that the prox takes to prepare, about
 MOST = 4000  # steps in all
 UNITS = 10.0  # ratio of the entries of B' up to which features are in units alike; larger: steps that lead nowhere

@@ -16,13 +16,13 @@ from ...prices import Prices
 from ...problem import Problem
 from ...proximal import CompiledPenalty
 from ..curvatures.blocks import BlockGram
-from ..curvatures.whole_gram import ROOM
+from ..curvatures.whole_gram import LIFT_SINGLE, ROOM
 from ..parts import Vector
 from .admm import BET, EVEN, FLAT
 
 DEAD = 1e-12  # of the largest curvature of a feature: what those have that no row sees
 WIDE = 64  # features from which inverses are in single precision
-LIFT, LIFT_SINGLE = 1e-12, 1e-6  # of the diagonal: makes a matrix definite in spite of rounding
+LIFT = 1e-12  # of the diagonal: makes a matrix definite in spite of rounding
 
 
 class FeatureMaps:

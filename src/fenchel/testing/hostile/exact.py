@@ -14,13 +14,13 @@ from typing import Any
 
 import numpy as np
 
+from ...foundation.numerics import UNIT
 from ...problem import Problem
 from .exact_losses import COUPLED_LOSSES, LOSSES, ONE, ROW_LOSSES, ZERO, NotJudged, Numbers, exactly
 
 DIGITS = 60
 MOST = 30_000  # products with the data, up to which a problem is judged
 _SWEEPS = 60  # of Jacobi's rotations; some ten suffice
-_ROUNDING = 2.0**-52  # of the terms of a row of B': what a limit behind a map may be passed by
 
 # -- penalties, on their own coordinates ------------------------------------------------------------
 
@@ -196,7 +196,7 @@ def _check_limits(leaf: Any, u: Numbers, terms: Numbers) -> None:
     if limits is None:
         return
     for one, size, low, high in zip(u, terms, *limits, strict=True):
-        slack = size * Decimal(_ROUNDING)
+        slack = size * Decimal(2 * UNIT)
         if one < Decimal(low) - slack or one > Decimal(high) + slack:
             raise Broken(f"a limit is broken: {one:.20e} is not between {low} and {high}")
 
