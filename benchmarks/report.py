@@ -187,7 +187,8 @@ def breakdown(results):
         "time divided by the target. A pair is one product with X and one with its transpose, the least "
         "that a step of a first-order method costs. *Accelerated steps* is how many of them an accelerated "
         "proximal gradient method with an almost exact prox needs from zero until its objective is within 1e-6, "
-        "without a proof: where that many pairs take longer than the target leaves, no such method reaches it, were its prox free."
+        "without a proof: where that many pairs take longer than the target leaves, no "
+        "such method reaches it, were its prox free."
     )
     yield ""
     yield (
