@@ -8,5 +8,6 @@ HOPE = 1e4  # times the gap that is allowed: from there a step may be the last o
 IDLE = (
     14  # rounds in a row that foresee no smaller gap (by a third), after which an engine gives up; larger: it is late
 )
+ROUNDS, ROUNDS_CHEAP = 80, 400  # for one alpha, at the most; more mean that something else should be tried
 IDLE_CHEAP = 40  # the same where rounds are cheap: on a sample, or turns of ADMM; larger: it is late
 CHANGED = 0.02  # of the curvatures of the rows: a smaller change does not slow a repair down

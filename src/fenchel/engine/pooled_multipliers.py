@@ -23,10 +23,10 @@ from ..kernels.rules import ROUNDING
 from ..problem import Problem
 from ..problem.looks import EnvelopeView
 from ..problem.pooled import PooledProblem, Steps
-from .accuracy import IDLE_CHEAP
+from .accuracy import IDLE_CHEAP, ROUNDS_CHEAP
 from .parts import Answer, Matrix, Model, Vector
 from .roles import Proposal
-from .sampled import ACCURACY, FINEST, ROUNDS, Fit, SampledModels
+from .sampled import ACCURACY, FINEST, Fit, SampledModels
 
 ZONE = 0.2  # of the weight of the sample: rows within reach of a kink at first
 FEW = 3.0  # rows within reach for each coefficient that is at work; fewer: models that say little
@@ -88,7 +88,7 @@ class _KinkedFit(Fit):
         next_reach = reach
         made = self._certificate(view, answer.y)
         yield self._proposal(view, answer, made)
-        for number in range(ROUNDS):
+        for number in range(ROUNDS_CHEAP):
             if self._over():
                 return
             H = self._curvature(view, reach)

@@ -24,7 +24,7 @@ from ..prices import PRICES, Prices
 from ..problem import Certificate, Problem
 from ..problem.looks import View
 from ..problem.pooled import PooledProblem
-from .accuracy import IDLE_CHEAP
+from .accuracy import IDLE_CHEAP, ROUNDS_CHEAP
 from .curvatures.sampled import SampledCurvature
 from .inner.admm import Admm
 from .parts import Answer, Model, Vector
@@ -32,7 +32,6 @@ from .roles import Goal, Iterate, Proposal
 
 NAME = "sampled models"
 MOST = 6000  # coefficients of a model; more: factors take too long
-ROUNDS = 400  # for one alpha, at the most
 ASTRAY = 10.0  # of the decrease that a model promised: a rise that says nothing of a loss without a steepest curvature
 ACCURACY, FINEST = 1e-4, 1e-7  # of a model's answer; a pass costs more than a model
 ROUGH = 1e-3  # relative gap to which the problem of the sample is solved
@@ -161,7 +160,7 @@ class Fit:
         best = made.gap
         if view.bend < BENT * self._steepest(view):
             self.flat = FLAT
-        for number in range(ROUNDS):
+        for number in range(ROUNDS_CHEAP):
             if self._over():
                 return
             H, self.lowest = self._model(view), primal

@@ -18,7 +18,7 @@ import numpy as np
 from ..kernels.rules import ROUNDING
 from ..prices import Prices
 from ..problem import Problem
-from .accuracy import ACCURACY, CHANGED, FINE, FINEST, HOPE, IDLE, NEAR
+from .accuracy import ACCURACY, CHANGED, FINE, FINEST, HOPE, IDLE, NEAR, ROUNDS
 from .curvatures.blocks import BlockGram
 from .inner.admm import ROUNDS as TURN
 from .inner.admm import TURNS
@@ -30,7 +30,6 @@ from .task_repair import BlockRepair
 from .task_squared import Known, predicted
 from .whole import WholePoint, visit_weights
 
-ROUNDS = 80  # models for one alpha, at the most; more mean that something else should be tried
 USUAL = 20.0  # rounds of ADMM that a model takes, about
 NEWTON = 8  # steps for the intercepts of a fit that begins at zero
 SLOWEST = 0.97  # ratio of two gaps from which the rounds that are left count as very many

@@ -14,7 +14,7 @@ import numpy as np
 
 from ..prices import Prices
 from ..problem import Certificate, Problem
-from .accuracy import IDLE_CHEAP
+from .accuracy import IDLE_CHEAP, ROUNDS_CHEAP
 from .inner.block_admm import BlockAdmm, FeatureMaps
 from .moments import Moments, moments
 from .parts import Vector
@@ -22,7 +22,6 @@ from .roles import Goal, Iterate, Proposal
 from .task_repair import SquaredProof
 
 TURN = 10  # rounds of ADMM between two looks at the gap
-TURNS = 400  # at the most for one alpha
 SHARE = 0.3  # of the allowed gap: what rounding may take of it before the data are asked
 
 
@@ -73,7 +72,7 @@ class SquaredTasks:
         each, u, y = self._begin(start)
         slope = self.moments.gradient(each)
         v, least, idle = each.copy().ravel(), math.inf, 0
-        for turn in range(TURNS):
+        for turn in range(ROUNDS_CHEAP):
             admm.turn(self.moments.gram, slope.ravel(), each.ravel(), v, u, y, 1e-9, TURN)
             each = self._exact(v, u).reshape(V, p)
             slope = self.moments.gradient(each)

@@ -20,7 +20,7 @@ import numpy as np
 
 from ..prices import Prices, certificate_nanoseconds
 from ..problem import Certificate, Problem
-from .accuracy import ACCURACY
+from .accuracy import ACCURACY, ROUNDS
 from .attempts.manifold import correct
 from .curvatures.step_length import Steps
 from .curvatures.whole_gram import WholeGram
@@ -39,7 +39,6 @@ LEAST = 1000  # features from which faces are worth it; fewer: models of all of 
 LONGEST, SHORTEST = 4.0, 1.1  # factor from one multiple of alpha to the next
 BALANCE = 2.0  # times what a stage costs at any rate: what its face may cost; larger: fewer and larger faces
 COORDINATE, OVERHEAD = 150.0, 3e6  # nanoseconds of a stage for each coordinate of B'w, and at any rate
-ROUNDS = 80  # for one alpha, stages included
 MOST = 3000  # coordinates of a face; larger ones take too long, and others find the answer
 ROUGH = 1e-2  # relative gain of the last model of a stage: the next one would gain about the square of it
 MODELS = 3  # of a stage, at the most

@@ -27,7 +27,7 @@ from .lattice import lattice_prox
 from .products import mean_of, scores_of
 from .prox import apply_map, block_value, structured_prox
 from .rows import KERNEL, LEAN
-from .rules import INEXACT, JUMP, ROUNDING
+from .rules import INEXACT, JUMP, ROUNDING, TRIES
 from .small_losses import mean_loss
 
 # entries of `numbers`
@@ -35,7 +35,6 @@ CURVATURE, THETA, SHARE, MOVED, LOSS, OBJECTIVE, COUNT, PRODUCTS, STATE, ROUNDS,
 GOING, STILL, FAILED = range(3)  # what STATE tells
 
 _GROW, _SHRINK = 1.5, 0.98  # of L: where a step was too long, at the least, and after every step
-_TRIES = 60  # of one step, each shorter than the one before
 _STILL = 1e-18  # of the loss: what a step must promise, or nothing moves any more
 _WINDOW = 4  # parts of the way so far: one is what the pace is taken from
 
@@ -90,7 +89,7 @@ def accelerated_steps(data, loss, solver, penalty, point, numbers, trace, leads,
             start[e] = dual[e] + share * (dual[e] - before[e]) if leads else dual[e]
             before[e] = dual[e]
         reached, square, failed, still = value, 0.0, True, False
-        for _ in range(_TRIES):
+        for _ in range(TRIES):
             length = 0.0
             for j in range(size):
                 v[j] = ahead[j] - gradient[j] / L

@@ -29,6 +29,7 @@ MODELS = 40  # of one set at the most; an answer takes one to ten
 SLOW = 0.3  # of the last gap: after a model or round that leaves more, what it was made of is made anew; larger: seldom
 FLAT = 0.25  # of the smoothness of losses with flat parts: the curvature of every row at first; smaller: steps too long
 CAREFUL = 0.03  # the same after a step was cut short; larger: shorter steps
+LEAST = 1e-3  # of the mean curvature of a row: what every row of a model counts for; larger: models that are too stiff
 JITTER = 1e-11  # of the largest diagonal entry of a Gram matrix, so that a factor exists; larger: slower Newton steps
 SWEEPS = 100  # turns of descent and Newton's method for one model; more are only needed where the model is singular
 TURNS = 12  # passes of descent that a model usually takes; larger: Gram matrices seem cheaper beside it
@@ -40,6 +41,7 @@ FACTOR = 0.4  # of an entry that descent reads: a multiply-add of a factor (pric
 
 ARMIJO = 0.01  # of the decrease that the slopes promise: what a step must bring; larger: shorter steps
 ROUNDING = 1e-14  # of an objective: smaller changes say nothing; larger: steps that gain are taken for rounding
+TRIES = 60  # of one step, each half as long again as the next or more; by then a thousand millionth of the first
 JUMP = 20.0  # times the curvature of a step that was too long, at the most; larger: steps that are much too short
 INEXACT = 0.02  # of the square of the last move: gap that a prox may leave; larger: steps that mislead
 HALVINGS = 30  # of one step; shorter ones no longer change the objective

@@ -26,6 +26,7 @@ from ..data.pools import Outcome
 from ..data.roles import Job, RowPool
 from ..foundation.lazy import lazy
 from ..foundation.numerics import BALANCED
+from ..kernels.rules import LEAST
 from ..losses import Loss
 from ..penalties import Penalty
 from ..penalties.block_sum import _NONE, _once_per_map, _vector
@@ -48,7 +49,7 @@ ROOM = 0.25  # of the memory that may be taken: for the rows of a sample
 _KNOWN = 4  # looks that are remembered
 _MOVES = 10  # passes that balance slopes, at the most
 _NEWTON, _FLAT = 30, 1e-10  # steps to the best unpenalised point, and the slope (of its terms) where they end
-_LEAST, _LITTLE = 1e-3, 1e-6  # of the mean curvature, and of the largest: what every row counts for in a model
+_LITTLE = 1e-6  # of the largest curvature: what every row counts for in a model, if that is more than LEAST
 
 
 class PooledProblem(PooledRounding, Problem):
@@ -150,7 +151,7 @@ class PooledProblem(PooledRounding, Problem):
     def floor(self) -> float:
         """The least curvature that a row counts for, from the mean that was seen last."""
         smoothness = self.loss.smoothness or 0.0
-        return max(_LEAST * self.passes.bend, _LITTLE * smoothness)
+        return max(LEAST * self.passes.bend, _LITTLE * smoothness)
 
     def look(self, w: Array) -> View:
         """All sums at w: a pass, unless it was looked at lately. The first one draws a sample of the rows beside."""

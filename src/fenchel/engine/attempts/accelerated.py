@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ...data import ROUGH
-from ...kernels.rules import INEXACT, JUMP, ROUNDING
+from ...kernels.rules import INEXACT, JUMP, ROUNDING, TRIES
 from ...prices import (
     accelerated_nanoseconds,
     epoch_nanoseconds,
@@ -41,7 +41,6 @@ _FEWEST = 30  # steps that an attempt must be able to afford
 _BEYOND = 3.5  # times the budget, where the goal is in sight
 _FINE, _FINE_STEPS = 400, 10  # rounds and steps for zeros and ties that are to be believed
 _MOST = 10_000  # steps
-_TRIES = 100  # of one step, each shorter than the one before
 _ROUNDS, _MORE = 10, 30  # for the dual variables of a certificate; on grids
 # directions that seem to share the curvature of the loss: for steps that suit any prox, at most, and features for each
 _STEEPEST, _FLATTEST, _SPREAD = 20.0, 500.0, 4.0
@@ -124,7 +123,7 @@ class Accelerated:
             gradient = data.gradient_sum(problem.slopes_at(ahead_scores)) / problem.n
             lead = 0.0 if self.lattice is None else share  # dual variables of few rounds are no guide ahead
             start, before = slope + lead * (slope - before), slope
-            for _ in range(_TRIES):
+            for _ in range(TRIES):
                 slope = start.copy()
                 new = self._prox(ahead - gradient / curvature, 1 / curvature, slope, moved, info, rounds)
                 move = new - ahead

@@ -29,12 +29,13 @@ import numpy as np
 import scipy.linalg
 
 from ...foundation.numerics import DENSE
+from ...kernels.rules import LEAST
 from ...prices import epoch_nanoseconds, newton_nanoseconds
 from ...problem import Certificate, Problem
 from ...problem.convergence import Convergence
 from ...proximal import CompiledPenalty
 from ..accuracy import FINE, FINEST
-from ..curvatures.whole_gram import LEAST, LIFT
+from ..curvatures.whole_gram import LIFT
 from ..inner.admm import BET, FLAT, ROUNDS, TURNS
 from ..lower_gram import lower_gram
 from .manifold import Point

@@ -12,13 +12,12 @@ import math
 
 import numpy as np
 
-from ...kernels.rules import CAREFUL, FLAT
+from ...kernels.rules import CAREFUL, FLAT, LEAST
 from ...prices import Prices
 from ...problem import Problem
 from ..lower_gram import lower_gram
 from ..parts import Matrix, Vector
 
-LEAST = 1e-3  # of the mean curvature of a row: what every row counts for; larger: models that are too stiff
 NONE = 1e-9  # of the largest curvature: what the mean counts for at the least; smaller: steps overflow on flat losses
 LIFT, LIFT_SINGLE = 1e-9, 1e-6  # of the diagonal: makes H definite in spite of rounding
 SAMPLE = 8  # rows for each feature, in a rough curvature; twice as many there must be; fewer: models that miss more

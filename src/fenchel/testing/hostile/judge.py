@@ -28,8 +28,7 @@ from .exact_losses import NotJudged
 from .problems import Drawn, make
 
 CONIC = 1e-5  # relative error of a conic solver on such problems, which it does not tell; smaller: false alarms
-ROUNDING = 1e-12  # of the objective at zero: the gap of a run that may say that it stalled
-CLOSER = 1e-12  # relative gap of the better answer that a lower bound is compared with
+ROUNDING = 1e-12  # of the objective: the gap of a run that may say it stalled (at zero), and of one to compare with
 SECONDS = 1.0  # that the search for it may take
 
 
@@ -136,7 +135,7 @@ def _above(out: Outcome, problem: Problem, result: Result, value: Decimal) -> st
     """Whether the lower bound is above the objective of this answer, or of a better one."""
     duals: list[Any] = [result.dual]
     if result.certified and result.status is not Status.NO_ANSWER:
-        closer = solve(problem, tol=CLOSER, time_limit=SECONDS, warm_start=result)
+        closer = solve(problem, tol=ROUNDING, time_limit=SECONDS, warm_start=result)
         duals.append(closer.dual)
         if np.isfinite(closer.primal):
             try:
