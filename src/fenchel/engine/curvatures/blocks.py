@@ -16,12 +16,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ...kernels.rules import CAREFUL, FLAT
+from ...kernels.rules import CAREFUL, FLAT, LEAST
 from ...prices import Prices
 from ...problem import Problem
 from ..lower_gram import lower_gram
 from ..parts import Vector
-from .whole_gram import LEAST, NONE, ROOM, WORTH
+from .whole_gram import NONE, ROOM, WORTH
 
 Blocks = npt.NDArray[np.float64]
 Index = npt.NDArray[np.int64]
