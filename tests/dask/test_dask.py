@@ -3,11 +3,13 @@
 import hashlib
 import os
 import signal
+import types
 
 import numpy as np
 import pytest
 
 import fenchel as fl
+from fenchel.data.jobs import Stats
 from fenchel.data.partitions import partitioned
 from fenchel.data.pools import Inline
 
@@ -120,6 +122,53 @@ def test_cross_validation_and_fits_within_a_task(cluster, alone):
         return fd.StructuredClassifier(**SETTINGS).fit(Xd, yd)
 
     assert sha(distributed.get_client().submit(inside).result()) == sha(alone)
+
+
+@pytest.mark.parametrize("when", ["before tasks are sent", "while they run"])
+def test_a_client_that_is_closed_amid_a_fit_is_named(cluster, monkeypatch, when):
+    X, y = rows()
+    run = fd.DaskPool.run
+    with distributed.Client(cluster, set_as_default=False) as own:
+
+        def closing(self, jobs):
+            if self.round == 2 and when == "while they run":
+                gather = own.gather
+                monkeypatch.setattr(own, "gather", lambda found: own.close() or gather(found))
+            elif self.round == 2:
+                own.close()
+            return run(self, jobs)
+
+        monkeypatch.setattr(fd.DaskPool, "run", closing)
+        model = fd.StructuredClassifier(**SETTINGS, client=own)
+        with pytest.raises(RuntimeError, match=r"client was closed in round 3 .* resume from a checkpoint"):
+            model.fit(da.from_array(X, chunks=(ROWS, P)), da.from_array(y, chunks=ROWS))
+
+
+@pytest.mark.parametrize(
+    ("task", "told"),
+    [
+        ("fenchel-look-{tag}-1-1", r"partitions 6 to 11 \(of 12, numbered from 0; task fenchel-look-"),
+        ("fenchel-shard-{tag}-0", r"partitions 0 to 5 \(of 12"),
+        ("{part}", r"partition 7 \(of 12, numbered from 0; task "),
+        ("numbers-3", "^task numbers-3: 4 workers"),
+    ],
+)
+def test_a_task_that_ends_its_workers_is_told_by_its_partitions(cluster, monkeypatch, task, told):
+    X, y = rows()
+    pool = fd.pool.from_collections(
+        distributed.get_client(), da.from_array(X, chunks=(ROWS, P)), da.from_array(y, chunks=ROWS), None, None, None
+    )
+    key = task.format(tag=pool.tag, part={number: key for key, number in pool.made.items()}[7])
+    last = types.SimpleNamespace(address="tcp://somewhere:1")
+
+    def killed(found):
+        raise distributed.KilledWorker(key, last, 3)
+
+    monkeypatch.setattr(pool.client, "gather", killed)
+    with pytest.raises(RuntimeError, match=told) as error:
+        pool.run([Stats()])
+    for word in ("4 workers", "tcp://somewhere:1", "memory of a worker", "smaller chunks"):
+        assert word in str(error.value)
 
 
 def test_mistakes(cluster):

@@ -126,3 +126,67 @@ def test_columns_of_a_pool_are_standardised(sparse):
     assert found.intercept_ == pytest.approx(known.intercept_, abs=1e-3)
     chosen = fl.StructuredRegressorCV(n_alphas=3, cv=2, standardize=True).fit(Inline(partitioned(given, y, rows=200)))
     assert np.allclose(chosen.coef_, chosen.path_[-1].coef)
+
+
+def counted(X, y):
+    """A pool, and a list with an entry for every pass over it."""
+    pool = Inline(partitioned(X, y, rows=200))
+    passes, run = [], pool.run
+    pool.run = lambda jobs: passes.append(len(jobs)) or run(jobs)
+    return pool, passes
+
+
+@pytest.mark.parametrize(("loss", "penalty", "count", "tol"), [
+    ("squared", fl.FusedLasso(), 8, 1e-8), ("logistic", fl.FusedLasso(), 8, 1e-8), ("quantile", fl.L1(), 4, 1e-3),
+])  # fmt: skip
+def test_alphas_side_by_side_share_passes_and_have_the_same_answers(loss, penalty, count, tol):
+    X, y = rows()
+    y = np.where(y > 0, 1.0, -1.0) if loss == "logistic" else y
+    found, needed = [], []
+    for together in (1, 4):
+        pool, passes = counted(X, y)
+        problem = fl.Problem(pool, loss=loss, penalty=penalty, fit_intercept=True)
+        found.append(fl.path(problem, n_alphas=count, eps=0.01, tol=tol, together=together))
+        needed.append(len(passes))
+    alone, shared = found
+    assert needed[1] < 0.7 * needed[0]
+    assert shared.converged.all() and np.array_equal(shared.alphas, alone.alphas)
+    assert np.allclose(shared.primals, alone.primals, rtol=tol)
+    assert np.all(shared.duals <= alone.primals * (1 + 1e-12)) and np.all(alone.duals <= shared.primals * (1 + 1e-12))
+    again = fl.path(problem, n_alphas=count, eps=0.01, tol=tol, together=4)
+    assert again.coefs.tobytes() == shared.coefs.tobytes()
+
+
+def test_folds_and_alphas_share_the_same_passes():
+    X, y = rows()
+    found, needed = [], []
+    for options in ({}, {"together": 3}):
+        pool, passes = counted(X, y)
+        model = fl.StructuredRegressorCV(n_alphas=6, eps=0.01, cv=2, solver_options=options).fit(pool)
+        found.append(model.cv_results_)
+        needed.append(len(passes))
+    assert needed[1] < needed[0] and max(passes) >= 6
+    assert np.allclose(found[1].scores, found[0].scores, rtol=1e-3)
+
+
+def test_a_path_side_by_side_ends_where_it_is_told_to():
+    X, y = rows()
+    pool, _ = counted(X, y)
+    problem = fl.Problem(pool, loss="squared", penalty=fl.L1(), fit_intercept=True)
+    seen = []
+    path = fl.path(problem, n_alphas=9, together=3, callback=lambda alpha, result: seen.append(alpha) or len(seen) == 2)
+    assert len(path) == 2 and seen == path.alphas.tolist()
+    assert len(fl.path(problem, n_alphas=9, together=3, time_limit=0.0)) <= 3  # each of them has begun
+
+    def broken(jobs):
+        raise OSError("the disk is gone")
+
+    pool.run = broken
+    with pytest.raises(OSError, match="the disk is gone"):
+        fl.path(problem, alphas=[0.3, 0.2, 0.1], together=3)
+    with pytest.raises(ValueError, match="rows are in memory"):
+        fl.path(X, y, loss="squared", penalty=fl.L1(), together=2)
+    with pytest.raises(ValueError, match="these are in memory"):
+        fl.cross_validate_path(X, y, loss="squared", penalty=fl.L1(), together=2)
+    with pytest.raises(ValueError, match="together is 0"):
+        fl.path(problem, alphas=[0.1], together=0)

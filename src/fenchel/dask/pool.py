@@ -78,6 +78,7 @@ class DaskPool(Pool):
         self.tasks: Sequence[Any] | None = None
         client.register_plugin(WarmUp(*kind))
         self.workers = self._workers()
+        self.spans: list[tuple[int, int]] = []  # of every shard: its first partition, and the one after its last
         self.shards = client.compute(self._sharded(parts, nbytes))
 
     @property
@@ -100,15 +101,46 @@ class DaskPool(Pool):
             log.info("%.3g GB of rows, %.3g GB of memory: %d smaller shards, which Dask may put on disks", nbytes / 1e9,
                      room / 1e9, shards)  # fmt: skip
         shards = min(shards, len(parts))
-        ends = [len(parts) * k // shards for k in range(shards + 1)]
+        self.spans = list(itertools.pairwise(len(parts) * k // shards for k in range(shards + 1)))
+        self.made = {str(getattr(part, "key", "")): k for k, part in enumerate(parts)}
         gather = dask.delayed(_shard, pure=False)
         return [
             gather(list(parts[first:last]), dask_key_name=f"fenchel-shard-{self.tag}-{k}")
-            for k, (first, last) in enumerate(itertools.pairwise(ends))
+            for k, (first, last) in enumerate(self.spans)
         ]
 
+    def _partitions_of(self, key: str) -> str:
+        """What a task works on, as a message names it."""
+        if key in self.made:
+            first = last = self.made[key]
+        elif self.tag in key and not key.startswith("fenchel-sum-"):
+            first, end = self.spans[int(key.rpartition("-")[2])]
+            last = end - 1
+        else:
+            return f"task {key}"
+        which = f"partition {first}" if first == last else f"partitions {first} to {last}"
+        return f"{which} (of {self.count}, numbered from 0; task {key})"
+
     def run(self, jobs: Sequence[Job]) -> list[Outcome]:
-        client, self.round = self.client, self.round + 1
+        self.round += 1
+        found: list[Any] = []
+        try:
+            found = self._submitted(jobs)
+            gathered: list[Gathering] = self.client.gather(found)
+        except KeyboardInterrupt:
+            self.client.cancel(found)
+            raise
+        except Exception as error:
+            raise self._explained(error) from error
+        self._notice_losses()
+        total = Gathering(jobs)
+        for one in gathered:
+            total.merge(one)
+        return total.outcomes()
+
+    def _submitted(self, jobs: Sequence[Job]) -> list[Any]:
+        """Futures of what a few tasks gather, each from several shards."""
+        client = self.client
         names = "-".join(sorted({job.name for job in jobs}))
         tag = f"{names}-{self.tag}-{self.round}"
         sent: Any = list(jobs)
@@ -126,18 +158,31 @@ class DaskPool(Pool):
                               key=f"fenchel-sum-{tag}-{level}-{first}")
                 for first in range(0, len(found), TREE)
             ]  # fmt: skip
-        try:
-            gathered: list[Gathering] = client.gather(found)
-        except KeyboardInterrupt:
-            client.cancel(found)
-            raise
-        except Exception as error:
-            raise _explained(error) from error
-        self._notice_losses()
-        total = Gathering(jobs)
-        for one in gathered:
-            total.merge(one)
-        return total.outcomes()
+        return found
+
+    def _explained(self, error: Exception) -> Exception:
+        """An error of the cluster, with a way out."""
+        import distributed
+
+        if isinstance(error, distributed.KilledWorker):
+            tried = error.allowed_failures + 1
+            return RuntimeError(
+                f"{self._partitions_of(str(error.task))}: {tried} workers ended over it, one after another, the last "
+                f"one {error.last_worker.address}. Its rows are likely too many for the memory of a worker, or they "
+                "hold something that ends the process that reads them. Give smaller chunks, fewer threads to a worker "
+                "or more memory, or look at these rows alone"
+            )
+        if self.client.status in ("closing", "closed"):
+            return RuntimeError(
+                f"the client was closed in round {self.round} of the fit, and the cluster forgets the rows with it. "
+                "Keep the client open until the fit is done; with another one fit again, or resume from a checkpoint"
+            )
+        if isinstance(error, distributed.client.FutureCancelledError):
+            return RuntimeError(
+                "the cluster has forgotten the rows: data that was scattered to a worker was lost with it. Give rows "
+                "that can be made again (from files, say), or resume from a checkpoint"
+            )
+        return error
 
     def _notice_losses(self) -> None:
         """Say in the log who came and who went."""
@@ -170,23 +215,6 @@ def _merge(found: list[Gathering]) -> Gathering:
 
 def _size(jobs: list[Any]) -> int:
     return sum(value.nbytes for job in jobs for value in vars(job).values() if isinstance(value, np.ndarray))
-
-
-def _explained(error: Exception) -> Exception:
-    """An error of the cluster, with a way out."""
-    import distributed
-
-    if isinstance(error, distributed.KilledWorker):
-        return RuntimeError(
-            f"a task of the fit ended several workers, one after another ({error}): the rows of its shard are likely "
-            "too many for the memory of a worker. Give smaller chunks, more workers or more memory"
-        )
-    if isinstance(error, distributed.client.FutureCancelledError):
-        return RuntimeError(
-            "the cluster has forgotten the rows: the client was closed, or data that was scattered to a worker was "
-            "lost with it. Give rows that can be made again (from files, say), or resume from a checkpoint"
-        )
-    return error
 
 
 # -- where partitions come from ---------------------------------------------------------------------------
@@ -224,7 +252,10 @@ def from_collections(client: Any, X: Any, y: Any, sample_weight: Any, offset: An
     ]
     make = dask.delayed(_partition, pure=False)
     parts = [make(k, piece, *beside) for k, (piece, *beside) in enumerate(zip(pieces, *others, strict=True))]
-    return DaskPool(client, parts, names, nbytes, kind)
+    pool = DaskPool(client, parts, names, nbytes, kind)
+    for k, given in enumerate(zip(pieces, *others, strict=True)):
+        pool.made.update({str(one.key): k for one in given if hasattr(one, "key")})
+    return pool
 
 
 def _partition(number: int, X: Any, y: Any, weight: Any, offset: Any, task: Any) -> Partition:

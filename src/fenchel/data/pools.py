@@ -189,7 +189,7 @@ class SharedPasses:
         self.memory = None if pool.memory is None else pool.memory / members  # each holds a sample of its own
         self.changed = threading.Condition()
         self.waiting: list[_Request] = []
-        self.passes = 0
+        self.passes, self.ended = 0, False
 
     def member(self) -> SharedMember:
         return SharedMember(self)
@@ -217,9 +217,15 @@ class SharedPasses:
                 self._serve()
             self.changed.notify_all()
 
+    def end(self) -> None:
+        """No further pass is made: whoever asks for one gets an error."""
+        self.ended = True
+
     def _serve(self) -> None:
         requests, self.waiting = self.waiting, []
         try:
+            if self.ended:
+                raise RuntimeError("the passes were ended by those who asked for them")
             found = iter(self.pool.run([job for request in requests for job in request.jobs]))
             self.passes += 1
             for request in requests:

@@ -127,6 +127,7 @@ def cross_validate_path(
     random_state: int | None = 0,
     n_jobs: int | None = None,
     solver_options: Mapping[str, Any] | None = None,
+    together: int = 1,
     verbose: bool = False,
     **data: Any,
 ) -> CrossValidation:
@@ -150,7 +151,7 @@ def cross_validate_path(
     standardize : bool
         Bring the columns to unit deviation within every fold, on its training rows alone. Coefficients that `score`
         receives are in the data's units.
-    alphas, n_alphas, eps, max_epochs, random_state, solver_options
+    alphas, n_alphas, eps, max_epochs, random_state, solver_options, together
         As in :func:`path`; all folds share the alphas.
     tol : float
         Relative gap of every fit. By default no smaller than a choice needs: scores then move by a few hundredths of
@@ -181,10 +182,13 @@ def cross_validate_path(
             )
 
         def whole_path(part: Problem) -> Path:
-            return Path(alphas, _follow(part, alphas, tol, max_epochs, random_state, solver_options), tol)
+            results = _follow(part, alphas, tol, max_epochs, random_state, solver_options, together=together)
+            return Path(alphas, results, tol)
 
         paths, scores = fold_paths(cast(PooledProblem, problem), cv, alphas, whole_path, random_state)
         return CrossValidation(alphas, scores, paths)
+    if together != 1:
+        raise ValueError(f"together is {together!r}; it is for rows in a pool, and these are in memory: leave it out")
     target = problem.target.reshape(problem.n, -1)
     if problem.loss.coupled or target.shape[1] == 1:
         target = target.argmax(axis=1) if problem.loss.coupled else target[:, 0]  # the class that has most

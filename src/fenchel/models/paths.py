@@ -21,10 +21,12 @@ from ..engine.roles import Iterate
 from ..foundation.html import Shown, drawing, table
 from ..problem import Problem
 from ..problem.alpha_max import zero_answer
+from ..problem.pooled import PooledProblem
 from ..solver.entry import follow
 from ..solver.result import Status
 from .columns import on_centred_columns
 from .parameters import is_number
+from .pooled import side_by_side
 from .progress import Bar
 
 if TYPE_CHECKING:
@@ -124,6 +126,7 @@ def path(
     callback: Callable[..., Any] | None = None,
     random_state: int | None = 0,
     solver_options: Mapping[str, Any] | None = None,
+    together: int = 1,
     verbose: bool = False,
     **data: Any,
 ) -> Path:
@@ -153,6 +156,11 @@ def path(
         Called with (alpha, Result) after every point; a true return value ends the path there.
     solver_options : dict, optional
         Further options of :func:`fenchel.solve`. With any of them every point is left to that.
+    together : int
+        For rows in a pool: so many neighbouring alphas share every pass over the data, and each is certified for
+        itself. The data are read less often, and the kernels work more in every pass, because each point then starts
+        from an answer that is so many alphas away; they share the pool's memory for samples, too. It may also stand
+        among `solver_options`, where estimators look for it.
     verbose : bool
         Show a live bar on a terminal and in a notebook; a line a minute, and one at the end, elsewhere.
 
@@ -190,7 +198,7 @@ def path(
     until, interrupted = until_from(limit), False
     with Bar(len(alphas), verbose, "alphas") as bar:
         try:
-            for found in _follow(problem, alphas, tol, max_epochs, random_state, options, first, until):
+            for found in _follow(problem, alphas, tol, max_epochs, random_state, options, first, until, together):
                 alpha = alphas[len(results)]
                 result = found if scaling is None else scaling.moved_back(found)
                 results.append(result)
@@ -258,21 +266,39 @@ def _follow(
     solver_options: Mapping[str, Any] | None,
     first: ZeroAnswer | None = None,
     until: float = math.inf,
+    together: int = 1,
 ) -> Iterator[Result]:
     """The result of every alpha, one after another, without the solver's state; they end when the time is over."""
     known = None
     if first is not None:
         known = Iterate(first.w, first.x, first.y, problem.gradient_sum(first.x), np.zeros(first.y.size))
-    options = solver_options or {}
-    limits = {"tol": tol, "max_epochs": max_epochs, "random_state": random_state}
-    for result in follow(
-        problem, cast(Sequence[float], alphas), known=known, correct=not options, until=until, **limits, **options
-    ):
-        if result.status is Status.INTERRUPTED:
-            raise KeyboardInterrupt
-        yield result
-        if time.perf_counter() >= until:
-            return
+    options = dict(solver_options or {})
+    together = _as_together(options.pop("together", together), problem)
+
+    def walk(part: Problem, own: Array) -> Iterator[Result]:
+        for result in follow(
+            part, cast(Sequence[float], own), known=known if own[0] == alphas[0] else None, correct=not options,
+            until=until, tol=tol, max_epochs=max_epochs, random_state=random_state, **options,
+        ):  # fmt: skip
+            if result.status is Status.INTERRUPTED:
+                raise KeyboardInterrupt
+            yield result
+            if time.perf_counter() >= until:
+                return
+
+    if together == 1:
+        return walk(problem, alphas)
+    return side_by_side(cast(PooledProblem, problem), alphas, together, walk)
+
+
+def _as_together(together: Any, problem: Problem) -> int:
+    if isinstance(together, bool) or not isinstance(together, (int, np.integer)) or together < 1:
+        raise ValueError(f"together is {together!r}; it must be a whole number, at least 1")
+    if together > 1 and not problem.pooled:
+        raise ValueError(
+            f"together is {together}, but the rows are in memory, where nothing is to be shared; leave it out"
+        )
+    return int(together)
 
 
 def _as_problem(problem: Problem | MatrixLike, y: npt.ArrayLike | None, data: Mapping[str, Any]) -> Problem:

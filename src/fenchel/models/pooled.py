@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import queue
 import threading
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,6 +18,7 @@ from ..problem.pooled import PooledProblem
 from . import preparation as helpers
 
 if TYPE_CHECKING:
+    from ..solver.result import Result
     from .paths import Path
 
 _FITS = 0.25  # of the memory of this machine: data below that fit it, with room for work
@@ -103,6 +105,46 @@ def machine_memory() -> float | None:
         return float(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
     except (AttributeError, ValueError, OSError):
         return None
+
+
+# -- paths ------------------------------------------------------------------------------------------------
+
+
+def side_by_side(
+    problem: PooledProblem, alphas: Array, together: int, walk: Callable[[PooledProblem, Array], Iterator[Result]]
+) -> Iterator[Result]:
+    """The results of falling alphas in their order, so many of them over the same passes.
+
+    Each of the walks takes every so-many-th alpha, and goes from one answer of its own to the next; so its sample of
+    the rows and what it has learnt of their curvature serve all of its alphas, as they do where alphas follow one
+    another.
+    """
+    together = min(together, alphas.size)
+    shared = SharedPasses(problem.pool, together)
+    found: list[queue.SimpleQueue[Result | BaseException | None]] = [queue.SimpleQueue() for _ in range(together)]
+
+    def go(k: int) -> None:
+        try:
+            for result in walk(problem.with_pool(shared.member()), alphas[k::together]):
+                found[k].put(result)
+            found[k].put(None)  # the time was over, or all is done
+        except BaseException as error:
+            found[k].put(error)
+        finally:
+            shared.leave()
+
+    for k in range(together):
+        threading.Thread(target=go, args=(k,), name=f"fenchel alphas {k}", daemon=True).start()
+    try:
+        for k in range(alphas.size):
+            result = found[k % together].get()
+            if result is None:
+                return
+            if isinstance(result, BaseException):
+                raise result
+            yield result
+    finally:
+        shared.end()  # nobody waits for what is still under way
 
 
 # -- cross-validation -------------------------------------------------------------------------------------
