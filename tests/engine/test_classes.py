@@ -87,9 +87,9 @@ def test_the_answer_is_that_of_epochs(penalty, shape):
 
 @pytest.mark.parametrize("sparse", [False, True])
 def test_working_sets_alone(sparse):
+    from fenchel.engine.roles import Goal
     from fenchel.engine.rounds import WorkingSets
     from fenchel.prices import PRICES
-    from fenchel.solver.loop import Goal
 
     made = problem(n=90, p=40, sparse=sparse, share=0.05)
     engine = WorkingSets(PRICES)
