@@ -427,11 +427,11 @@ def test_progress_is_one_line_at_the_end_of_a_pipe(capsys):
 
 
 def test_a_limit_holds_for_several_classes_that_share_their_features():
-    """Seconds for all folds and alphas of a joint problem, and an answer with an honest gap at the end of them."""
+    """However large the joint problem, there is an answer at the end of the time, with the gap that is proven."""
     rng = np.random.default_rng(0)
     X, y = rng.standard_normal((60, 10)), rng.integers(0, 4, 60)
-    model = fl.StructuredClassifierCV(penalty=fl.MultiTaskLasso(), n_alphas=4, cv=3, tol=1e-14, time_limit=0.05)
-    with pytest.warns(UserWarning, match="stopped before"):
+    model = fl.StructuredClassifierCV(penalty=fl.MultiTaskLasso(), alphas=[0.01, 0.005], cv=3, time_limit=0)
+    with pytest.warns(UserWarning, match="3 of 3 fits of the folds stopped before|time limit.*a relative gap of"):
         model.fit(X, y)
-    assert model.coef_.shape == (4, 10) and model.alpha_ in model.alphas_
-    assert model.result_.dual <= model.result_.primal and model.gap_ == model.result_.gap
+    assert model.coef_.shape == (4, 10) and model.alpha_ in model.alphas_ and model.status_ is fl.Status.TIME_LIMIT
+    assert 0 < model.gap_ < model.result_.primal and np.isfinite(model.cv_results_.mean).any()
