@@ -28,10 +28,11 @@ def check_numeric(X: MatrixLike, use: str = "model.fit(design.X, y)") -> None:
 
 def first_word(y: npt.ArrayLike | None) -> str | None:
     """The first target that is a word and no number; None where there is none."""
-    if y is None or not np.ndim(y):
+    cells = np.asarray(y)  # of anything that can be one, by that alone
+    if cells.dtype.kind not in "OUS":
         return None
-    cells = np.asarray(y, dtype=object).ravel() if np.asarray(y).dtype.kind in "OUS" else ()
-    return next((str(cell) for cell in cells if isinstance(cell, (str, bytes)) and not _is_number(cell)), None)
+    words = (cell for cell in cells.ravel().tolist() if isinstance(cell, (str, bytes)))
+    return next((str(word) for word in words if not _is_number(word)), None)
 
 
 def _is_number(word: str | bytes) -> bool:
