@@ -20,9 +20,10 @@ digits = load_digits()
 some = np.isin(digits.target, [3, 8])
 X, y = digits.data[some] / 16, np.where(digits.target[some] == 8, 1.0, -1.0)
 
-figure, axes = plt.subplots(1, 8, figsize=(8, 1.2), layout="constrained")
-for ax, image in zip(axes, X, strict=False):
+figure, axes = plt.subplots(1, 8, figsize=(8, 1.5), layout="constrained")
+for ax, image, label in zip(axes, X, y, strict=False):
     ax.imshow(image.reshape(8, 8), cmap="gray_r")
+    ax.set_title("8" if label > 0 else "3")
     ax.set_axis_off()
 plt.show()
 
@@ -57,14 +58,19 @@ for name, values in accuracy.items():
 # What the weights look like
 # --------------------------
 # Each row shows the answers of four draws. The lasso's pixels depend on the draw. Total variation paints one picture:
-# red left of the middle, where an 8 has ink and a 3 is open, and pale or blue elsewhere.
-figure, axes = plt.subplots(3, 4, figsize=(9, 7), layout="constrained")
+# red left of the middle, where an 8 has ink and a 3 is open, and pale or blue elsewhere. Each picture has a scale of
+# its own, up to its largest weight.
+figure, axes = plt.subplots(3, 4, figsize=(9, 5.6), layout="constrained")
 for row, (name, results) in zip(axes, answers.items(), strict=True):
     for ax, result in zip(row, results, strict=False):
         image = result.coef.reshape(8, 8)
-        ax.imshow(image, cmap="RdBu_r", vmin=-np.abs(image).max(), vmax=np.abs(image).max())
+        picture = ax.imshow(image / np.abs(image).max(), cmap="RdBu_r", vmin=-1, vmax=1)
         ax.set(xticks=[], yticks=[])
     row[0].set_ylabel(name, fontsize=12)
+for draw, ax in enumerate(axes[0]):
+    ax.set_title(f"draw {draw + 1}")
+bar = figure.colorbar(picture, ax=axes, shrink=0.5, ticks=[-1, 0, 1], label="weight, as a share of the largest")
+bar.ax.set_yticklabels(["speaks for a 3", "0", "speaks for an 8"])
 plt.show()
 
 # %%

@@ -70,7 +70,7 @@ model.active_groups()
 
 # %%
 figure, axes = plt.subplots(1, 2, figsize=(10, 3.8), layout="constrained")
-fl.plotting.cv_curve(model.cv_results_, ax=axes[0])
+fl.plotting.cv_curve(model, ax=axes[0])
 strongest = model.support().head(12)[::-1]
 axes[1].barh(strongest["feature"].astype(str), strongest["coefficient"], color="C0")
 axes[1].axvline(0, color="0.5", linewidth=0.8)

@@ -55,7 +55,21 @@ def __getattr__(name: str) -> Any:
         return value
     if name in _MODULES:
         return importlib.import_module(f"{__name__}.{name}")
-    raise AttributeError(f"module 'fenchel' has no attribute {name!r}")
+    raise AttributeError(f"module 'fenchel' has no attribute {name!r}{_missing(name)}")
+
+
+def _missing(name: str) -> str:
+    """Why there is none of this name, or which one may be meant; nothing where nobody knows."""
+    if name.startswith("_"):
+        return ""
+    import difflib
+
+    if name == "InverseGaussian":
+        from .losses import why_unknown
+
+        return f": {why_unknown('inverse-gaussian')}"
+    close = difflib.get_close_matches(name.lower(), known := {one.lower(): one for one in _NAMES}, 1)
+    return f"; did you mean {known[close[0]]!r}?" if close else ""
 
 
 def __dir__() -> list[str]:

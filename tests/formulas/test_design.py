@@ -84,3 +84,9 @@ def test_words_in_a_frame_are_told_the_way(kind):
     fl.StructuredRegressor(alpha=0.1).fit(made.X, FRAME["claims"])
     with pytest.raises(ValueError, match="column 'region' of X holds words"):
         fl.StructuredClassifier().fit(frame, FRAME["claims"] > 0)
+    with pytest.raises(ValueError, match="column 'region' of X holds words") as error:
+        fl.Problem(frame, FRAME["claims"], loss="squared")
+    lines = str(error.value).splitlines()
+    made = eval(lines[1].split("=", 1)[1].strip(), {"fenchel": fl, "X": frame})
+    assert lines[2].strip() == "fenchel.Problem(design.X, y, …)"
+    assert fl.Problem(made.X, FRAME["claims"], loss="squared").p == made.X.shape[1]

@@ -128,3 +128,26 @@ def test_every_kernel_that_is_kept_is_kept_this_way():
         text = file.read_text(encoding="utf-8")
         if "cache=True" in text:
             assert not re.search(r"^from numba import .*\b(njit|cfunc)\b", text, re.MULTILINE), file.name
+
+
+def test_who_waits_for_a_compiler_is_told_so(caplog, capsys):
+    """Once, and how far it is; kernels of others are no business of ours."""
+    from types import SimpleNamespace
+
+    from fenchel.kernels.caching import _Compiling
+
+    listener = _Compiling()
+    own, other = [
+        SimpleNamespace(data={"dispatcher": SimpleNamespace(__module__=name)})
+        for name in ("fenchel.kernels.prox", "numba.np")
+    ]
+    listener.on_start(other)
+    listener.on_end(other)
+    assert not listener.said and not caplog.records
+    for _ in range(3):
+        listener.on_start(own)
+        listener.on_end(own)
+    assert listener.done == 3
+    assert [record.message for record in caplog.records if "is compiling its kernels" in record.message] == [
+        caplog.records[0].message
+    ]

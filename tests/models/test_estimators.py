@@ -869,6 +869,9 @@ def _gap(X):
     return X
 
 
+WORDS = np.array(["good", "bad", "bad"] * 10)
+
+
 @pytest.mark.parametrize(
     "mistake, message",
     [
@@ -876,6 +879,19 @@ def _gap(X):
         (lambda X, y: StructuredRegressor().fit(_gap(X).to_numpy(), y), "contains NaN: column 1 has no value in row 3"),
         (lambda X, y: StructuredClassifier().fit(_gap(X), y > 0), "column 'b' has no value in row 3"),
         (lambda X, y: StructuredClassifier().fit(X, np.full(len(y), "p")), "y holds one class only, 'p'"),
+        (lambda X, y: StructuredRegressor().fit(X, WORDS), "y holds words, such as 'good', .*StructuredClassifier"),
+        (lambda X, y: StructuredRegressorCV().fit(X, list(WORDS)), "y holds words, .*StructuredClassifierCV"),
+        (lambda X, y: fl.Problem(X, WORDS, loss="logistic"), "Logistic takes numbers .*StructuredClassifier takes"),
+        (lambda X, y: StructuredRegressor(alpha=0.1, alpha_ratio=0.5).fit(X, y), "alpha is 0.1 and alpha_ratio is 0.5"),
+        (
+            lambda X, y: StructuredClassifier(alpha=1, alpha_ratio=1.0).fit(X, y > 0),
+            "alpha is 1 and alpha_ratio is 1.0",
+        ),
+        (lambda X, y: StructuredRegressor(penalty="l1").fit(X, y), r"did you mean fenchel.L1\(\)\? .*GroupLasso\(\)"),
+        (lambda X, y: StructuredRegressorCV(penalty="group_lasso").fit(X, y), r"did you mean fenchel.GroupLasso\(\)"),
+        (lambda X, y: StructuredRegressor(penalty="?").fit(X, y), r"there are fenchel.Lasso\(\), .*fenchel.L1\(\)"),
+        (lambda X, y: fl.Problem(X, y, loss="squared", penalty="fl.L1()"), r"did you mean fenchel.L1\(\)"),
+        (lambda X, y: StructuredRegressor(penalty=fl.L1).fit(X, y), r"not its class: fenchel.L1\(\)"),
         (lambda X, y: fl.path(X, y), "loss is missing; give loss='squared'"),
         (lambda X, y: fl.adaptive(fl.Lasso(), StructuredRegressor()), "not fitted yet"),
         (lambda X, y: StructuredRegressorCV(scoring="roc").fit(X, y), "scoring is 'roc'; did you mean 'roc_auc'"),
@@ -888,3 +904,18 @@ def test_a_mistake_is_told_in_one_line_with_the_way_out(mistake, message):
     with pytest.raises(ValueError, match=message) as caught:
         mistake(X, X["a"].to_numpy())
     assert "\n" not in str(caught.value)
+
+
+def test_numbers_in_strings_are_numbers():
+    """As scikit-learn has it: a target that was read as text."""
+    X, y = np.eye(6), np.arange(6.0)
+    both = [StructuredRegressor(alpha=0.1).fit(X, target).coef_ for target in (y, y.astype(str).astype(object))]
+    np.testing.assert_array_equal(*both)
+
+
+@pytest.mark.parametrize(
+    "name, message", [("InverseGaussian", "not convex .*take Gamma"), ("Laso", "did you mean 'Lasso'"), ("qqqq", "'$")]
+)
+def test_a_name_that_does_not_exist_is_told_why(name, message):
+    with pytest.raises(AttributeError, match=message):
+        getattr(fl, name)

@@ -343,6 +343,43 @@ def test_relax_says_so_where_there_is_no_refit():
     assert model.relax_ == 0.0
 
 
+def test_folds_are_fitted_no_tighter_than_a_choice_needs():
+    """Held-out scores move by far less than their error; the answer itself is as tight as it was asked for."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((80, 10))
+    y = np.sign(X[:, 0] - X[:, 1] + 0.5 * rng.standard_normal(80))
+    model = fl.StructuredClassifierCV("hinge", fl.L1(), n_alphas=8, cv=3, tol=1e-9).fit(X, y)
+    assert 1e-8 < model.cv_results_.relative_gaps.max() <= 1e-5
+    assert model.result_.relative_gap <= 1e-9 and model.path_.relative_gaps.max() <= 1e-9
+
+
+# -- kinds of data ----------------------------------------------------------------------------------
+
+
+def test_frames_lists_and_orders_are_taken_everywhere():
+    X, y, _ = patients()
+    X = StandardScaler().fit_transform(X)
+    options = {"loss": "squared", "penalty": fl.L1()}
+    times = np.column_stack([np.exp(-y), np.ones(len(y))])
+    answers = []
+    for kind in (np.ascontiguousarray, np.asfortranarray, pd.DataFrame, np.ndarray.tolist):
+        given, target = kind(X), y if kind is np.ascontiguousarray else pd.Series(y)
+        weight = np.ones(len(y)) if kind is np.ascontiguousarray else pd.Series(np.ones(len(y)))
+        stable = fl.StabilitySelection(fl.StructuredRegressor(alpha=0.2), n_pairs=2)
+        answers.append(
+            [
+                fl.solve(fl.Problem(given, target, alpha=0.1, sample_weight=weight, offset=weight, **options)).coef,
+                fl.path(given, target, n_alphas=3, **options).coefs[-1],
+                fl.cross_validate_path(given, target, n_alphas=3, cv=3, **options).mean,
+                stable.fit(given, target).feature_probabilities_,
+                fl.CoxRegressor(alpha=0.1).fit(given, times).coef_,
+            ]
+        )
+    for other in answers[1:]:
+        for one, same in zip(answers[0], other, strict=True):
+            np.testing.assert_allclose(np.ravel(one), np.ravel(same), atol=1e-5)
+
+
 # -- limits -----------------------------------------------------------------------------------------
 
 
@@ -387,3 +424,14 @@ def test_progress_is_one_line_at_the_end_of_a_pipe(capsys):
     assert len(lines) == 1 and "fits" in lines[0] and "s left" in lines[0]
     done, total = lines[0].split(" fits")[0].split(" of ")
     assert int(done) == int(total)
+
+
+def test_a_limit_holds_for_several_classes_that_share_their_features():
+    """However large the joint problem, there is an answer at the end of the time, with the gap that is proven."""
+    rng = np.random.default_rng(0)
+    X, y = rng.standard_normal((60, 10)), rng.integers(0, 4, 60)
+    model = fl.StructuredClassifierCV(penalty=fl.MultiTaskLasso(), alphas=[0.01, 0.005], cv=3, time_limit=0)
+    with pytest.warns(UserWarning, match="3 of 3 fits of the folds stopped before|time limit.*a relative gap of"):
+        model.fit(X, y)
+    assert model.coef_.shape == (4, 10) and model.alpha_ in model.alphas_ and model.status_ is fl.Status.TIME_LIMIT
+    assert 0 < model.gap_ < model.result_.primal and np.isfinite(model.cv_results_.mean).any()

@@ -214,7 +214,10 @@ class Loss:
         """The targets as a float array, or a ValueError that names the first one this loss cannot take."""
         target = np.asarray(target)
         if target.dtype.kind not in "biuf":
-            raise ValueError(f"y has dtype {target.dtype}; {type(self).__name__} takes numbers")
+            raise ValueError(
+                f"y has dtype {target.dtype}; {type(self).__name__} takes numbers (fenchel.StructuredClassifier takes "
+                "classes by their names)"
+            )
         target = np.ascontiguousarray(target, dtype=float)
         good = np.isfinite(target)
         if not good.all():

@@ -14,7 +14,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import validate_data
 
 from .._validate import AnyArray, Array, MatrixLike, sound
-from ..data import Pool
+from ..data import Pool, check_numeric
 from . import preparation as helpers
 from .fitting import OneAlpha, with_callbacks
 from .judging import deviance_explained
@@ -66,7 +66,7 @@ class _Classifies(ClassifierMixin):  # type: ignore[misc]  # scikit-learn has no
         if isinstance(X, Pool):
             found: Self = self._fit_pool(X, y=y, sample_weight=sample_weight, task=task, offset=offset)
             return found
-        helpers.check_numeric(X)
+        check_numeric(X)
         with helpers.gaps_named(X):
             X, y = validate_data(self, sound("X", X), y, **_ACCEPTED)
         X = helpers.contiguous(X)
@@ -164,7 +164,8 @@ class _Regresses(RegressorMixin):  # type: ignore[misc]  # scikit-learn has no t
         if isinstance(X, Pool):
             found: Self = self._fit_pool(X, y=y, sample_weight=sample_weight, task=task, offset=offset)
             return found
-        helpers.check_numeric(X)
+        check_numeric(X)
+        helpers.check_numbers_of(y)
         with helpers.gaps_named(X):
             X, y = validate_data(self, sound("X", X), y, multi_output=True, y_numeric=True, **_ACCEPTED)
         X = helpers.contiguous(X)

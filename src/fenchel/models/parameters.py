@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import numbers
 from collections.abc import Mapping
 from typing import Any
@@ -32,6 +33,20 @@ def check_parameters(model: Any) -> None:
             if name == "penalty_grid" and isinstance(value, (list, tuple)):
                 continue
             raise ValueError(f"{name} is {value!r}; it must be a dict")
+    _check_alpha(model, given)
+
+
+def _check_alpha(model: Any, given: Mapping[str, Any]) -> None:
+    """Of two ways to say how strong the penalty is, one: nobody should guess which of them holds."""
+    alpha, ratio = given.get("alpha"), given.get("alpha_ratio")
+    if alpha is None or ratio is None:
+        return
+    default = inspect.signature(type(model)).parameters["alpha"].default
+    if alpha != default:
+        raise ValueError(
+            f"alpha is {alpha!r} and alpha_ratio is {ratio!r}; give one of them: alpha_ratio is a share of the largest "
+            f"useful alpha (leave alpha at {default!r}, its default), alpha the number itself (alpha_ratio=None)"
+        )
 
 
 def is_number(value: Any) -> bool:

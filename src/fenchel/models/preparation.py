@@ -13,9 +13,9 @@ import scipy.sparse as sp
 from sklearn.utils import check_random_state
 
 from .._validate import AnyArray, Array, Floats, Ints, MatrixLike, warn_user
-from ..data import as_offset
+from ..data import as_offset, first_word
 from ..losses import Loss, known_losses, why_unknown
-from ..penalties import L1, Penalty
+from ..penalties import L1, Penalty, why_no_penalty
 from ..solver.result import Status
 
 if TYPE_CHECKING:
@@ -168,18 +168,13 @@ def shifted(scores: Array, offset: npt.ArrayLike | None) -> Array:
     return scores + known.reshape(scores.shape) if known.size else scores
 
 
-def check_numeric(X: Any) -> None:
-    """Refuse a data frame with words or categories, and show the two lines that make numbers of them."""
-    frame = type(X).__module__.partition(".")[0] == "pandas" and hasattr(X, "columns")
-    names = [str(name) for name in X.columns if _holds_words(X[name])] if frame and X.columns.is_unique else []
-    if names:
-        terms = " + ".join(f"C({name})" if str(name) in names else str(name) for name in list(X.columns)[:4])
-        more = " + …" if len(X.columns) > 4 else ""
+def check_numbers_of(y: npt.ArrayLike | None) -> None:
+    """Refuse words as the targets of a regression, and name the model that predicts them."""
+    word = first_word(y)
+    if word is not None:
         raise ValueError(
-            f"column {names[0]!r} of X holds words or categories, not numbers. Two lines make numbers of them "
-            f"(pip install 'fenchel[formula]'), with a group for every term:\n"
-            f'    design = fenchel.design("{terms}{more}", X)\n'
-            f"    model.fit(design.X, y)"
+            f"y holds words, such as {word!r}, and a regressor predicts numbers; for classes take "
+            "fenchel.StructuredClassifier (or StructuredClassifierCV), which takes words as they are"
         )
 
 
@@ -212,14 +207,6 @@ def _first_gap(X: Any) -> str | None:
     return f"column {name} has no value in row {row} (counted from 0; {np.count_nonzero(gaps)} are missing in all)"
 
 
-def _holds_words(column: Any) -> bool:
-    """Whether a column holds categories or strings."""
-    kind = str(column.dtype)
-    if kind == "object":
-        return any(isinstance(cell, str) for cell in column)
-    return kind == "category" or kind.startswith("str")
-
-
 def contiguous(X: MatrixLike) -> MatrixLike:
     """X as it is where its rows or its columns are stored one after another, otherwise a copy."""
     if isinstance(X, np.ndarray) and not (X.flags.c_contiguous or X.flags.f_contiguous):
@@ -246,7 +233,7 @@ def for_outputs(penalty: Penalty | None, outputs: int, p: int) -> Penalty:
     """The penalty on all outputs * p coefficients; see :meth:`fenchel.Penalty.for_outputs`."""
     penalty = L1() if penalty is None else penalty
     if not isinstance(penalty, Penalty):
-        raise ValueError(f"penalty is {penalty!r}; it must be a fenchel penalty, e.g. fenchel.L1()")
+        raise ValueError(f"penalty is {penalty!r}; {why_no_penalty(penalty)}")
     out: Penalty = penalty.for_outputs(outputs, p)
     return out
 

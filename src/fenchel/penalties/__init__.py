@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from .base import Mapped, Penalty, Scaled, Sum, UnitForm, unbounded
-from .catalogue import CATALOGUE, PENALTIES, register
+from .catalogue import CATALOGUE, PENALTIES, register, why_no_penalty
 from .compile import Block, compile_penalty, scale_blocks, unit_blocks
 from .differences import FusedLasso, GraphFused, Monotone, TotalVariation, TrendFilter
 from .exclusive import ExclusiveL1, ExclusiveLasso
@@ -69,4 +69,5 @@ __all__ = [
     "scale_blocks",
     "unbounded",
     "unit_blocks",
+    "why_no_penalty",
 ]

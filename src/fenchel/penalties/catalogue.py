@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import difflib
+import inspect
+
 from .._validate import registering
 from .base import Penalty
 from .differences import FusedLasso, GraphFused, Monotone, TotalVariation, TrendFilter
@@ -47,6 +50,7 @@ __all__ = [
     "TreeGroups",
     "TrendFilter",
     "Unpenalised",
+    "why_no_penalty",
 ]
 
 CATALOGUE: dict[str, type[Penalty]] = {
@@ -85,3 +89,28 @@ PENALTIES: dict[str, type[Penalty]] = {
 }
 
 register = registering(CATALOGUE, "penalty")  # a decorator: @register("name") enters a penalty of your own
+
+
+def why_no_penalty(given: object) -> str:
+    """What to write where something stands for a penalty that is none: for a name the object of that name."""
+    must = "it must be a fenchel penalty"
+    if isinstance(given, type) and issubclass(given, Penalty):
+        return f"{must}, not its class: {_called(given)}"
+    if not isinstance(given, str):
+        return f"{must}, e.g. fenchel.L1()"
+    known = CATALOGUE | PENALTIES
+    plain = {_plain(name): name for name in known} | {_plain(kind.__name__): name for name, kind in known.items()}
+    close = difflib.get_close_matches(_plain(given.rpartition(".")[2].partition("(")[0]), plain, 1)
+    meant = f"did you mean {_called(known[plain[close[0]]])}? " if close else ""
+    return f"{must}, an object and no name; {meant}there are {', '.join(_called(kind) for kind in known.values())}"
+
+
+def _plain(name: str) -> str:
+    return "".join(letter for letter in name.lower() if letter.isalnum())
+
+
+def _called(kind: type[Penalty]) -> str:
+    """How an object of this class is made: parameters that have no default are named."""
+    needed = [one.name for one in inspect.signature(kind).parameters.values() if one.default is one.empty]
+    home = "fenchel." if kind.__module__.startswith("fenchel.") else ""
+    return f"{home}{kind.__name__}({', '.join(needed)})"

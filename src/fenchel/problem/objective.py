@@ -20,10 +20,10 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from .._validate import AnyArray, Array, Index, MatrixLike, sound
-from ..data import RowData, Rows, as_offset, as_weights
+from ..data import RowData, Rows, as_offset, as_weights, check_numeric
 from ..foundation.numerics import AT_ONCE
 from ..losses import Loss, are_proportions, known_losses, why_unknown
-from ..penalties import Penalty
+from ..penalties import Penalty, why_no_penalty
 from ..penalties.block_sum import _NONE, BlockSum, _vector
 
 
@@ -49,6 +49,7 @@ class Objective(BlockSum):
         penalty, alpha = _as_penalty(penalty), _as_alpha(alpha)
         if penalty is not None and hasattr(X, "columns"):
             penalty = penalty.for_columns([str(name) for name in X.columns])
+        check_numeric(X, "fenchel.Problem(design.X, y, …)")
         self.data = Rows(X)
         self.n, p = self.data.n, self.data.p
         if y is None:
@@ -293,7 +294,7 @@ def _as_target(y: Any) -> AnyArray:
 
 def _as_penalty(penalty: Any) -> Penalty | None:
     if penalty is not None and not isinstance(penalty, Penalty):
-        raise ValueError(f"penalty is {penalty!r}; it must be a fenchel penalty, e.g. fenchel.L1()")
+        raise ValueError(f"penalty is {penalty!r}; {why_no_penalty(penalty)}")
     return penalty
 
 

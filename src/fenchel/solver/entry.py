@@ -37,6 +37,10 @@ def solve(
 ) -> Result:
     """Solve a problem to a certified relative gap.
 
+    Where there is an intercept and some columns of dense data lie more than ten deviations from zero, ``"auto"`` works
+    on a copy with centred columns, unless its engine sees to that itself or the data is mapped from a file. Answer,
+    callbacks, state and certificate are those of the problem as it stands.
+
     Parameters
     ----------
     problem : Problem

@@ -7,6 +7,7 @@ prediction) and epochs of the method with attempts between them, in turns (``sol
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -16,6 +17,7 @@ from ..engine.attempts import Correction
 from ..engine.roles import Iterate
 from ..foundation.interrupts import interrupts_noticed
 from ..problem import Problem
+from .columns import begun_on_centred_columns
 from .engines import Engines
 from .result import Result, Status
 from .run import Run
@@ -25,11 +27,25 @@ from .starts import Start, Track, warm_state
 
 def fit(problem: Problem, settings: Settings, warm_start: Result | None = None) -> Result:
     """The answer at one alpha, from zero or from another result."""
-    run = Run(problem, settings, Engines(problem, settings, [problem.alpha]))
+    engines, known = Engines(problem, settings, [problem.alpha]), None
+    if warm_start is None and engines.engine is not None:
+        known = _nothing_penalised(problem)
+    begun = None if known is not None else begun_on_centred_columns(problem, settings, engines, warm_start)
+    if begun is not None:
+        return _gone_on(problem, *begun)
     start = Start.of(problem, warm_start)
-    if warm_start is None and run.engines.engine is not None:
-        start.known = _nothing_penalised(problem)
-    return run.go(start)
+    start.known = known
+    return Run(problem, settings, engines).go(start)
+
+
+def _gone_on(problem: Problem, begun: Result, settings: Settings) -> Result:
+    """The answer for the columns as they stand, from where a run on centred ones ended: what that is worth is proven
+    for them, and with what is left of the limits it is improved where that is not enough."""
+    ended = begun.status in (Status.CALLBACK, Status.INTERRUPTED)
+    if ended:
+        settings = dataclasses.replace(settings, callback=None)
+    found = Run(problem, settings, Engines(problem, settings, [problem.alpha])).go(Start.of(problem, begun))
+    return dataclasses.replace(found, status=begun.status) if ended else found
 
 
 def _nothing_penalised(problem: Problem) -> Iterate | None:

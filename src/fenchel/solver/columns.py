@@ -1,0 +1,184 @@
+"""Columns far from zero: an intercept makes up for where they lie, and nothing but the intercept changes if they are
+centred first. A solver gets there sooner on centred ones, at times by orders of magnitude.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import mmap
+import time
+from collections.abc import Callable
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from .._validate import Array, MatrixLike
+from ..engine.registry import fitting
+from ..engine.rounds import WorkingSets
+from ..foundation.numerics import AT_ONCE, COPY
+from ..problem import Problem
+from .engines import HANDFUL, Engines
+from .progress import Progress
+from .result import Result, Snapshot, Status
+from .run import Run
+from .settings import Settings
+from .starts import Start
+
+_Move: TypeAlias = Callable[[Array, float | Array], tuple[Array, float | Array]]  # of coefficients and intercept
+_FAR = 10.0  # standard deviations between a column's mean and zero
+_NEAR = 1.0  # the same, where a copy of the data takes little room: a mean beyond it is most of a column's square
+
+
+@dataclasses.dataclass
+class Scaling:
+    """Columns brought to mean 0 (if `center` is not None) and standard deviation 1 before the fit."""
+
+    scale: Array
+    center: Array | None = None
+
+    def undo(self, coef: Array, intercept: Array | float) -> tuple[Array, Array | float]:
+        """Coefficients and intercept for the columns as they stand in the data."""
+        coef = coef / self.scale
+        return coef, intercept if self.center is None else intercept - coef @ self.center
+
+    def redo(self, coef: Array, intercept: Array | float) -> tuple[Array, Array | float]:
+        """What `undo` undoes."""
+        return coef * self.scale, intercept if self.center is None else intercept + coef @ self.center
+
+    def moved_back(self, result: Result) -> Result:
+        """The result for the columns as they stand in the data; its bounds are those of the problem that was solved."""
+        coef, intercept = self.undo(result.coef, result.intercept)
+        return dataclasses.replace(result, coef=coef + 0.0, intercept=intercept)
+
+
+@np.errstate(over="ignore", invalid="ignore")  # what overflows is refused later, with its place
+def centred(X: MatrixLike) -> tuple[MatrixLike, Scaling | None]:
+    """X and None; or a copy of dense X with its columns centred, where some lie far from zero.
+
+    With an intercept this changes nothing but the intercept, and the solver gets there sooner, at times by orders of
+    magnitude.
+    """
+    if not isinstance(X, np.ndarray):
+        return X, None
+    parts = chunks(X)
+    mean = sum(X[rows].sum(axis=0, dtype=float) for rows in parts) / len(X)
+    spread = np.sqrt(sum(((X[rows] - mean) ** 2).sum(axis=0) for rows in parts) / len(X))
+    far = _NEAR if X.nbytes <= COPY and X.dtype == np.float64 else _FAR  # single precision would lose digits
+    if not np.any((np.abs(mean) > far * spread) & (spread > 1e-12 * np.abs(mean))):
+        return X, None
+    out = np.empty_like(X)
+    for rows in parts:
+        out[rows] = X[rows] - mean
+    return out, Scaling(np.ones(X.shape[1]), mean)
+
+
+def on_centred_columns(problem: Problem) -> tuple[Problem, Scaling | None]:
+    """The problem on centred columns, and how to undo it; the problem itself and None where that would change nothing.
+
+    Working sets see to their columns themselves. Other engines and epochs need many times the passes where columns lie
+    far from zero and an intercept has to make up for it.
+    """
+    if not problem.fit_intercept or problem.pooled or problem.data.sparse:
+        return problem, None
+    engine = fitting(problem)
+    if engine is not None and engine.name == WorkingSets.name:
+        return problem, None
+    X, scaling = centred(problem.data.dense)
+    return (problem, None) if scaling is None else (problem.with_data(X), scaling)
+
+
+def begun_on_centred_columns(
+    problem: Problem, settings: Settings, engines: Engines, warm_start: Result | None
+) -> tuple[Result, Settings] | None:
+    """Where a run on centred columns ended, as a result of the problem itself, and the settings with what is left of
+    the limits: whoever goes on from it proves what it is worth for the columns as they stand, and improves on it where
+    that is not enough. None where columns lie near zero, or the engine sees to them."""
+    if not (settings.engines and settings.max_epochs >= HANDFUL) or not _may_be_centred(problem, engines):
+        return None
+    data, started = problem.data, time.perf_counter()
+    mean = data.transposed_times(np.ones(data.n)) / data.n
+    if not np.any(mean**2 > _FAR**2 * np.maximum(data.mean_squares - mean**2, 0.0)):
+        return None
+    X, scaling = centred(data.dense)
+    if scaling is None:
+        return None
+    at, moved = problem.with_data(X), _Moved(problem, scaling)
+    start, before = warm_start, 0
+    if warm_start is not None:
+        resumed = warm_start.state.get("problem") == problem.fingerprint
+        start, before = moved.there(warm_start, at, resumed), warm_start.epochs if resumed else 0
+    own = dataclasses.replace(settings, callback=moved.callback(settings.callback))
+    found = Run(at, own, Engines(at, own, [at.alpha])).go(Start.of(at, start))
+    left = max(settings.max_epochs - (found.epochs - before), 0)
+    if found.status in (Status.CALLBACK, Status.INTERRUPTED):
+        left = 0
+    seconds = settings.time_limit
+    if seconds is not None:
+        seconds = max(seconds - (time.perf_counter() - started), 0.0)
+    return moved.back(found), dataclasses.replace(settings, max_epochs=left, time_limit=seconds)
+
+
+def _may_be_centred(problem: Problem, engines: Engines) -> bool:
+    """Whether there is an intercept, room for a copy, and no engine that sees to the columns itself."""
+    if not problem.fit_intercept or problem.pooled or problem.data.sparse or _in_a_file(problem.data.dense):
+        return False
+    return engines.engine is None or engines.engine.name != WorkingSets.name
+
+
+def _in_a_file(X: Any) -> bool:
+    """Whether an array is mapped from a file, and may be larger than memory."""
+    while X is not None and not isinstance(X, mmap.mmap):
+        X = getattr(X, "base", None)
+    return X is not None
+
+
+@dataclasses.dataclass
+class _Moved:
+    """Between a problem and the same on centred columns: the intercept moves, and nothing else."""
+
+    problem: Problem
+    scaling: Scaling
+
+    def callback(self, tell: Callable[[Snapshot], object] | None) -> Callable[[Snapshot], object] | None:
+        """What is to be told of points on centred columns, told of the same points of the problem."""
+        if tell is None:
+            return None
+        return lambda seen: tell(Snapshot(seen.record, self.problem, self._vector(seen._w, self.scaling.undo)))
+
+    def back(self, found: Result) -> Result:
+        """A result on centred columns as one of the problem."""
+        return self._as_result(found, self.problem, self.scaling.undo, True)
+
+    def there(self, given: Result, at: Problem, resumed: bool) -> Result:
+        """A result of the problem, or of another one, as one on centred columns."""
+        return self._as_result(given, at, self.scaling.redo, resumed)
+
+    def _as_result(self, given: Result, at: Problem, move: _Move, same: bool) -> Result:
+        """The point with its dual variables and how far the run was; sums over the columns are made anew."""
+        known = given.state
+        kept: dict[str, Any] = {"epoch": 0} | {name: known[name] for name in ("x", "y", "u", "rho") if name in known}
+        if np.shape(known.get("w", ())) == (at.size,):
+            kept["w"] = self._vector(known["w"], move)
+        if same:
+            kept |= Progress.from_dict(known).as_dict() | {"problem": at.fingerprint}
+        if np.shape(given.coef)[-1] != at.p:  # whoever starts from it says so
+            return given
+        coef, intercept = move(given.coef, given.intercept)
+        return Result.remembered(
+            coef,
+            intercept,
+            status=given.status,
+            history=given.history,
+            epochs=given.epochs,
+            seconds=given.seconds,
+            state=kept,
+        )
+
+    def _vector(self, w: Array, move: _Move) -> Array:
+        return self.problem.pack(*move(*self.problem.unpack(w)))
+
+
+def chunks(X: Array) -> list[slice]:
+    """Rows that are dealt with at a time."""
+    step = max(1, AT_ONCE // X.shape[1])
+    return [slice(first, first + step) for first in range(0, len(X), step)]
