@@ -22,7 +22,7 @@ import math
 
 import numpy as np
 
-from .caching import njit
+from .caching import WITHIN, njit
 from .rows import KERNEL, LEAN
 
 
@@ -63,7 +63,9 @@ def lattice_prox(v, eta, s, w, far, lattice, rule, info):
             info[2] = iteration + 1.0
             info[3] = 1.0 if info[0] <= enough else 0.0
             if last or info[0] <= enough:
-                s[:] = new
+                for a in range(shift.size):
+                    for e in range(s.shape[1]):
+                        s[a, e] = new[a, e]
                 break
         if turn > 0.0:
             theta = 1.0
@@ -74,7 +76,7 @@ def lattice_prox(v, eta, s, w, far, lattice, rule, info):
     s *= 1.0 / eta
 
 
-@njit(cache=True, **LEAN)
+@njit(cache=True, **LEAN, **WITHIN)
 def _primal(v, M, threshold, shift, low, high, s, back, w):
     """w = the minimiser that belongs to s; back = v - B s."""
     for j in range(w.size):
@@ -88,13 +90,13 @@ def _primal(v, M, threshold, shift, low, high, s, back, w):
         w[j] = (above if above > 0.0 else 0.0) + (below if below < 0.0 else 0.0)
 
 
-@njit(cache=True, **LEAN)
+@njit(cache=True, **LEAN, **WITHIN)
 def _take(back, share, s):
     for j in range(back.size):
         back[j] -= share[j] * s[j]
 
 
-@njit(cache=True, **LEAN)
+@njit(cache=True, **LEAN, **WITHIN)
 def _climb(shift, low, high, w, ahead, undo, new):
     """new = the way ahead after a gradient step."""
     for a in range(shift.size):
@@ -102,7 +104,7 @@ def _climb(shift, low, high, w, ahead, undo, new):
         _add_scaled(new[a], undo[a], ahead[a])
 
 
-@njit(cache=True, **LEAN)
+@njit(cache=True, **LEAN, **WITHIN)
 def _difference(low, high, w, later, out):
     """B'w, for the edges of one direction."""
     for j in range(later.size):
@@ -110,13 +112,13 @@ def _difference(low, high, w, later, out):
     out[later.size :] = 0.0
 
 
-@njit(cache=True, **LEAN)
+@njit(cache=True, **LEAN, **WITHIN)
 def _add_scaled(new, undo, ahead):
     for j in range(new.size):
         new[j] = ahead[j] + undo[j] * new[j]
 
 
-@njit(cache=True, **LEAN)
+@njit(cache=True, **LEAN, **WITHIN)
 def _factors(new, ball, together, factor):
     """What the projection on the balls multiplies by: exactly 1 inside."""
     _lengths(new, together, factor)
@@ -124,13 +126,13 @@ def _factors(new, ball, together, factor):
         _ratio(ball[a], factor[a])
 
 
-@njit(cache=True, **LEAN)
+@njit(cache=True, **LEAN, **WITHIN)
 def _ratio(ball, size):
     for j in range(ball.size):
         size[j] = ball[j] / (size[j] if size[j] > ball[j] else ball[j])
 
 
-@njit(cache=True, **LEAN)
+@njit(cache=True, **LEAN, **WITHIN)
 def _lengths(s, together, out):
     """The norms of s on the balls."""
     if not together:
@@ -143,25 +145,25 @@ def _lengths(s, together, out):
     _roots(out[0])
 
 
-@njit(cache=True, **LEAN)
+@njit(cache=True, **LEAN, **WITHIN)
 def _absolute(s, out):
     for j in range(s.size):
         out[j] = abs(s[j])
 
 
-@njit(cache=True, **LEAN)
+@njit(cache=True, **LEAN, **WITHIN)
 def _add_squares(s, out):
     for j in range(s.size):
         out[j] += s[j] * s[j]
 
 
-@njit(cache=True, **LEAN)
+@njit(cache=True, **LEAN, **WITHIN)
 def _roots(out):
     for j in range(out.size):
         out[j] = math.sqrt(out[j])
 
 
-@njit(cache=True, **LEAN)
+@njit(cache=True, **LEAN, **WITHIN)
 def _shrink(new, factor, ahead, s, c):
     """new is projected; how far the way ahead and the step point in different directions."""
     turn = 0.0
@@ -171,14 +173,14 @@ def _shrink(new, factor, ahead, s, c):
     return turn
 
 
-@njit(cache=True, **LEAN)
+@njit(cache=True, **LEAN, **WITHIN)
 def _beyond(new, factor, c, far):
     """far = c times what the projection has taken away."""
     for j in range(new.size):
         far[j] = c[j] * new[j] * (1.0 / factor[j] - 1.0)
 
 
-@njit(cache=True, **LEAN)
+@njit(cache=True, **LEAN, **WITHIN)
 def _extrapolate(new, s, share, ahead):
     """ahead = new + share (new - s); then s = new."""
     for j in range(s.size):
@@ -186,7 +188,7 @@ def _extrapolate(new, s, share, ahead):
         s[j] = new[j]
 
 
-@njit(cache=True, **KERNEL)
+@njit(cache=True, **KERNEL, **WITHIN)
 def _gap(shift, low, high, w, s, ball, together, factor):
     """The duality gap at w, the minimiser that belongs to s: what the norms of B'w are above its product with s."""
     at = np.empty_like(s)
@@ -200,7 +202,7 @@ def _gap(shift, low, high, w, s, ball, together, factor):
     return abs(total - product)
 
 
-@njit(cache=True, **LEAN)
+@njit(cache=True, **LEAN, **WITHIN)
 def _inner(one, two):
     total = 0.0
     for j in range(one.size):
