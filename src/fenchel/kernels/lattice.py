@@ -36,14 +36,18 @@ def lattice_prox(v, eta, s, w, far, lattice, rule, info):
     """
     shift, low, high, radius, together, bound, lone, mu = lattice
     enough, most = rule
-    M, threshold, back = np.empty_like(w), np.empty_like(w), np.empty_like(w)
+    M, threshold, back, widest = np.empty_like(w), np.empty_like(w), np.empty_like(w), 0.0
     for j in range(w.size):
         M[j] = 1.0 / (1.0 + eta * mu[j])
         threshold[j] = eta * M[j] * lone[j]
-    s *= eta
-    ball, c = eta * radius, M.max() * bound
-    undo = 1.0 / c
-    ahead, new, factor = s.copy(), np.empty_like(s), np.empty_like(s)
+        widest = max(widest, M[j])
+    ahead, new, factor = np.empty_like(s), np.empty_like(s), np.empty_like(s)
+    ball, c, undo = np.empty_like(s), np.empty_like(s), np.empty_like(s)
+    for a in range(shift.size):  # expressions of whole arrays take longer to compile
+        for e in range(s.shape[1]):
+            s[a, e] = ahead[a, e] = eta * s[a, e]
+            ball[a, e], c[a, e] = eta * radius[a, e], widest * bound[a, e]
+            undo[a, e] = 1.0 / c[a, e]
     theta, look = 1.0, 4
     info[3] = 0.0
     for iteration in range(most):
@@ -73,7 +77,9 @@ def lattice_prox(v, eta, s, w, far, lattice, rule, info):
         for a in range(shift.size):
             _extrapolate(new[a], s[a], (theta - 1.0) / following, ahead[a])
         theta = following
-    s *= 1.0 / eta
+    for a in range(shift.size):
+        for e in range(s.shape[1]):
+            s[a, e] *= 1.0 / eta
 
 
 @njit(cache=True, **LEAN, **WITHIN)
