@@ -21,7 +21,7 @@ import math
 import numpy as np
 from numba.extending import overload
 
-from .caching import njit
+from .caching import WITHIN, njit
 from .chain import chain_prox
 from .lattice import lattice_prox
 from .products import mean_of, scores_of
@@ -95,7 +95,8 @@ def accelerated_steps(data, loss, solver, penalty, point, numbers, trace, leads,
                 v[j] = ahead[j] - gradient[j] / L
                 length += v[j] * v[j]
             enough = max(INEXACT * (1e-4 * length if moved < 0.0 else moved), 1e-300)
-            dual[:] = start
+            for e in range(dual.size):
+                dual[e] = start[e]
             whole_prox(solver, v, 1.0 / L, dual, new, far, enough, rounds, info)
             numbers[ROUNDS] += info[2]
             scores_of(data, new, new_scores)
@@ -139,7 +140,7 @@ def accelerated_steps(data, loss, solver, penalty, point, numbers, trace, leads,
     numbers[CURVATURE], numbers[THETA], numbers[SHARE], numbers[MOVED] = L, theta, share, moved
 
 
-@njit(cache=True, **LEAN)
+@njit(cache=True, **LEAN, **WITHIN)
 def _go(new, at, ahead, share):
     """ahead = new + share (new - at); then at = new."""
     for j in range(at.size):
@@ -164,7 +165,7 @@ def left(trace, count):
     return second * second / (first - second)
 
 
-@njit(cache=True, **LEAN)
+@njit(cache=True, **LEAN, **WITHIN)
 def _penalty(penalty, w, at, scratch):
     B, psi, scale, ridge, quadratic = penalty
     total = 0.0

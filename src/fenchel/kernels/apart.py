@@ -32,7 +32,7 @@ from numba.extending import infer_getattr, intrinsic, register_model
 
 from ..foundation import numerics
 from ..foundation.interrupts import interrupts_held
-from .caching import njit
+from .caching import WITHIN, njit
 from .rows import LEAN
 
 VECTOR, MATRIX, LIST, TABLE = float64[::1], float64[:, ::1], int64[::1], int64[:, ::1]
@@ -43,8 +43,7 @@ READ_LIST = types.Array(int64, 1, "C", readonly=True)
 # costs seconds of compiling. HOT ones are the few that take the time.
 PLAIN = {**LEAN, "fastmath": False}
 HOT = LEAN
-# Small functions that are compiled with those that call them need no door to Python, which takes long to compile.
-INSIDE = {**PLAIN, "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+INSIDE = {**PLAIN, **WITHIN}  # of small functions that are compiled with those that call them
 INLINE = {**INSIDE, "forceinline": True}
 
 

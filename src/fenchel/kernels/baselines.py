@@ -23,7 +23,7 @@ import math
 
 import numpy as np
 
-from .caching import njit
+from .caching import WITHIN, njit
 from .calls import call_step
 from .prox import apply_adjoint, apply_map, block_prox, separated_prox, structured_prox
 from .rows import KERNEL, LEAN, locate, row_add, row_dot
@@ -55,7 +55,7 @@ def buffers(bounds):
     return np.empty(size), np.empty(size), np.ones(size), np.empty(size), np.ones(size)
 
 
-@njit(cache=True, **LEAN)
+@njit(cache=True, **LEAN, **WITHIN)
 def block_scores(data, first, last, w, space):
     """Scores, targets and weights of the visits first .. last."""
     rows, layout, target, weight, _bounds, _bias, offset = data
@@ -70,7 +70,7 @@ def block_scores(data, first, last, w, space):
             mass[i - first] = weight[row]
 
 
-@njit(cache=True)
+@njit(cache=True, **WITHIN)
 def block_slopes(data, loss, first, last, w, space):
     """s_i f'(z_i'w) of the visits first .. last, in the second buffer."""
     block_scores(data, first, last, w, space)
@@ -107,7 +107,7 @@ def average(mean, new, t):
         mean[j] += (new[j] - mean[j]) / t
 
 
-@njit(cache=True, **KERNEL)
+@njit(cache=True, **KERNEL, **WITHIN)
 def solve_rows(data, loss, first, last, x, v, tau, squares, tol, most, space):
     """min over x_I of sum (s f)*(x_i) + |Z_I x_I|^2 tau/2 - c'Z_I x_I, by sweeps over the coordinates.
 
@@ -150,7 +150,7 @@ def solve_rows(data, loss, first, last, x, v, tau, squares, tol, most, space):
 # -- methods that split w and u = B'w -----------------------------------------------------------------
 
 
-@njit(cache=True, **KERNEL)
+@njit(cache=True, **KERNEL, **WITHIN)
 def multiplier_pull(B, psi, w, u, lam, rho, room, out):
     """out = B (lam - rho (B'w - u)); `room` is scratch space of u's length."""
     apply_map(B, psi, w, room)
@@ -159,7 +159,7 @@ def multiplier_pull(B, psi, w, u, lam, rho, room, out):
     apply_adjoint(B, psi, room, out)
 
 
-@njit(cache=True, **KERNEL)
+@njit(cache=True, **KERNEL, **WITHIN)
 def split_step(w, u, lam, rho, penalty, room):
     """u = prox of psi/rho at B'w - lam/rho, and lam -= rho (B'w - u)."""
     B, psi, shrink, step = penalty
@@ -275,7 +275,7 @@ def sag_epoch(data, order, loss, n, solver, eta, prox_rule, w, u, slope, a, tota
 # -- dual methods -------------------------------------------------------------------------------------
 
 
-@njit(cache=True, **KERNEL)
+@njit(cache=True, **KERNEL, **WITHIN)
 def joint_step(data, loss, first, last, x, zx, v, bend, space):
     """x_i = prox of (s f)*/bend_i at x_i + z_i'v / bend_i for all visits of the block at once; updates zx."""
     block_scores(data, first, last, v, space)

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from .caching import njit
+from .caching import WITHIN, njit
 from .prox import AHEAD, LEAST_SQUARE, apply_adjoint, apply_map, block_prox
 from .rows import KERNEL, LEAN
 
@@ -72,7 +72,7 @@ def block_admm_steps(inverse, D, g, w, v, at, u, y, r, scale, ridge, B, psi, joi
     info[0], info[1], info[2], info[3] = apart, moved, count, square
 
 
-@njit(cache=True, **LEAN)
+@njit(cache=True, **LEAN, **WITHIN)
 def _settle(r, pull, new, at, before, u, y, drift):
     """y and u after a prox; the squares of both residuals. `drift` is the move of v in the metric of D."""
     apart, moved, seen = 0.0, 0.0, 0.0

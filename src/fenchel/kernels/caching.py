@@ -32,6 +32,9 @@ from ..foundation.interrupts import interrupts_held
 
 logger = logging.getLogger("fenchel")
 
+# Kernels that other kernels alone call need no door to Python, which takes long to compile.
+WITHIN = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+
 
 def njit(*, cache: bool = False, stamp: Any = None, **options: Any) -> Callable[[Callable[..., Any]], Any]:
     """As numba's; with `cache` what is compiled is kept, if it can be. `stamp` tells what is out of date, where that

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from .caching import njit
+from .caching import WITHIN, njit
 from .rows import KERNEL, LEAN
 
 
@@ -30,14 +30,15 @@ def chain_prox(v, eta, chains, w, s):
     for k in range(first.size):
         here = slice(first[k], last[k])
         _sweep(v[here], eta, 1.0 + eta * mu[first[k]], height[here], w[here], low[here], high[here], knots, pull[here])
-        s[here] = pull[here]
+        for j in range(first[k], last[k]):
+            s[j] = pull[j]
     for j in range(w.size):
         threshold = eta * lone[j] / (1.0 + eta * mu[j])
         above, below = w[j] - threshold, w[j] + threshold
         w[j] = (above if above > 0.0 else 0.0) + (below if below < 0.0 else 0.0)
 
 
-@njit(cache=True, **LEAN)
+@njit(cache=True, **LEAN, **WITHIN)
 def _sweep(v, eta, curvature, height, w, low, high, knots, pull):
     """One chain. A knot has a place, and by how much slope and level of the derivative change there; those that were
     made from the right have the other sign, so that they are added on the way to the left."""

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from .caching import njit
+from .caching import WITHIN, njit
 
 
-@njit(cache=True)
+@njit(cache=True, **WITHIN)
 def _add(tree, place, weight):
     """Add to a Fenwick tree: sums of weights by rank."""
     place += 1
@@ -14,7 +14,7 @@ def _add(tree, place, weight):
         place += place & -place
 
 
-@njit(cache=True)
+@njit(cache=True, **WITHIN)
 def _below(tree, place):
     """The weight of all ranks below a place."""
     found = 0.0

@@ -17,7 +17,7 @@ import math
 
 import numpy as np
 
-from .caching import njit
+from .caching import WITHIN, njit
 
 _NEWTON = 60  # steps for a root between 0 and 1; halving alone would take as many
 _TOGETHER = 8  # columns that are walked along together; more: no faster
@@ -25,13 +25,13 @@ _STEEPEST = 745.0  # no number has a logarithm of a larger size
 _SURE = 1e-15  # of the interval: where such steps end
 
 
-@njit(cache=True, error_model="numpy")
+@njit(cache=True, error_model="numpy", **WITHIN)
 def _terms(events, efron):
     """How many terms the events of a time make."""
     return events if efron and events > 1 else 1
 
 
-@njit(cache=True, error_model="numpy")
+@njit(cache=True, error_model="numpy", **WITHIN)
 def _log_sum(a, b):
     """log(exp(a) + exp(b)), where one of them may be minus infinity."""
     high, low = (a, b) if a > b else (b, a)
@@ -154,13 +154,13 @@ def times(order, opens, event, efron, v, share, lead, about, t, out):
 # there, and none of them counts less than v: then the right side is a bound, for no number is nearer than the mean.
 
 
-@njit(cache=True, error_model="numpy")
+@njit(cache=True, error_model="numpy", **WITHIN)
 def _joint(about, i, efron):
     """Whether the events of the time that begins here are compared with the others alone."""
     return efron and about[i, 4] > 1.0 and about[i, 2] < 1.0 - 1e-9
 
 
-@njit(cache=True, error_model="numpy")
+@njit(cache=True, error_model="numpy", **WITHIN)
 def _joints(order, opens, event, efron, weight, about):
     """The first position of its time for every event that is compared with the others alone; -1 for all other rows."""
     out, head = np.full(order.size, -1), 0
@@ -258,7 +258,7 @@ def up(order, opens, event, efron, weight, share, lead, about, x, solve, out):
                 carried = carried * (1.0 - share[i]) + (out[j] if solve else x[j])
 
 
-@njit(cache=True, error_model="numpy")
+@njit(cache=True, error_model="numpy", **WITHIN)
 def _part_of_events(before, w, m, own, rest):
     """E / S at which the slopes of the events of a time sum to `own`; `rest` is what is left for all others."""
     if not rest > 0.0:
@@ -289,13 +289,13 @@ def _part_of_events(before, w, m, own, rest):
     return at
 
 
-@njit(cache=True, error_model="numpy")
+@njit(cache=True, error_model="numpy", **WITHIN)
 def _log_times(a):
     """a log(a)."""
     return a * math.log(a) if a > 0.0 else 0.0
 
 
-@njit(cache=True, error_model="numpy")
+@njit(cache=True, error_model="numpy", **WITHIN)
 def _best_split(before, w, m, own, rest):
     """The largest value of own log(q) + rest log(1 - q) - sum over terms of w log(1 - q r / m)."""
     if m == 1:

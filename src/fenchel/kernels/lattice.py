@@ -22,7 +22,7 @@ import math
 
 import numpy as np
 
-from .caching import njit
+from .caching import WITHIN, njit
 from .rows import KERNEL, LEAN
 
 
@@ -36,14 +36,18 @@ def lattice_prox(v, eta, s, w, far, lattice, rule, info):
     """
     shift, low, high, radius, together, bound, lone, mu = lattice
     enough, most = rule
-    M, threshold, back = np.empty_like(w), np.empty_like(w), np.empty_like(w)
+    M, threshold, back, widest = np.empty_like(w), np.empty_like(w), np.empty_like(w), 0.0
     for j in range(w.size):
         M[j] = 1.0 / (1.0 + eta * mu[j])
         threshold[j] = eta * M[j] * lone[j]
-    s *= eta
-    ball, c = eta * radius, M.max() * bound
-    undo = 1.0 / c
-    ahead, new, factor = s.copy(), np.empty_like(s), np.empty_like(s)
+        widest = max(widest, M[j])
+    ahead, new, factor = np.empty_like(s), np.empty_like(s), np.empty_like(s)
+    ball, c, undo = np.empty_like(s), np.empty_like(s), np.empty_like(s)
+    for a in range(shift.size):  # expressions of whole arrays take longer to compile
+        for e in range(s.shape[1]):
+            s[a, e] = ahead[a, e] = eta * s[a, e]
+            ball[a, e], c[a, e] = eta * radius[a, e], widest * bound[a, e]
+            undo[a, e] = 1.0 / c[a, e]
     theta, look = 1.0, 4
     info[3] = 0.0
     for iteration in range(most):
@@ -63,7 +67,9 @@ def lattice_prox(v, eta, s, w, far, lattice, rule, info):
             info[2] = iteration + 1.0
             info[3] = 1.0 if info[0] <= enough else 0.0
             if last or info[0] <= enough:
-                s[:] = new
+                for a in range(shift.size):
+                    for e in range(s.shape[1]):
+                        s[a, e] = new[a, e]
                 break
         if turn > 0.0:
             theta = 1.0
@@ -71,10 +77,12 @@ def lattice_prox(v, eta, s, w, far, lattice, rule, info):
         for a in range(shift.size):
             _extrapolate(new[a], s[a], (theta - 1.0) / following, ahead[a])
         theta = following
-    s *= 1.0 / eta
+    for a in range(shift.size):
+        for e in range(s.shape[1]):
+            s[a, e] *= 1.0 / eta
 
 
-@njit(cache=True, **LEAN)
+@njit(cache=True, **LEAN, **WITHIN)
 def _primal(v, M, threshold, shift, low, high, s, back, w):
     """w = the minimiser that belongs to s; back = v - B s."""
     for j in range(w.size):
@@ -88,13 +96,13 @@ def _primal(v, M, threshold, shift, low, high, s, back, w):
         w[j] = (above if above > 0.0 else 0.0) + (below if below < 0.0 else 0.0)
 
 
-@njit(cache=True, **LEAN)
+@njit(cache=True, **LEAN, **WITHIN)
 def _take(back, share, s):
     for j in range(back.size):
         back[j] -= share[j] * s[j]
 
 
-@njit(cache=True, **LEAN)
+@njit(cache=True, **LEAN, **WITHIN)
 def _climb(shift, low, high, w, ahead, undo, new):
     """new = the way ahead after a gradient step."""
     for a in range(shift.size):
@@ -102,7 +110,7 @@ def _climb(shift, low, high, w, ahead, undo, new):
         _add_scaled(new[a], undo[a], ahead[a])
 
 
-@njit(cache=True, **LEAN)
+@njit(cache=True, **LEAN, **WITHIN)
 def _difference(low, high, w, later, out):
     """B'w, for the edges of one direction."""
     for j in range(later.size):
@@ -110,13 +118,13 @@ def _difference(low, high, w, later, out):
     out[later.size :] = 0.0
 
 
-@njit(cache=True, **LEAN)
+@njit(cache=True, **LEAN, **WITHIN)
 def _add_scaled(new, undo, ahead):
     for j in range(new.size):
         new[j] = ahead[j] + undo[j] * new[j]
 
 
-@njit(cache=True, **LEAN)
+@njit(cache=True, **LEAN, **WITHIN)
 def _factors(new, ball, together, factor):
     """What the projection on the balls multiplies by: exactly 1 inside."""
     _lengths(new, together, factor)
@@ -124,13 +132,13 @@ def _factors(new, ball, together, factor):
         _ratio(ball[a], factor[a])
 
 
-@njit(cache=True, **LEAN)
+@njit(cache=True, **LEAN, **WITHIN)
 def _ratio(ball, size):
     for j in range(ball.size):
         size[j] = ball[j] / (size[j] if size[j] > ball[j] else ball[j])
 
 
-@njit(cache=True, **LEAN)
+@njit(cache=True, **LEAN, **WITHIN)
 def _lengths(s, together, out):
     """The norms of s on the balls."""
     if not together:
@@ -143,25 +151,25 @@ def _lengths(s, together, out):
     _roots(out[0])
 
 
-@njit(cache=True, **LEAN)
+@njit(cache=True, **LEAN, **WITHIN)
 def _absolute(s, out):
     for j in range(s.size):
         out[j] = abs(s[j])
 
 
-@njit(cache=True, **LEAN)
+@njit(cache=True, **LEAN, **WITHIN)
 def _add_squares(s, out):
     for j in range(s.size):
         out[j] += s[j] * s[j]
 
 
-@njit(cache=True, **LEAN)
+@njit(cache=True, **LEAN, **WITHIN)
 def _roots(out):
     for j in range(out.size):
         out[j] = math.sqrt(out[j])
 
 
-@njit(cache=True, **LEAN)
+@njit(cache=True, **LEAN, **WITHIN)
 def _shrink(new, factor, ahead, s, c):
     """new is projected; how far the way ahead and the step point in different directions."""
     turn = 0.0
@@ -171,14 +179,14 @@ def _shrink(new, factor, ahead, s, c):
     return turn
 
 
-@njit(cache=True, **LEAN)
+@njit(cache=True, **LEAN, **WITHIN)
 def _beyond(new, factor, c, far):
     """far = c times what the projection has taken away."""
     for j in range(new.size):
         far[j] = c[j] * new[j] * (1.0 / factor[j] - 1.0)
 
 
-@njit(cache=True, **LEAN)
+@njit(cache=True, **LEAN, **WITHIN)
 def _extrapolate(new, s, share, ahead):
     """ahead = new + share (new - s); then s = new."""
     for j in range(s.size):
@@ -186,7 +194,7 @@ def _extrapolate(new, s, share, ahead):
         s[j] = new[j]
 
 
-@njit(cache=True, **KERNEL)
+@njit(cache=True, **KERNEL, **WITHIN)
 def _gap(shift, low, high, w, s, ball, together, factor):
     """The duality gap at w, the minimiser that belongs to s: what the norms of B'w are above its product with s."""
     at = np.empty_like(s)
@@ -200,7 +208,7 @@ def _gap(shift, low, high, w, s, ball, together, factor):
     return abs(total - product)
 
 
-@njit(cache=True, **LEAN)
+@njit(cache=True, **LEAN, **WITHIN)
 def _inner(one, two):
     total = 0.0
     for j in range(one.size):

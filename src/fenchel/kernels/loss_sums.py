@@ -20,7 +20,7 @@ from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
 
-from .caching import njit
+from .caching import WITHIN, njit
 from .rows import KERNEL, LEAN
 
 _LOG2_HIGH, _LOG2_LOW = 0.693147180369123816490, 1.90821492927058770002e-10
@@ -33,8 +33,7 @@ _ROOT_BITS = 0x3FE6A09E667F3BCD  # the bits of sqrt(1/2)
 _WHOLE_BITS = 0x4330000000000000  # the bits of 2^52, in whose last bits a whole number may be put
 _WHOLE = 4503599627370496.0 + _BIAS  # 2^52, and the bias of the exponent that was put there
 
-# Only other kernels call most of these, which allocate nothing: see INSIDE in apart.py.
-_INSIDE = {**LEAN, "cache": True, "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+_INSIDE = {**LEAN, **WITHIN, "cache": True}
 # Sums over rows may be reordered, but what undoes a rounding on purpose must stay as it is written.
 _EXACT = {**_INSIDE, "fastmath": {"contract", "nsz"}, "forceinline": True}
 

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from .caching import njit
+from .caching import WITHIN, njit
 from .prox import AHEAD, LEAST_SQUARE, apply_adjoint, apply_map, block_prox
 from .rows import KERNEL, LEAN
 
@@ -65,7 +65,7 @@ def admm_steps(inverse, g, w, Bw, v, u, y, r, scale, ridge, B, psi, accuracy, mo
     info[0], info[1], info[2], info[3] = apart, moved, count, square
 
 
-@njit(cache=True, **LEAN)
+@njit(cache=True, **LEAN, **WITHIN)
 def _settle(r, pull, new, at, u, y):
     """y and u after a prox; the squares of both residuals."""
     apart, moved = 0.0, 0.0

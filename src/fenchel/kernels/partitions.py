@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from .caching import njit
+from .caching import WITHIN, njit
 from .rows import KERNEL, LEAN, locate
 
 
-@njit(cache=True, nogil=True, **LEAN)
+@njit(cache=True, **LEAN, **WITHIN)
 def _four(r0, r1, r2, r3, x0, x1, x2, x3, b0, b1, b2, b3, slope, square):
     for j in range(r0.size):
         a, b, c, d = np.float64(r0[j]), np.float64(r1[j]), np.float64(r2[j]), np.float64(r3[j])

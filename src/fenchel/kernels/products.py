@@ -15,7 +15,7 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import get_cython_function_address, intrinsic, overload
 
-from .caching import njit
+from .caching import WITHIN, njit
 from .rows import KERNEL, LEAN
 from .sparse_columns import rows_times, sum_rows
 
@@ -107,7 +107,7 @@ def _sum_lines(stored, blas, factor, out):
     return single
 
 
-@njit(cache=True, **LEAN)
+@njit(cache=True, **LEAN, **WITHIN)
 def scores_of(data, w, out):
     """out = Z'w; the last entry of w is the intercept's, zero where there is none."""
     stored, by_column, blas, _ = data
@@ -121,7 +121,7 @@ def scores_of(data, w, out):
             out[i] += w[p]
 
 
-@njit(cache=True, **LEAN)
+@njit(cache=True, **LEAN, **WITHIN)
 def mean_of(data, x, out):
     """out = Z x / n; the last entry is the intercept's, zero where there is none."""
     stored, by_column, blas, intercept = data

@@ -22,7 +22,7 @@ import math
 
 import numpy as np
 
-from .caching import njit
+from .caching import WITHIN, njit
 from .calls import call_prox
 from .rows import KERNEL, LEAN
 
@@ -79,14 +79,14 @@ def block_prox(psi, u, step):
         call_prox(psi[3][b], psi[1][b] - psi[0][b], psi[0][b], u, step, psi[5][b], psi[6][b])
 
 
-@njit(cache=True, **LEAN)
+@njit(cache=True, **LEAN, **WITHIN)
 def block_value(psi, b, u, out):
     """psi_b(u) without its scale and quadratic; `out` is scratch space of u's length."""
     call_prox(psi[4][b], psi[1][b] - psi[0][b], psi[0][b], u, out, psi[5][b], psi[6][b])
     return out[psi[0][b]]
 
 
-@njit(cache=True, **LEAN)
+@njit(cache=True, **LEAN, **WITHIN)
 def separated_prox(v, M, eta, w, u, slope, B, psi, scale, step):
     """w = argmin 1/2 |w - M v|^2 in the metric 1/M plus eta psi(B'w), where B' only renames and scales features.
 
@@ -100,7 +100,7 @@ def separated_prox(v, M, eta, w, u, slope, B, psi, scale, step):
     separated_slope(v, M, eta, w, slope, B, psi)
 
 
-@njit(cache=True, **LEAN)
+@njit(cache=True, **LEAN, **WITHIN)
 def separated_steps(M, eta, B, psi, scale, step):
     """The steps of such blocks, on their rows of B'."""
     for b in range(psi[0].size):
@@ -109,7 +109,7 @@ def separated_steps(M, eta, B, psi, scale, step):
             step[e] = eta * a * a * M[B[1][B[0][e]]] * scale[e]
 
 
-@njit(cache=True, **LEAN)
+@njit(cache=True, **LEAN, **WITHIN)
 def separated_step(w, u, B, psi, step):
     """w, which is M v before, becomes the prox; u = B'w."""
     for b in range(psi[0].size):
@@ -125,7 +125,7 @@ def separated_step(w, u, B, psi, step):
             w[col[e]] = u_b[e] / val[e]
 
 
-@njit(cache=True, **LEAN)
+@njit(cache=True, **LEAN, **WITHIN)
 def separated_slope(v, M, eta, w, slope, B, psi):
     """Their subgradients at w, the prox of v."""
     for b in range(psi[0].size):
@@ -134,7 +134,7 @@ def separated_slope(v, M, eta, w, slope, B, psi):
             slope[e] = (v[j] - w[j] / M[j]) / (a * eta)
 
 
-@njit(cache=True)
+@njit(cache=True, **WITHIN)
 def screen(v, eta, B, units, dead, s):
     """Mark the features that are surely zero, zero them in v, and give the units their dual variable s.
 
@@ -176,9 +176,10 @@ def structured_prox(v, eta, slope, w, u, solver, rule, info):
     B, psi, scale, ridge, mu, bound, units, separated, closed = solver
     tol, level, most = rule
     size, d = w.size, slope.size
-    M = np.empty(size)
+    M, widest = np.empty(size), 0.0
     for j in range(size):
         M[j] = 1.0 / (1.0 + eta * mu[j])
+        widest = max(widest, M[j])
     step = np.zeros(d)
     if separated:
         separated_prox(v, M, eta, w, u, slope, B, psi, scale, step)
@@ -188,7 +189,6 @@ def structured_prox(v, eta, slope, w, u, solver, rule, info):
     point, dead, fixed = v.copy(), np.zeros(size, dtype=np.bool_), np.zeros(d)
     if units[0].size > 0:
         screen(point, eta, B, units, dead, fixed)
-    widest = M.max()
     c, undo, shrink, s = np.ones(d), np.ones(d), np.ones(d), np.zeros(d)
     for b in range(psi[0].size):
         for e in range(psi[0][b], psi[1][b]):
@@ -218,7 +218,8 @@ def structured_prox(v, eta, slope, w, u, solver, rule, info):
             apply_map(B, psi, w, q)
             info[2] = iteration + 1.0
             if _closed(point, eta, new, w, q, u, scale, ridge, mu, psi, closed, tol, level, info):
-                s[:] = new
+                for e in range(d):
+                    s[e] = new[e]
                 info[3] = 1.0
                 break
         if turn > 0.0:
@@ -237,7 +238,7 @@ def structured_prox(v, eta, slope, w, u, solver, rule, info):
         separated_slope(back, M, eta, w, slope, B, closed)
 
 
-@njit(cache=True, **LEAN)
+@njit(cache=True, **LEAN, **WITHIN)
 def _primal_point(point, M, s, back, w, u, B, psi, closed, step):
     """w = the minimiser that belongs to the dual variable s."""
     apply_adjoint(B, psi, s, back)
@@ -247,14 +248,14 @@ def _primal_point(point, M, s, back, w, u, B, psi, closed, step):
         separated_step(w, u, B, closed, step)
 
 
-@njit(cache=True, **LEAN)
+@njit(cache=True, **LEAN, **WITHIN)
 def _climb(q, c, ahead, shrink, u):
     for e in range(q.size):
         q[e] += c[e] * ahead[e]
         u[e] = q[e] * shrink[e]
 
 
-@njit(cache=True, **LEAN)
+@njit(cache=True, **LEAN, **WITHIN)
 def _turn(q, u, c, undo, ahead, s, new):
     """new = (q - u) / c; how far the way ahead and the step point in different directions."""
     for e in range(q.size):
@@ -265,7 +266,7 @@ def _turn(q, u, c, undo, ahead, s, new):
     return turn
 
 
-@njit(cache=True, **LEAN)
+@njit(cache=True, **LEAN, **WITHIN)
 def _extrapolate(new, s, share, ahead):
     """ahead = new + share (new - s); then s = new."""
     for e in range(s.size):
@@ -273,7 +274,7 @@ def _extrapolate(new, s, share, ahead):
         s[e] = new[e]
 
 
-@njit(cache=True)
+@njit(cache=True, **WITHIN)
 def _closed(v, eta, s, w, at, p, scale, ridge, mu, psi, closed, tol, level, info):
     """Whether the duality gap at w, with at = B'w, is small; fills in gap and objective.
 

@@ -18,7 +18,7 @@ import math
 
 import numpy as np
 
-from .caching import njit
+from .caching import WITHIN, njit
 from .products import mean_of, scores_of
 from .prox import apply_adjoint, apply_map
 from .rows import KERNEL, LEAN
@@ -95,14 +95,14 @@ def repair(
     return False
 
 
-@njit(cache=True, **LEAN)
+@njit(cache=True, **LEAN, **WITHIN)
 def _miss(B, psi, g, y, e):
     apply_adjoint(B, psi, y, e)
     for j in range(e.size):
         e[j] += g[j]
 
 
-@njit(cache=True, **LEAN)
+@njit(cache=True, **LEAN, **WITHIN)
 def _excess(units, back, y, e, moved, lengths):
     """By how much the gauge of y exceeds 1 after e was given to it."""
     labels, _, radius = units
@@ -119,7 +119,7 @@ def _excess(units, back, y, e, moved, lengths):
     return worst
 
 
-@njit(cache=True, **LEAN)
+@njit(cache=True, **LEAN, **WITHIN)
 def _norms(labels, y, lengths):
     lengths[:] = 0.0
     for k in range(y.size):
@@ -128,7 +128,7 @@ def _norms(labels, y, lengths):
         lengths[g] = math.sqrt(lengths[g])
 
 
-@njit(cache=True, **LEAN)
+@njit(cache=True, **LEAN, **WITHIN)
 def _follow(units, u, y, even, kappa, most, step, tangent, lengths):
     """R = diag(step) (1 - tangent tangent'), unit by unit."""
     labels, _, radius = units
@@ -152,7 +152,7 @@ def _follow(units, u, y, even, kappa, most, step, tangent, lengths):
             step[k] = even[k] * max(most * room, kappa)
 
 
-@njit(cache=True, **LEAN)
+@njit(cache=True, **LEAN, **WITHIN)
 def _factorise(B, diagonal, step, tangent, factor):
     """Cholesky's factor of diag(diagonal) + B diag(step) B', of which factor[j, k] is entry (j + k, j)."""
     start, column, value = B
@@ -185,7 +185,7 @@ def _factorise(B, diagonal, step, tangent, factor):
                     other[k - c] -= share * line[k]
 
 
-@njit(cache=True, **LEAN)
+@njit(cache=True, **LEAN, **WITHIN)
 def _precondition(factor, left, z):
     size, band = factor.shape[0], factor.shape[1] - 1
     if band == 0:
@@ -206,7 +206,7 @@ def _precondition(factor, left, z):
         z[j] = total / line[0]
 
 
-@njit(cache=True, **LEAN)
+@njit(cache=True, **LEAN, **WITHIN)
 def _turned(labels, dots, step, tangent, seen):
     """seen = R seen."""
     dots[:] = 0.0
@@ -216,7 +216,7 @@ def _turned(labels, dots, step, tangent, seen):
         seen[k] = step[k] * (seen[k] - tangent[k] * dots[labels[k]])
 
 
-@njit(cache=True, **LEAN)
+@njit(cache=True, **LEAN, **WITHIN)
 def _move_rows(domain, h, along, x):
     """x goes along h Z'q within its domain; rows that come to its ends stay there."""
     low, high = domain
@@ -227,7 +227,7 @@ def _move_rows(domain, h, along, x):
             h[i] = 0.0
 
 
-@njit(cache=True, **LEAN)
+@njit(cache=True, **LEAN, **WITHIN)
 def _into_balls(units, y, lengths):
     labels, _, radius = units
     _norms(labels, y, lengths)
@@ -236,7 +236,7 @@ def _into_balls(units, y, lengths):
             y[k] *= radius[k] / lengths[labels[k]]
 
 
-@njit(cache=True, **KERNEL)
+@njit(cache=True, **KERNEL, **WITHIN)
 def _solve(data, B, psi, labels, dots, h, e, factor, step, tangent, most, enough, allowed, q, along, info):
     """Rounds from q = 0 until at most `enough` is left of e, in its length, or the gap e'q / 2 that q leaves at the
     least exceeds what is allowed. along = Z'q. Returns that gap."""

@@ -18,7 +18,7 @@ from numba import types
 from numba.core.cpu import CPUTargetOptions
 from numba.extending import overload
 
-from .caching import njit
+from .caching import WITHIN, njit
 from .calls import fetch
 
 FAST = {"reassoc", "contract", "nsz", "arcp"}  # sums may be reordered; NaN and infinity keep their meaning
@@ -218,7 +218,7 @@ def _four_products(rows, which, low, v, out):
     return dense
 
 
-@njit(cache=True, **LEAN)
+@njit(cache=True, **LEAN, **WITHIN)
 def _products(r0, r1, r2, r3, v, out):
     s0 = s1 = s2 = s3 = 0.0
     for j in range(v.size):
@@ -243,7 +243,7 @@ def _four_all_products(rows, which, low, v, metric, out):
     return dense
 
 
-@njit(cache=True, **LEAN)
+@njit(cache=True, **LEAN, **WITHIN)
 def _all_products(r0, r1, r2, r3, v, metric, out):
     s0 = s1 = s2 = s3 = 0.0
     g10 = g20 = g21 = g30 = g31 = g32 = 0.0
@@ -280,7 +280,7 @@ def _four_subtract(rows, which, low, change, v, metric):
     return dense
 
 
-@njit(cache=True, **LEAN)
+@njit(cache=True, **LEAN, **WITHIN)
 def _subtract(r0, r1, r2, r3, change, v, metric):
     a, b, c, d = change[0], change[1], change[2], change[3]
     for j in range(v.size):
@@ -312,7 +312,7 @@ def _four_add(rows, which, scale, v):
     return dense
 
 
-@njit(cache=True, **LEAN)
+@njit(cache=True, **LEAN, **WITHIN)
 def _add(r0, r1, r2, r3, scale, v):
     a, b, c, d = scale[0], scale[1], scale[2], scale[3]
     for j in range(v.size):
@@ -396,7 +396,8 @@ def combine(rows, layout, x, out):
 
 @njit(cache=True, nogil=True, **KERNEL)
 def sweep(rows, layout, x, out, w, product):
-    """:func:`combine`, and :func:`scores` of w into `product` if it is not empty: both for one read of the data.
+    """out += sum_i x_i row_i (and x_i in the intercept's slot), the product with X'; and :func:`scores` of w into
+    `product` if it is not empty: both for one read of the data.
 
     Dense rows of one output are added by fours, which spares most of the traffic with `out`.
     """
@@ -439,7 +440,7 @@ def dense_column_squares(X, out):
             out[j] += value * value
 
 
-@njit(cache=True, **LEAN)
+@njit(cache=True, **LEAN, **WITHIN)
 def _add_squares(r0, r1, r2, r3, out):
     for j in range(out.size):
         a, b, c, d = np.float64(r0[j]), np.float64(r1[j]), np.float64(r2[j]), np.float64(r3[j])

@@ -25,7 +25,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from .caching import njit
+from .caching import WITHIN, njit
 from .calls import call_prox, call_step
 from .losses import CLOSED, margin_step, tube_step
 from .rows import (
@@ -53,7 +53,7 @@ _AHEAD = 8  # rows: how long before its visit a dense row is asked for,
 _NEAR = 6 << 20  # unless all of them together have at most so many bytes
 
 
-@njit(cache=True, **LEAN)
+@njit(cache=True, **LEAN, **WITHIN)
 def penalty_step(cy, v, by, u, shrink, step, B, inverse, psi):
     """y-step: c q = c y + B'v with v = w - R r, then c y = c q - prox(c q); refreshes by, leaves the prox in u.
 
@@ -159,7 +159,7 @@ def one_step(loss, old, product, bend, goal, mass, one):
     return new[0]
 
 
-@njit(cache=True, **LEAN)
+@njit(cache=True, **LEAN, **WITHIN)
 def visit_one_by_one(rows, layout, target, weight, offset, block, kappa_R, rho, eta, x, v, idle, loss, one):
     """The rows of a block one after another, each seeing in v what those before it changed; see `epoch`."""
     first, last, visits = block
@@ -186,7 +186,7 @@ def visit_one_by_one(rows, layout, target, weight, offset, block, kappa_R, rho, 
     return moved
 
 
-@njit(cache=True, **LEAN)
+@njit(cache=True, **LEAN, **WITHIN)
 def visit_by_fours(rows, layout, target, weight, offset, block, metric, stretch, kappa_R, rho, eta, x, v, idle,
                    loss, team, sums, pairs, one, four, meetings):  # fmt: skip
     """The same for dense rows, four at a time: their products with v and with each other, then the four steps.
@@ -271,7 +271,7 @@ def visit_by_fours(rows, layout, target, weight, offset, block, metric, stretch,
     return moved, meetings
 
 
-@njit(cache=True, **KERNEL)
+@njit(cache=True, **KERNEL, **WITHIN)
 def visit_together(rows, layout, target, weight, offset, block, rho, eta, x, zx, v, loss):
     """All rows of a block at once, as in the paper; adds their changes to zx."""
     first, last, visits = block

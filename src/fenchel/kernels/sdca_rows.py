@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from .caching import njit
+from .caching import WITHIN, njit
 from .calls import call_step
 from .rows import LEAN, row_add_scaled, row_dot_fresh
 
 
-@njit(cache=True, **LEAN)
+@njit(cache=True, **LEAN, **WITHIN)
 def visit_whole_rows(rows, layout, target, weight, offset, block, kappa_R, rho, eta, x, v, loss, scratch):
     """The rows of a block one after another: the products of a row with all its parts of v, one step of the loss for
     all its dual variables, and their changes in v. Blocks begin and end with a row."""

@@ -20,7 +20,7 @@ from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
 
-from .caching import njit
+from .caching import WITHIN, njit
 from .rows import LEAN
 
 _PATIENCE = 2_000  # turns of waiting before the processor is offered to somebody else
@@ -79,7 +79,7 @@ def _relax(typingctx):
     return types.void(), codegen
 
 
-@njit(cache=True, **LEAN)
+@njit(cache=True, **LEAN, **WITHIN)
 def meet(team, meetings):
     """Wait until everybody is here; `meetings` is the number of meetings before. Returns that number now."""
     _member, members, flags, pause = team

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from .caching import njit
+from .caching import WITHIN, njit
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, **WITHIN)
 def _root(parent, side, i):
     """The root of i and the sign of i beside it; the way there is made shorter."""
     sign = 1.0
