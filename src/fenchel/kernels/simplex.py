@@ -145,3 +145,27 @@ def softmax_sums(score, target, weight, m, slope, bend):
                     own += t[k] * (offset + (u[top] - u[k]))
             total += s * own
     return total
+
+
+@njit(cache=True, nogil=True, **KERNEL)
+def softmax_total(score, target, weight, m):
+    """The weighted sum of the loss alone."""
+    total = 0.0
+    for row in range(score.size // m):
+        s = weight[row * m] if weight.size > 0 else 1.0
+        if s == 0.0:
+            continue
+        u, t = score[row * m : row * m + m], target[row * m : row * m + m]
+        top = 0
+        for k in range(m):
+            if u[k] > u[top]:
+                top = k
+        rest, own, shares = 0.0, 0.0, 0.0
+        for k in range(m):
+            if k != top:
+                rest += math.exp(u[k] - u[top])
+            if t[k] > 0.0:
+                own += t[k] * (u[top] - u[k])
+                shares += t[k]
+        total += s * (own + shares * math.log1p(rest))
+    return total
