@@ -14,6 +14,7 @@ from fenchel.engine.roles import Goal
 from fenchel.engine.rounds import WorkingSets
 from fenchel.engine.units import units_of
 from fenchel.kernels.prox import structured_prox
+from fenchel.kernels.simplex import softmax_tilt
 from fenchel.penalties import MultiTaskLasso, MultiTaskLowRank
 from fenchel.prices import PRICES
 from fenchel.proximal import StructuredProx
@@ -143,6 +144,22 @@ def test_the_sum_of_the_softmax_alone():
     weight = np.repeat(weight[:40] * (weight[:40] > 0.3), 5)
     for one in (weight, np.zeros(0)):
         assert loss.total(score, target, one) == pytest.approx(loss.sums(score, target, one)[0], rel=1e-13)
+
+
+def test_tilted_shares():
+    """The sums that balance the intercepts, against plain formulas, with shares of zero and rows that do not count."""
+    rng = np.random.default_rng(7)
+    v, move = rng.dirichlet(np.ones(4), 30) * (rng.random((30, 4)) < 0.7) + 1e-9 * np.eye(4)[[0] * 30], rng.random(4)
+    logs, move = np.log(np.maximum(v, 1e-300)), np.tile(move, (30, 1))
+    logs[v == 0] = -np.inf
+    target, weight = np.eye(4)[rng.integers(0, 4, 30)], np.maximum(rng.random((30, 1)) - 0.2, 0.0)
+    slope, bend = np.empty((30, 4)), np.empty((30, 4))
+    total = softmax_tilt(logs, move, target, weight, slope, bend)
+    sums = (v * np.exp(move)).sum(axis=1, keepdims=True)
+    pi = v * np.exp(move) / sums
+    assert total == pytest.approx(float((weight * (np.log(sums) - (target * move).sum(axis=1)[:, None])).sum()))
+    np.testing.assert_allclose(slope, weight * (pi - target), atol=1e-14)
+    np.testing.assert_allclose(bend, weight * pi, atol=1e-14)
 
 
 def test_who_takes_what():

@@ -169,3 +169,31 @@ def softmax_total(score, target, weight, m):
                 shares += t[k]
         total += s * (own + shares * math.log1p(rest))
     return total
+
+
+@njit(cache=True, nogil=True, **KERNEL)
+def softmax_tilt(logs, move, target, weight, slope, bend):
+    """The weighted sum of log(sum(v exp(move))) - t'move, with slopes s (pi - t) and h = s pi. Arrays (rows, classes),
+    weights a column; logarithms of v may be minus infinity, but not all of a row."""
+    total = 0.0
+    for row in range(logs.shape[0]):
+        s, v, d, t = weight[row, 0], logs[row], move[row], target[row]
+        e, x = bend[row], slope[row]
+        top = 0
+        for k in range(v.size):
+            e[k] = v[k] + d[k]
+            if e[k] > e[top]:
+                top = k
+        most, rest, own = e[top], 0.0, 0.0
+        for k in range(v.size):
+            e[k] = math.exp(e[k] - most)
+            own += t[k] * d[k]
+            if k != top:
+                rest += e[k]
+        scale = s / (1.0 + rest)
+        for k in range(v.size):
+            e[k] *= scale
+            # the slope of a class that is all but certain keeps its digits
+            x[k] = -scale * rest if k == top and t[k] == 1.0 else e[k] - s * t[k]
+        total += s * (most + math.log1p(rest) - own)
+    return total
