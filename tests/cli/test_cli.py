@@ -1080,6 +1080,11 @@ def write_examples(folder):
     site = np.array(["Oslo", "Rome", "Lima"])[np.arange(90) % 3]
     people.assign(bought=np.where(score > 0, "yes", "no")).to_csv("people.csv", index=False)
     people.assign(bought="no").to_csv("new.csv", index=False)
+    town = np.array(["Oslo", "Rome", "Lima", "Bonn", "Kyiv", "Nice"])[np.arange(90) % 6]
+    cars = people[["age", "income"]].assign(make=town, price=score)
+    cars.loc[3, "age"] = np.nan
+    cars.to_csv("cars.csv", index=False)
+    people.assign(town=town, ill=np.where(score > 0, "yes", "no")).to_csv("clinics.csv", index=False)
     people.assign(site=site, price=score, rent=2 * score).to_csv("houses.csv", index=False)
     images = pd.DataFrame(rng.standard_normal((90, 48)))
     digit = np.array(["three", "eight", "nine"])[np.arange(90) % 3]

@@ -95,13 +95,16 @@ def test_a_look_sums_what_the_rows_have():
     u = X @ w[:-1] + w[-1]
     x, Z = s * loss.gradient(u, y), np.column_stack([X, np.ones(N)])
     assert sums[0] == pytest.approx(s @ loss.value(u, y), rel=1e-12)
-    conjugates, slopes = sums[3:9].reshape(2, 3), sums[9 : 9 + 2 * (P + 1)].reshape(2, -1)
+    own, each = loss.value_terms(y)
+    assert sums[3] == pytest.approx(np.sum(s * np.abs(own)), rel=1e-12, abs=1e-12)  # for the allowances for rounding
+    assert sums[4] == pytest.approx(np.sum((s * each) ** 2), rel=1e-12)
+    conjugates, slopes = sums[5:11].reshape(2, 3), sums[11 : 11 + 2 * (P + 1)].reshape(2, -1)
     for k, group in enumerate((x > 0, x <= 0)):
         assert np.allclose(slopes[k], Z[group].T @ x[group], rtol=1e-12)
         for t, tau in enumerate((0.0, 0.5, 1.0)):
             true = s[group] @ loss.conjugate(tau * x[group] / s[group], y[group])
             assert conjugates[k, t] == pytest.approx(true, rel=1e-12, abs=1e-12)
-    assert np.allclose(sums[9 + 2 * (P + 1) : 9 + 3 * (P + 1)], (s * loss.curvature(u, y)) @ Z**2, rtol=1e-12)
+    assert np.allclose(sums[11 + 2 * (P + 1) : 11 + 3 * (P + 1)], (s * loss.curvature(u, y)) @ Z**2, rtol=1e-12)
 
 
 def test_several_solvers_share_their_passes():

@@ -47,7 +47,7 @@ def write_whole(path: str | os.PathLike[str], content: bytes) -> None:
     except BaseException as error:
         with contextlib.suppress(OSError):
             os.unlink(temporary)
-        if isinstance(error, OSError) and error.filename is None:  # a full disk does not say where
+        if isinstance(error, OSError) and error.errno and error.filename is None:  # a full disk does not say where
             raise OSError(error.errno, error.strerror, os.fspath(path)) from error
         raise
     written.append(os.fspath(path))
