@@ -10,8 +10,14 @@ from fenchel.engine.curvatures.several_gram import SeveralGram
 from fenchel.engine.point import Point
 from fenchel.engine.registry import fitting
 from fenchel.engine.restrictions.class_set import ClassSet
+from fenchel.engine.roles import Goal
+from fenchel.engine.rounds import WorkingSets
 from fenchel.engine.units import units_of
+from fenchel.kernels.prox import structured_prox
+from fenchel.kernels.simplex import softmax_tilt
 from fenchel.penalties import MultiTaskLasso, MultiTaskLowRank
+from fenchel.prices import PRICES
+from fenchel.proximal import StructuredProx
 
 PENALTIES = {
     "l1": lambda m: fl.PerOutput(fl.L1(), m),
@@ -87,10 +93,6 @@ def test_the_answer_is_that_of_epochs(penalty, shape):
 
 @pytest.mark.parametrize("sparse", [False, True])
 def test_working_sets_alone(sparse):
-    from fenchel.engine.roles import Goal
-    from fenchel.engine.rounds import WorkingSets
-    from fenchel.prices import PRICES
-
     made = problem(n=90, p=40, sparse=sparse, share=0.05)
     engine = WorkingSets(PRICES)
     engine.begin(made, [made.alpha], 1e-7)
@@ -111,6 +113,53 @@ def test_paths_and_weights_of_zero():
     rest = fl.Problem(X[held > 0], y[held > 0], loss="multinomial", penalty=PENALTIES["l1"](4), alpha=some.alpha,
                       fit_intercept=True)  # fmt: skip
     assert found.primal == pytest.approx(fl.solve(rest, tol=1e-7).primal, rel=3e-7)
+
+
+def test_a_path_goes_on_from_the_answer_before():
+    """Also where that was good enough, so that nobody asked for more."""
+    made, engine = problem(n=70, p=15), RowClasses(PRICES)
+    engine.begin(made, [made.alpha, 0.9999 * made.alpha], 1e-9)
+    goal = Goal(1e-9, np.inf, np.inf, lambda primal: 1e-9 * primal)
+    first = next(engine.rounds(made, None, goal))
+    second = next(engine.rounds(made.with_alpha(0.9999 * made.alpha), None, goal))
+    least = fl.solve(made, tol=1e-8).primal
+    assert second.primal - least < 0.7 * (first.primal - least)
+
+
+@pytest.mark.parametrize("penalty", PENALTIES)
+def test_the_prox_of_units_is_that_of_the_penalty(penalty):
+    made, step = problem(penalty), 3.0
+    v = (np.random.default_rng(3).standard_normal((4, 13)) * np.geomspace(0.01, 3.0, 13)).ravel()
+    w, u, slope, info = np.empty(made.size), np.zeros(made.d), np.zeros(made.d), np.zeros(4)
+    structured_prox(v, step, slope, w, u, StructuredProx(made).solver, (1e-16, 0.0, 5000), info)
+    found, wanted = (one.reshape(4, 13)[:, :-1] for one in (v, w))
+    found = units_of(made).prox(found.ravel(), step)
+    assert found.any() and not found.all()
+    np.testing.assert_allclose(found, wanted.ravel(), atol=1e-7)
+
+
+def test_the_sum_of_the_softmax_alone():
+    rng, loss = np.random.default_rng(5), fl.Multinomial(5)
+    score, target, weight = 30 * rng.standard_normal(200), rng.dirichlet(np.ones(5), 40).ravel(), rng.random(200)
+    weight = np.repeat(weight[:40] * (weight[:40] > 0.3), 5)
+    for one in (weight, np.zeros(0)):
+        assert loss.total(score, target, one) == pytest.approx(loss.sums(score, target, one)[0], rel=1e-13)
+
+
+def test_tilted_shares():
+    """The sums that balance the intercepts, against plain formulas, with shares of zero and rows that do not count."""
+    rng = np.random.default_rng(7)
+    v, move = rng.dirichlet(np.ones(4), 30) * (rng.random((30, 4)) < 0.7) + 1e-9 * np.eye(4)[[0] * 30], rng.random(4)
+    logs, move = np.log(np.maximum(v, 1e-300)), np.tile(move, (30, 1))
+    logs[v == 0] = -np.inf
+    target, weight = np.eye(4)[rng.integers(0, 4, 30)], np.maximum(rng.random((30, 1)) - 0.2, 0.0)
+    slope, bend = np.empty((30, 4)), np.empty((30, 4))
+    total = softmax_tilt(logs, move, target, weight, slope, bend)
+    sums = (v * np.exp(move)).sum(axis=1, keepdims=True)
+    pi = v * np.exp(move) / sums
+    assert total == pytest.approx(float((weight * (np.log(sums) - (target * move).sum(axis=1)[:, None])).sum()))
+    np.testing.assert_allclose(slope, weight * (pi - target), atol=1e-14)
+    np.testing.assert_allclose(bend, weight * pi, atol=1e-14)
 
 
 def test_who_takes_what():

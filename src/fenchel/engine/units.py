@@ -104,6 +104,26 @@ class Units:
         """The quadratic of the penalty."""
         return 0.5 * float(self.ridge @ np.square(w)) if self._ridged else 0.0
 
+    def prox(self, v: Vector, step: float) -> Vector:
+        """The w with the least |w - v|^2 / 2 and `step` times the penalty, quadratic and bounds included."""
+        if self._no_l1:
+            w = v.copy()
+        else:
+            hold = step * self.l1
+            w = v - np.minimum(np.maximum(v, -hold), hold)
+        if self._ridged:
+            w /= 1 + step * self.ridge
+        if self._bounded:
+            w = np.minimum(np.maximum(w, self.lower), self.upper)
+        if self.alone:
+            return w
+        norm, sizes = step * self.norm, self.sizes(w)
+        if self._ridged:  # units with a norm have one quadratic
+            norm /= 1 + step * self.ridge[self.members[self.start[:-1]]]
+        left = np.divide(sizes - norm, sizes, out=np.zeros(sizes.size), where=sizes > norm)
+        w *= left[self.label]
+        return w
+
     def sizes(self, w: Vector) -> Vector:
         """The Euclidean norm of every unit."""
         if self.alone:

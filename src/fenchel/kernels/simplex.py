@@ -145,3 +145,55 @@ def softmax_sums(score, target, weight, m, slope, bend):
                     own += t[k] * (offset + (u[top] - u[k]))
             total += s * own
     return total
+
+
+@njit(cache=True, nogil=True, **KERNEL)
+def softmax_total(score, target, weight, m):
+    """The weighted sum of the loss alone."""
+    total = 0.0
+    for row in range(score.size // m):
+        s = weight[row * m] if weight.size > 0 else 1.0
+        if s == 0.0:
+            continue
+        u, t = score[row * m : row * m + m], target[row * m : row * m + m]
+        top = 0
+        for k in range(m):
+            if u[k] > u[top]:
+                top = k
+        rest, own, shares = 0.0, 0.0, 0.0
+        for k in range(m):
+            if k != top:
+                rest += math.exp(u[k] - u[top])
+            if t[k] > 0.0:
+                own += t[k] * (u[top] - u[k])
+                shares += t[k]
+        total += s * (own + shares * math.log1p(rest))
+    return total
+
+
+@njit(cache=True, nogil=True, **KERNEL)
+def softmax_tilt(logs, move, target, weight, slope, bend):
+    """The weighted sum of log(sum(v exp(move))) - t'move, with slopes s (pi - t) and h = s pi. Arrays (rows, classes),
+    weights a column; logarithms of v may be minus infinity, but not all of a row."""
+    total = 0.0
+    for row in range(logs.shape[0]):
+        s, v, d, t = weight[row, 0], logs[row], move[row], target[row]
+        e, x = bend[row], slope[row]
+        top = 0
+        for k in range(v.size):
+            e[k] = v[k] + d[k]
+            if e[k] > e[top]:
+                top = k
+        most, rest, own = e[top], 0.0, 0.0
+        for k in range(v.size):
+            e[k] = math.exp(e[k] - most)
+            own += t[k] * d[k]
+            if k != top:
+                rest += e[k]
+        scale = s / (1.0 + rest)
+        for k in range(v.size):
+            e[k] *= scale
+            # the slope of a class that is all but certain keeps its digits
+            x[k] = -scale * rest if k == top and t[k] == 1.0 else e[k] - s * t[k]
+        total += s * (most + math.log1p(rest) - own)
+    return total

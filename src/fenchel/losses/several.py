@@ -238,6 +238,12 @@ class Multinomial(SimplexLoss):
         m = self.n_classes or 1
         return softmax_sums(score, np.asarray(target, dtype=float).ravel(), weight, m, slope, bend), slope, bend
 
+    def total(self, score: Array, target: Array, weight: Array) -> float:
+        from ..kernels.simplex import softmax_total
+
+        score, target = np.ascontiguousarray(score, dtype=float).ravel(), np.asarray(target, dtype=float).ravel()
+        return float(softmax_total(score, target, weight, self.n_classes or 1))
+
     def potential(self, v: Array, target: Array) -> Array:
         out: Array = v * np.log(np.maximum(v, 1e-300))
         return out

@@ -21,7 +21,6 @@ import numpy as np
 
 from .._validate import Array, Ints
 from ..foundation.numerics import BALANCED, DIGITS, NEWTON_STEPS
-from ..losses.several import away_from
 from .bounds import NoCertificate
 from .least_squares import least_squares
 from .unpenalised import GROWTH, ROUNDS
@@ -94,6 +93,8 @@ def balanced(problem: Certifying, x: Array, zx: Array, y: Array | None, zeroed: 
     """x tilted so that unpenalised directions (and y on `zeroed`) carry no gradient; see ``Certifying._balance``."""
     if not (problem._free_count or len(zeroed)):
         return x, zx
+    from ..kernels.simplex import softmax_tilt
+
     free, goal = _directions(problem, x, y, zeroed)
     n, m = problem.n, problem.layout[0]
     loss: Any = problem.loss
@@ -111,14 +112,9 @@ def balanced(problem: Certifying, x: Array, zx: Array, y: Array | None, zeroed: 
         logs[start <= 0] = -np.inf
 
         def evaluate(c: Array, logs: Array = logs) -> tuple[float, Array, Array]:
-            move = free.along(c, n)
-            u = logs + move
-            top = u.max(axis=1, keepdims=True)
-            e = np.exp(u - top)
-            total = e.sum(axis=1, keepdims=True)
-            pi = e / total
-            value = np.sum(weight * (np.log(total) + top - np.sum(target * move, axis=1, keepdims=True)))
-            return float(value) - float(goal @ c), weight * away_from(pi, target), weight * pi
+            move, slope, bend = np.ascontiguousarray(free.along(c, n)), np.empty((n, m)), np.empty((n, m))
+            value = softmax_tilt(logs, move, target, weight, slope, bend)
+            return float(value) - float(goal @ c), slope, bend
 
         tilted = newton(free, evaluate, np.zeros(free.count), steepest, goal)[1]
         if np.all(np.abs(free.sums(tilted) - goal) <= BALANCED * np.maximum(scale, free.sizes(tilted))):
