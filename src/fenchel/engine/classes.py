@@ -172,7 +172,7 @@ class _Steps:
             square = float(move @ move)
             reached = loss.total(problem.seen(scores), problem.target, self.weight)
             rise = (reached - value) / n - float(self.g @ move)
-            if not rise > 0.5 * self.L * square * (1 + 1e-9) + 1e-14 * abs(value) / n:
+            if not square or not rise > 0.5 * self.L * square * (1 + 1e-9) + 1e-14 * abs(value) / n:
                 break
             self.L *= min(max(1.5, 2 * rise / (self.L * square)), 20.0)
         way = new - self.w
