@@ -55,7 +55,7 @@ def test_a_wrong_index_does_not_take_all_memory(tmp_path):
 
 
 def test_packed_files_are_bounded(tmp_path, monkeypatch):
-    monkeypatch.setattr(files, "_BEYOND", 20_000_000)  # a tenth, to be quick
+    monkeypatch.setattr(files, "BEYOND", 20_000_000)  # a tenth, to be quick
     with gzip.open(tmp_path / "b.gmt.gz", "wb", compresslevel=1) as file:
         for _ in range(3):
             file.write(10_000_000 * b"A")  # one line of 30 MB in a file of a tenth

@@ -383,7 +383,7 @@ def test_small_problems_take_newton_steps():
 
 
 def test_newton_gives_up_where_its_model_is_not_solved(monkeypatch):
-    for accuracy in ("_ACCURACY", "_FINE"):
+    for accuracy in ("FINE", "FINEST"):
         monkeypatch.setattr(f"fenchel.engine.attempts.newton.{accuracy}", 0.0)
     monkeypatch.setattr("fenchel.engine.attempts.newton.TURNS", 1)
     problem = make("logistic", fl.GroupL2(cases.OVERLAP), n=300)

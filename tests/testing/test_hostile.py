@@ -31,6 +31,11 @@ def test_a_group_model_that_no_step_helps():
     assert not hostile.run(901000461, seconds=2.0, exact=False).wrong
 
 
+def test_a_step_of_no_length_ends_the_search_for_its_curvature():
+    """Softmax on columns whose units differ by many decades: what a step moves has a square below all numbers."""
+    assert not hostile.run(9511000073, seconds=1.0, exact=False).wrong
+
+
 def test_a_seed_is_one_problem():
     first, second = (hostile.make(5) for _ in range(2))
     assert str(first) == str(second)
