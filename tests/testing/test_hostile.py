@@ -20,10 +20,10 @@ def small(monkeypatch):
 
 @pytest.mark.parametrize("part", range(10))
 def test_three_hundred_problems(part, small):
-    outcomes = [hostile.run(seed, seconds=2.0) for seed in range(30 * part, 30 * (part + 1))]
+    outcomes = [hostile.run(seed, seconds=60.0) for seed in range(30 * part, 30 * (part + 1))]  # compiling counts
     assert not [command._line(one) for one in outcomes if one.wrong]
     assert sum(one.exact for one in outcomes) >= 30
-    assert sum(one.verdict == "unconverged" and one.status != "time limit" for one in outcomes) <= 1
+    assert sum(one.verdict == "unconverged" for one in outcomes) <= 1
 
 
 def test_a_group_model_that_no_step_helps():
