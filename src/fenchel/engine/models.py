@@ -145,7 +145,7 @@ class _Fit:
 
     def __init__(self, problem: Problem, prices: Prices, several: bool, models: bool = True) -> None:
         self.problem, self.prices, self.several, self.models = problem, prices, several, models
-        self.spent = 0.0  # nanoseconds, since the last proposal
+        self.spent = self.before = 0.0  # nanoseconds: since the last proposal, and at this alpha before that
         self.gram = WholeGram(problem, prices)
         self._inner: InnerSolver | None = None
         self.step: Step = shortened
@@ -157,12 +157,12 @@ class _Fit:
             self.problem = problem
             if self._inner is not None:
                 self._inner.move_to(problem)
-        self.repair, self.read = Repair(problem), 0.0
+        self.repair, self.read, self.before = Repair(problem), 0.0, 0.0
         point, answer = self._begin(start)
-        if self.gram.matrix is None:
+        if self.gram.matrix is None and start is None:  # near an answer rows count for what they are
             self.gram.begin(point.h)
         if self.gram.matrix is None and not (self.several and self.models) and StepLength.unfit(problem) is None:
-            buy = self._price() if self.models else math.inf
+            buy = self.price() if self.models else math.inf
             if buy > PREPARE + FEW * StepLength.price(problem, self.prices):
                 steps = StepLength(problem, self.prices)
                 yield from self._rent(steps, point, answer, goal, buy)
@@ -180,7 +180,7 @@ class _Fit:
             self._inner = Admm(self.problem, self.prices)
         return self._inner
 
-    def _price(self) -> float:
+    def price(self) -> float:
         """Nanoseconds of an answer by models: one curvature, or some where it changes, and what is solved with them."""
         grams, models = USUAL_QUADRATIC if self.problem.loss.quadratic else USUAL
         inner = Admm.price_for(self.problem, self.prices) + models * self.prices.newton_call
@@ -191,7 +191,7 @@ class _Fit:
         problem = self.problem
         scores: Vector | None = None
         if start is not None:
-            w, y = start.w, start.y / problem.n
+            w, y, scores = start.w, start.y / problem.n, start.scores
         elif self.known:
             w, y, scores = self._predicted()
         else:
@@ -221,23 +221,30 @@ class _Fit:
 
     def _made(self, curvature: Vector, rough: bool = False) -> None:
         """A curvature is made and paid for."""
-        self.gram.make(curvature, rough)
-        self._count(0.0 if self.gram.rough else 1.0)
-        self.spent += self.gram.price()
+        share = self.gram.make(curvature, rough)
+        self._count(share)
+        self.spent += share * self.gram.price()
+
+    @property
+    def _pass_nanoseconds(self) -> float:
+        """Of a pass over the data."""
+        return StepLength.price(self.problem, self.prices)
 
     def _read(self, passes: float) -> None:
         """Passes over the data, beside those of accelerated steps, are paid for."""
         self._count(passes)
-        self.spent += passes * StepLength.price(self.problem, self.prices)
+        self.spent += passes * self._pass_nanoseconds
 
     def _offered(self, proposal: Proposal) -> Proposal:
         proposal.passes, self.passes = self.passes, 0.0
         proposal.nanoseconds, self.spent = self.spent, 0.0
+        self.before += proposal.nanoseconds
         return proposal
 
     def _over(self, goal: Goal) -> bool:
         """Whether a limit is reached."""
-        return self.read >= goal.passes or time.perf_counter() > goal.deadline
+        spent = self.before + self.spent > goal.nanoseconds
+        return spent or self.read >= goal.passes or time.perf_counter() > goal.deadline
 
     # -- accelerated steps -----------------------------------------------------------------------------
 
@@ -309,6 +316,8 @@ class _Fit:
         accuracy = FINE if quadratic or self.known else ACCURACY
         least, idle, kept, distrust, near = math.inf, 0, self.gram.matrix is not None, 1.0, False
         for number in range(ROUNDS):
+            if gram.matrix is not None and not quadratic and gram.renewal(point.h) < self._pass_nanoseconds:
+                gram.matrix = None
             if gram.matrix is None:
                 self._made(point.h, rough=least > NEAR * abs(point.primal))
                 kept = False
@@ -353,6 +362,10 @@ class _Fit:
             # the next step is so short that the slopes which its model foresees are likely a proof, for fewer reads
             ready = distrust * gap <= allowed and not gram.rough and (near or gram.floor > 0.0)
             near = distrust * gap <= allowed
+            if near and not gram.rough and gap <= NEAR * allowed:
+                plain = self._plain(point, answer, allowed)
+                if plain is not None:
+                    yield plain
             if ready and not quadratic and self._outdated(point):
                 gram.floor = 0.0
                 self._made(point.h)
@@ -412,6 +425,17 @@ class _Fit:
         point.passes = new.passes = repair.passes = 0.0
         self._remember(new, at.y / problem.n)
         return self._offered(Proposal(at, new.primal, 0.0, NAME, made))
+
+    def _plain(self, point: WholePoint, answer: Answer, allowed: float) -> Proposal | None:
+        """A proof by the slopes at a point, which takes no pass: their gap is of first order in what is left, so it
+        is tried where next to nothing seems to be."""
+        problem = self.problem
+        at = Iterate(point.w, point.x, problem.n * answer.y, problem.n * point.g, answer.u, point.scores)
+        made = problem.certificate(at, fresh=False, primal=point.primal, enough=point.primal - allowed)
+        if not made.gap <= allowed:
+            return None
+        self._remember(point, answer.y)
+        return self._offered(Proposal(at, point.primal, 0.0, NAME, made))
 
     def _outdated(self, point: WholePoint) -> bool:
         """Whether a curvature made here would save a proof more reads of the data than it costs."""
