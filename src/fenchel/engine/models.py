@@ -21,10 +21,10 @@ import numpy as np
 
 from ..kernels.rules import ROUNDING, ROUNDS
 from ..penalties import Block
-from ..prices import Prices
+from ..prices import Prices, face_dual_nanoseconds
 from ..problem import Certificate, Problem
 from .accuracy import ACCURACY, CHANGED, FINE, FINEST, HOPE, IDLE, NEAR
-from .curvatures.step_length import PREPARE, StepLength
+from .curvatures.step_length import BALANCING, PREPARE, StepLength
 from .curvatures.whole_gram import WholeGram
 from .inner.admm import Admm
 from .line_search import shortened
@@ -99,9 +99,7 @@ class QuadraticModels:
         """A falling sequence of alphas on the same data begins."""
         # along a path the curvature is kept, which pays for it
         self._fit, self._several = None, len(alphas) >= SEVERAL
-        wide, pairs = problem.n < problem.p, _joined(problem) <= 2
-        most = (MOST_WIDE if wide else MOST_PAIRS) if pairs else (MOST_FEW_ROWS if wide else MOST)
-        self._declined = len(alphas) == 1 and problem.p > most
+        self._declined = len(alphas) == 1 and problem.p > most_features(problem)
 
     def rounds(self, problem: Problem, start: Iterate | None, goal: Goal) -> Iterator[Proposal]:
         """Proposals with their certificates, until somebody stops asking or nothing is gained."""
@@ -110,6 +108,12 @@ class QuadraticModels:
         if self._fit is None or self._fit.problem.d != problem.d:
             self._fit = _Fit(problem, self.prices, self._several, not self._declined)
         yield from self._fit.rounds(problem, start, goal)
+
+
+def most_features(problem: Problem) -> int:
+    """For a single fit by models of all of them; with more of them others are faster."""
+    wide, pairs = problem.n < problem.p, _joined(problem) <= 2
+    return (MOST_WIDE if wide else MOST_PAIRS) if pairs else (MOST_FEW_ROWS if wide else MOST)
 
 
 def _joined(problem: Problem) -> int:
@@ -150,6 +154,7 @@ class _Fit:
         self._inner: InnerSolver | None = None
         self.step: Step = shortened
         self.known: list[_Known] = []
+        self.ahead = 0.0  # accelerated steps until another proof by balance
         self.passes = self.read = 0.0  # over the data: since the last proposal, and at this alpha
 
     def rounds(self, problem: Problem, start: Iterate | None, goal: Goal) -> Iterator[Proposal]:
@@ -270,9 +275,9 @@ class _Fit:
             allowed, left = goal.allowed(primal), steps.left
             found: tuple[Iterate, Certificate] | None = None
             if last or (left <= PROVABLE * allowed and steps.count >= again):
-                found = self._proof(steps, allowed)
+                found = self._proof(steps, allowed, last)
                 proofs += steps.pass_nanoseconds * repair.passes
-                again = steps.count + math.ceil(max((RETRY - 1) * steps.count, WAIT * repair.passes))
+                again = steps.count + math.ceil(max((RETRY - 1) * steps.count, WAIT * repair.passes, self.ahead))
             one = steps.nanoseconds / steps.count
             rest = max(steps.steps_left(PROVABLE * allowed), again - steps.count) * one
             # others may be faster: whatever the steps promise, they give a sign whenever they have cost as much again
@@ -294,10 +299,25 @@ class _Fit:
             if rest > (HOPELESS if steps.count < 2 * LOOK else SLOW) * buy:
                 return
 
-    def _proof(self, steps: StepLength, allowed: float) -> tuple[Iterate, Certificate] | None:
-        """Of where the steps are, by the curvature; None where that does not suffice."""
-        most = ROUNDS_AT_LEAST + int(ROUNDS_EACH * steps.count)
-        at = self._of_steps(steps)
+    def _proof(self, steps: StepLength, allowed: float, last: bool) -> tuple[Iterate, Certificate] | None:
+        """Of where the steps are, by the curvature; None where that does not suffice.
+
+        Where reads of the data are dear a dual point that is brought into balance is tried first. Its gap is about the
+        root of what is left: where steps until that suffices cost less than a proof by the curvature, these come first.
+        """
+        at, most = self._of_steps(steps), ROUNDS_AT_LEAST + int(ROUNDS_EACH * steps.count)
+        by_curvature, self.ahead = most * steps.pass_nanoseconds, 0.0
+        if self.problem.gram.direct and face_dual_nanoseconds(self.problem, BALANCING) < by_curvature:
+            zx = self.problem.gradient_sum(at.x)
+            self.repair.passes += 1.0
+            near = Iterate(at.w, at.x, steps.balanced(zx, at.y), zx, at.u, at.scores)
+            made = self.problem.certificate(near, fresh=False, primal=steps.primal, enough=steps.primal - allowed)
+            if made.gap <= allowed:
+                return near, made
+            rest = steps.steps_left(max(steps.left, ROUNDING * allowed) * (allowed / made.gap) ** 2)
+            if not last and rest * steps.nanoseconds / steps.count < by_curvature:
+                self.ahead = min(rest, steps.count)
+                return None
         return self.repair.prove_by_rounds(at, steps.h.copy(), steps.primal, allowed, most)
 
     def _of_steps(self, steps: StepLength) -> Iterate:

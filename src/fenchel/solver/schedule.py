@@ -37,12 +37,18 @@ class Schedule:
         self.nothing = NothingPenalised(problem)
         self.rounds = Rounds(problem) if Rounds.unfit(problem) is None else None
         self.faces = Faces(problem) if Faces.unfit(problem) is None else None
+        # which have no more coefficients than there are rows
+        self.faces_first = self.faces is not None and problem.n < problem.p
         self.edges = bool(np.diff(problem.map.indptr).max(initial=0) == 2)  # features in pairs
         self.multipliers = Multiplied(problem) if Multiplied.unfit(problem) is None else None
 
     def first_due(self) -> int:
         """The epoch of the first attempt."""
-        wait = _NEWTON if self.rounds is None else self.rounds.price(Iterate.zero(self.problem)) / EARLY
+        wait = (
+            _NEWTON
+            if self.rounds is None or self.faces_first
+            else self.rounds.price(Iterate.zero(self.problem)) / EARLY
+        )
         least = min(max(math.ceil(_VISITS / self.problem.visits), 1), 4)
         return int(np.clip(wait / self.epoch, least, _LATEST))
 
@@ -66,8 +72,8 @@ class Schedule:
             return None
         left = self._left(progress, goal, self._settled(start, progress))
         ways = [self._rounds, self._faces, self._multipliers]
-        if self.problem.n < self.problem.p:
-            ways = [self._faces, self._rounds, self._multipliers]  # faces have no more coefficients than there are rows
+        if self.faces_first:
+            ways = [self._faces, self._rounds, self._multipliers]
         elif self.rounds is not None and progress.attempts_in_vain % 2 == 0:
             ways = [self._rounds, self._multipliers]
         if progress.attempts_in_vain % 2:  # they take turns at being the first

@@ -18,7 +18,7 @@ from ...problem.alpha_max import ZeroAnswer, zero_answer
 from ..curvatures.step_length import StepLength
 from ..curvatures.whole_gram import WholeGram
 from ..inner.admm import Admm
-from ..models import HUNDRED, MOST_WIDE, NAME
+from ..models import FIRM, HUNDRED, MANY, MOST, MOST_WIDE, NAME, most_features
 from ..models import _Fit as Fit
 from ..roles import Goal, Iterate, Proposal
 from .manifold import Finisher, Point, correct
@@ -123,33 +123,33 @@ def _affordable(problem: Problem) -> bool:
 
 
 class Rounds:
-    """Rounds of the engine with quadratic models (:mod:`fenchel.engine.models`), from where the epochs are; its
-    accelerated steps alone where models are dear."""
+    """Rounds of the engine with quadratic models (:mod:`fenchel.engine.models`), from where the epochs are: with
+    accelerated steps first where models are dear, and these alone where they are too large."""
 
     name = NAME
 
     def __init__(self, problem: Problem) -> None:
-        self.problem, self.models = problem, _affordable(problem)
-        # with fewer rows than features a model is dear beside a step
-        self.fit = Fit(problem, PRICES, several=self.models and problem.n >= problem.p, models=self.models)
+        self.problem, self.models = problem, _affordable(problem) and problem.p <= MOST
+        direct = problem.n >= problem.p and problem.p <= most_features(problem)
+        self.fit = Fit(problem, PRICES, several=direct, models=self.models)
 
     @classmethod
     def unfit(cls, problem: Problem) -> str | None:
         pairs = np.diff(problem.map.indptr).max(initial=0) == 2
-        if MOST_WIDE < problem.p > problem.n and not pairs:
+        if MOST_WIDE < problem.p > FIRM * problem.n and not pairs:
             return "with few rows others are faster where features are not joined in pairs"
-        if _affordable(problem):
+        if _affordable(problem) and problem.p <= MOST:
             return None
         reason = WholeGram.unfit(problem) or StepLength.unfit(problem)
         return reason if reason is not None or pairs else "accelerated steps of such a penalty are slow"
 
     def price(self, start: Iterate) -> float:
-        return self.fit.price() if self.models else HUNDRED * StepLength.price(self.problem, PRICES)
+        return self.fit.price() if self.models else MANY * StepLength.price(self.problem, PRICES)
 
     def run(self, start: Iterate, goal: Goal, budget: float) -> Proposal | None:
         if EARLY * budget < self.price(start):
             return None
-        budget *= EARLY
+        budget = max(EARLY * budget, 0.0 if self.models else HUNDRED * StepLength.price(self.problem, PRICES))
         last, passes, spent = None, 0.0, 0.0
         for found in self.fit.rounds(self.problem, start, dataclasses.replace(goal, nanoseconds=budget)):
             passes, spent, last = passes + found.passes, spent + found.nanoseconds, found

@@ -75,28 +75,32 @@ class Steps:
         return new
 
     def balanced(self, zx: Vector, y: Vector) -> Vector:
-        """y with Zx + By = 0, as far inside the ball of the penalty as some rounds between the two bring it
-        (Douglas and Rachford)."""
-        from ...kernels.prox import block_prox
+        """See :func:`balanced`."""
+        return balanced(self.problem, self.penalty, zx, y)
 
-        problem, penalty = self.problem, self.penalty
-        if not problem.gram.direct or penalty.ridge.any():
-            return y
-        middle, best, least = y, y, np.inf
-        for _ in range(BALANCING):
-            gap = (zx + problem.spread(middle))[problem.feature_slots]
-            balanced = middle - problem.map @ problem.gram.solve(gap)
-            outside = 2 * balanced - middle
-            shrunk = outside / problem.n
-            block_prox(penalty.blocks, shrunk, penalty.scale)
-            penalty.check()
-            middle = middle + (outside - problem.n * shrunk) - balanced
-            size = problem.gauge(balanced / problem.n)
-            if size < least:
-                best, least = balanced, size
-            if least <= 1.0:
-                break
-        return best
+
+def balanced(problem: Problem, penalty: Any, zx: Vector, y: Vector) -> Vector:
+    """y with Zx + By = 0, as far inside the ball of the penalty as some rounds between the two bring it (Douglas and
+    Rachford)."""
+    from ...kernels.prox import block_prox
+
+    if not problem.gram.direct or penalty.ridge.any():
+        return y
+    middle, best, least = y, y, np.inf
+    for _ in range(BALANCING):
+        gap = (zx + problem.spread(middle))[problem.feature_slots]
+        even = middle - problem.map @ problem.gram.solve(gap)
+        outside = 2 * even - middle
+        shrunk = outside / problem.n
+        block_prox(penalty.blocks, shrunk, penalty.scale)
+        penalty.check()
+        middle = middle + (outside - problem.n * shrunk) - even
+        size = problem.gauge(even / problem.n)
+        if size < least:
+            best, least = even, size
+        if least <= 1.0:
+            break
+    return best
 
 
 class StepLength:
@@ -107,6 +111,10 @@ class StepLength:
         self.prox: Any = QuickProx(problem)
         self.lattice: Any = LatticeProx.make(self.prox) if has_directions(problem) else None
         self.passes, self.failed, self.still = 0.0, False, False
+
+    def balanced(self, zx: Vector, y: Vector) -> Vector:
+        """See :func:`balanced`."""
+        return balanced(self.problem, CompiledPenalty(self.problem), zx, y)
 
     @classmethod
     def unfit(cls, problem: Problem) -> str | None:
