@@ -38,7 +38,7 @@ def test_newton_comes_after_so_many_rows(monkeypatch):
     attempts = Schedule(make(n=2000))
     assert attempts.first_due() >= 4
     monkeypatch.setattr(schedule, "_VISITS", 1.0)
-    monkeypatch.setattr(schedule, "_NEWTON", 0.0)
+    monkeypatch.setattr(attempts.rounds, "price", lambda start: 0.0)
     assert attempts.first_due() == 1
 
 

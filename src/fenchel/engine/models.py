@@ -21,10 +21,10 @@ import numpy as np
 
 from ..kernels.rules import ROUNDING, ROUNDS
 from ..penalties import Block
-from ..prices import Prices, face_dual_nanoseconds
+from ..prices import Prices
 from ..problem import Certificate, Problem
 from .accuracy import ACCURACY, CHANGED, FINE, FINEST, HOPE, IDLE, NEAR
-from .curvatures.step_length import BALANCING, PREPARE, StepLength
+from .curvatures.step_length import PREPARE, StepLength
 from .curvatures.whole_gram import WholeGram
 from .inner.admm import Admm
 from .line_search import shortened
@@ -274,7 +274,8 @@ class _Fit:
             primal, last = steps.primal, self._over(goal) or steps.still
             allowed, left = goal.allowed(primal), steps.left
             found: tuple[Iterate, Certificate] | None = None
-            if last or (left <= PROVABLE * allowed and steps.count >= again):
+            late = time.perf_counter() > goal.deadline
+            if not late and (last or (left <= PROVABLE * allowed and steps.count >= again)):
                 found = self._proof(steps, allowed, last)
                 proofs += steps.pass_nanoseconds * repair.passes
                 again = steps.count + math.ceil(max((RETRY - 1) * steps.count, WAIT * repair.passes, self.ahead))
@@ -302,12 +303,13 @@ class _Fit:
     def _proof(self, steps: StepLength, allowed: float, last: bool) -> tuple[Iterate, Certificate] | None:
         """Of where the steps are, by the curvature; None where that does not suffice.
 
-        Where reads of the data are dear a dual point that is brought into balance is tried first. Its gap is about the
-        root of what is left: where steps until that suffices cost less than a proof by the curvature, these come first.
+        Where there are no models to turn to, a dual point that is brought into balance is tried first. Its gap is about
+        the root of what is left: where steps until that suffices cost less than a proof by the curvature, they come
+        before it.
         """
         at, most = self._of_steps(steps), ROUNDS_AT_LEAST + int(ROUNDS_EACH * steps.count)
         by_curvature, self.ahead = most * steps.pass_nanoseconds, 0.0
-        if self.problem.gram.direct and face_dual_nanoseconds(self.problem, BALANCING) < by_curvature:
+        if not self.models and self.problem.gram.direct:
             zx = self.problem.gradient_sum(at.x)
             self.repair.passes += 1.0
             near = Iterate(at.w, at.x, steps.balanced(zx, at.y), zx, at.u, at.scores)
@@ -376,7 +378,7 @@ class _Fit:
                 miss = float(np.linalg.norm(change - foreseen)) / max(float(np.linalg.norm(foreseen)), 1e-300)
             promise = repair.foresee(point.g, answer.y, point.at, point.penalty) if repair.use(gram.exact) else None
             gap = math.inf if promise is None else promise.gap
-            over = self._over(goal)
+            over, late = self._over(goal), time.perf_counter() > goal.deadline
             idle, slow = (0 if gap < 0.7 * least else idle + 1), gap > 0.3 * least
             least = min(least, gap)
             # the next step is so short that the slopes which its model foresees are likely a proof, for fewer reads
@@ -394,7 +396,7 @@ class _Fit:
                 gap = math.inf if promise is None else promise.gap
             if (ready and distrust * gap <= allowed) or over or idle > IDLE or number in (7, 15, 31):
                 at = Iterate(point.w, point.x, problem.n * answer.y, problem.n * point.g, answer.u, point.scores)
-                if promise is not None:
+                if promise is not None and not late:
                     at, made = repair.prove(at, point.g, point.h, point.primal, allowed)
                 else:
                     made = problem.certificate(at, fresh=False, primal=point.primal, enough=point.primal - allowed)
@@ -440,7 +442,13 @@ class _Fit:
         if promise.gap + repair.model_gap(x, slopes, new.scores, new.loss) > allowed:
             return None
         at = Iterate(new.w, x, problem.n * answer.y, np.zeros(0), answer.u, new.scores)
-        at, made = repair.prove_ahead(at, promise, self.gram.h, new.primal, allowed)
+        if promise.gap <= NEAR * allowed:  # nearly in balance as they are
+            at.x = np.clip(x, repair.low, repair.high)
+            at.zx = problem.gradient_sum(at.x)
+            repair.passes += 0.5
+            made = problem.certificate(at, fresh=False, primal=new.primal, enough=new.primal - allowed)
+        if promise.gap > NEAR * allowed or not made.gap <= allowed:
+            at, made = repair.prove_ahead(at, promise, self.gram.h, new.primal, allowed)
         self._read(point.passes + new.passes + repair.passes)
         point.passes = new.passes = repair.passes = 0.0
         self._remember(new, at.y / problem.n)

@@ -169,6 +169,7 @@ class Correction:
     def __init__(self, problem: Problem) -> None:
         self.problem = problem
         self.fit = Fit(problem, PRICES, several=True) if _affordable(problem) else None
+        self.passes = 0.0  # over the data, of all alphas: halves of them are counted in turns
 
     @classmethod
     def unfit(cls, problem: Problem) -> str | None:
@@ -185,12 +186,13 @@ class Correction:
         if self.fit is None:
             point = correct(self.problem, start.w, start.u, start.y, tol=goal.tol, deadline=goal.deadline)
             return None if point is None else proposed(point, self.name)
-        last = None
+        last, before = None, round(self.passes)
         for last in self.fit.rounds(self.problem, start, dataclasses.replace(goal, nanoseconds=budget)):
+            self.passes += last.passes
             if last.certificate is not None and goal.reached(last.certificate):
                 break
         if last is not None:
-            last.by = self.name
+            last.by, last.passes = self.name, max(round(self.passes) - before, 1)
         return last
 
 
