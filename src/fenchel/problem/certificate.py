@@ -9,7 +9,7 @@ import numpy as np
 
 from .._validate import Array, Ints
 from ..foundation.lazy import lazy
-from ..foundation.numerics import BALANCED
+from ..foundation.numerics import BALANCED, HALF
 from ..penalties.block_sum import _NONE, _once_per_map
 from .bounds import Certificate, NoCertificate
 from .points import Point
@@ -18,9 +18,6 @@ from .row_balance import MOST_FREE, balanced
 
 _ROUNDING = 1e-11  # relative to the terms of a sum: where a system counts as solved, and numbers near zero as zero
 _INSIDE = 0.5  # of a model's error: how far what it foresees of x may be outside the domain of the loss
-_LOST = (
-    1e-8  # of a weight: rounding beyond which it is lost; larger: proofs that rounding spoils, smaller: less is proven
-)
 
 
 class Certifying(Rounding):
@@ -152,7 +149,7 @@ class Certifying(Rounding):
             part = moved[i:j]
             if block.ridge == 0:
                 # weights that are lost in rounding hold nothing: such a coordinate counts as one without penalty
-                lost = np.flatnonzero(part > _LOST * block.scale * block.function.radius(block.d))
+                lost = np.flatnonzero(part > HALF * block.scale * block.function.radius(block.d))
                 if lost.size:
                     own = i + lost
                     y[own] = np.sign(y[own]) * np.maximum(np.abs(y[own]) - moved[own], 0.0)

@@ -11,6 +11,7 @@ from .._validate import Array, MatrixLike
 from ..data import Pool, Rows, as_offset, as_weights
 from ..foundation.html import Shown
 from ..foundation.lazy import lazy
+from ..foundation.numerics import LARGEST
 from ..losses import Squared
 from ..penalties import Block, Penalty, scale_blocks, unit_blocks
 from ..penalties.block_sum import _once_per_map
@@ -27,7 +28,7 @@ _FIXED = frozenset(("loss", "penalty", "alpha", "data", "target", "weight", "off
                     "p", "vectors", "single", "size", "pool", "terms"))  # fmt: skip
 # what is known of a map together with the rows of the data, their targets or their intercept
 _OF_ROWS = frozenset(("_row_sums", "_free", "rows of tasks", "target size"))
-_PLAIN = 1e-100  # products of numbers that are not smaller are never too small for a number
+_PLAIN = 1 / LARGEST  # products of two numbers that are not smaller are never too small for a number
 
 
 class Problem(Shown, Certifying, Snapping):

@@ -23,7 +23,7 @@ from .._validate import Array, Ints
 from ..foundation.numerics import BALANCED, DIGITS, NEWTON_STEPS
 from .bounds import NoCertificate
 from .least_squares import least_squares
-from .unpenalised import GROWTH, ROUNDS
+from .unpenalised import GROWTH
 
 if TYPE_CHECKING:
     from .certificate import Certifying
@@ -176,7 +176,7 @@ def _over_kinks(problem: Certifying, free: Any, weight: Array) -> tuple[Array, A
     loss: Any = problem.loss
     target = problem.target
     c, x, sigma = np.zeros(free.count), np.zeros(n * m), float(np.mean(weight))
-    for _ in range(ROUNDS):
+    for _ in range(NEWTON_STEPS):
         centre, width = x, sigma
 
         def evaluate(c: Array, centre: Array = centre, sigma: float = width) -> tuple[float, Array, Array]:

@@ -8,12 +8,12 @@ import numpy as np
 import scipy.optimize
 import scipy.sparse as sp
 
+from ..foundation.numerics import BESIDE
 from ..problem import Problem
 
 SEPARABLE = "the data are separable by directions that carry no penalty: the infimum is not attained"
 ORDERED = "directions that carry no penalty tell the order of the events: the infimum is not attained"
 ZEROS = "rows whose count is zero can be told apart by directions that carry no penalty: the infimum is not attained"
-_MOST = 2_000_000  # entries of the linear program; more: it would take longer than the run that failed
 _ROUNDING = 1e-7  # of the largest margin: how far a row may be on the wrong side
 
 
@@ -25,7 +25,7 @@ def unattained(problem: Problem) -> str:
     ever.
     """
     loss, parts = problem.loss, cast(Any, problem)
-    if problem.pooled or problem.visits * problem.size > _MOST:
+    if problem.pooled or problem.visits * problem.size > BESIDE:
         return ""
     side = np.zeros(problem.visits) if loss.coupled else loss.falls_towards(problem.target)
     if not (side.any() or (loss.coupled and not loss.attained)):
@@ -35,7 +35,7 @@ def unattained(problem: Problem) -> str:
     identity = np.eye(problem.size)
     scores = np.column_stack([problem.scores(column) for column in identity])
     if loss.across_rows:
-        if problem.n**2 * problem.size > _MOST:
+        if problem.n**2 * problem.size > BESIDE:
             return ""
         ahead_of, behind = cast(Any, loss).ordered(problem.target, problem.weight)
         held, rows = scores[:0], scores[ahead_of] - scores[behind]

@@ -12,7 +12,6 @@ from ..foundation.numerics import TINY
 _SLOWEST = 1e-3  # fall of the logarithm of the gap per epoch, before anything is known and at the least
 _SHARE_OF_MEAN = 0.3  # of the mean rate so far: the least that the last certificates count for
 _PAID = 0.1  # of the gap, what an attempt must leave at the most to count as a good one; larger: more attempts
-_NEVER = 1e9  # epochs, where nobody knows
 _LATER = 1.25  # times the epochs so far: when attempts may be thought of again
 _OLD_NAMES = {
     "attempt_passes": "newton_passes", "attempt_due": "newton_due", "attempts_in_vain": "newton_tries"
@@ -94,7 +93,7 @@ class Progress:
         Now and then a certificate gains nothing: the rate is at least a third of what it has been all along.
         """
         if not (self.gap < 1.0 and tol > 0):
-            return _NEVER
+            return math.log(1 / TINY) / _SLOWEST  # through all numbers that there are
         rate = max(self.rate, _SHARE_OF_MEAN * math.log(1 / max(self.gap, TINY)) / max(self.epoch, 1))
         return math.log(max(self.gap / tol, 1.0)) / rate
 

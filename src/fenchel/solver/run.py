@@ -17,11 +17,12 @@ from ..engine.attempts import Correction
 from ..engine.roles import Array, Goal, Iterate, Proposal
 from ..foundation.interrupts import interrupts_noticed
 from ..foundation.lazy import lazy
+from ..foundation.numerics import NOTHING
 from ..methods.roles import Method, PrimalIterate, State
 from ..prices import accelerated_nanoseconds, certificate_nanoseconds, epoch_nanoseconds
 from ..problem import Certificate, Problem
 from .best import Best
-from .convergence import NOTHING, Convergence, stalled
+from .convergence import Convergence, stalled
 from .engines import HANDFUL, Engines
 from .live import make_progress
 from .progress import Progress
@@ -31,7 +32,6 @@ from .settings import Settings
 from .starts import Start, warm_state
 from .turns import Turns, fold_of
 
-_GOOD = 1e-2  # relative gap of a proposal that is taken where the iterate has none; larger: worse points are taken
 _CLOSE = 1.5  # times tol: a guess at the gap that calls for a certificate
 _SHARE = 0.07  # of the run for certificates on schedule; the last ones come on top
 _TWO = 0.15  # of the wait between certificates: the shortest, which is what two of them cost
@@ -341,7 +341,7 @@ class Run:
         done = status is Status.CONVERGED
         if status is None and progress.epoch and progress.gap == math.inf:
             status = self._certify(on_schedule=True)  # the iterate may be the better one
-        if done or made.relative_gap < (progress.gap if progress.gap < math.inf else _GOOD):
+        if done or made.relative_gap < min(progress.gap, 1.0):
             self._adopt(proposal)
         return status
 
