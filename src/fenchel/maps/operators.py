@@ -15,7 +15,6 @@ from .base import Map, spectral_norm
 from .gram import CG_ROUNDS
 
 _MOST = 100_000_000  # entries that are kept, 1.2 GB; a map that mixes more features than that needs a form of its own
-_FEW = 3  # rows or columns up to which Lanczos has nothing to iterate on
 
 
 class Operator(Map):
@@ -75,9 +74,11 @@ class Operator(Map):
 
     def norm(self) -> float:
         """An upper bound on the largest singular value, tight to 1 %: Lanczos comes near it from below."""
-        if min(self._products.shape) <= _FEW:
+        if self.p == 1:  # Lanczos has nothing to iterate on
             return spectral_norm(self._values)
         start = np.random.default_rng(0).standard_normal(self.p)
+        if not self._squared.matvec(start).any():
+            return 0.0
         value = sla.eigsh(self._squared, k=1, v0=start, tol=1e-4, return_eigenvectors=False)[0]
         return float(np.sqrt(max(value, 0.0)) * 1.005)
 
