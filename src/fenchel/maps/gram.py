@@ -15,7 +15,8 @@ from .._validate import Array, Ints, SparseMatrix
 
 _LONG = 1e9  # multiply-adds of a factor of a band: more take longer than dozens of solves by conjugate gradients
 _EVEN = 100.0  # condition of B B' up to which these are quick; larger: more rounds
-_SMALL = 400  # features up to which a dense form would gain nothing, or is taken at any rate
+# features up to which a dense form would gain nothing, or is taken at any rate; larger: seconds for singular values
+_SMALL = 400
 _FULL = 4  # an entry in so many is not zero: then dense products and factors are faster; larger: they waste time
 _DIRECT = 30_000  # features up to which B B' has a factor; more: conjugate gradients, where a factor may fill memory
 CG_ROUNDS = 2000  # of conjugate gradients that are given up; more: longer before an error, or a factor

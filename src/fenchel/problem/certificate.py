@@ -17,7 +17,9 @@ from .rounding import SCORE, STEPS, UNIT, Rounding
 from .row_balance import MOST_FREE, balanced
 
 _ROUNDING = 1e-11  # relative to the terms of a sum: where a system counts as solved, and numbers near zero as zero
-_INSIDE = 0.5  # of a model's error: how far what it foresees of x may be outside the domain of the loss
+# of a model's error: how far what it foresees of x may be outside the domain of the loss; larger: weaker proofs are
+# tried
+_INSIDE = 0.5
 
 
 class Certifying(Rounding):

@@ -32,8 +32,8 @@ _WIDTH = 1e-6  # of a score: how far to both sides of it the slopes of a kink ar
 _JUMP = 1e-3  # of the slopes at the least, that makes a kink; smaller: curvature does
 TIGHT = 0.005  # relative distance of the bounds of alpha_max at which to stop; larger: paths begin with empty answers
 _MOST = 3000  # projected gradients, two passes over the data each; more: longer, a little tighter
-_LOOK = 10  # of them between two repairs, which take about as long
-_POWER = 20  # rounds of the power method for the length of a step
+_LOOK = 10  # of them between two repairs, which take about as long; more: bounds are noticed later
+_POWER = 20  # rounds of the power method for the length of a step; fewer: steps that are too long
 
 
 def kinks(problem: Problem, scores: Array) -> tuple[Array, Array, Flags]:

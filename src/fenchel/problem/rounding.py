@@ -37,11 +37,12 @@ from ..foundation.numerics import UNIT as UNIT  # part of what this module offer
 from ..penalties.block_sum import _once_per_map
 from .objective import Objective
 
-STEPS = 16  # operations with single numbers in every term: losses, conjugates, norms
-FEW = 4  # of them in one conjugate
-SCORE = 3  # with a score before its loss is made
+# operations with single numbers in every term: losses, conjugates, norms; smaller: bounds that rounding breaks
+STEPS = 16
+FEW = 4  # of them in one conjugate; smaller: the same
+SCORE = 3  # with a score before its loss is made; smaller: the same
 _SIGNS = 4  # patterns of signs that tell how far the map spreads rounding where no row of B' has one entry
-_SPREAD = 3.0  # times the largest of these, what other patterns may do
+_SPREAD = 3.0  # times the largest of these, what other patterns may do; larger: less is proven
 
 
 class Rounding(Objective):

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from .certificate import Certifying
 
 _MIXED = (0.0, 1e-6, 1e-2)  # of the shares of the classes, mixed into v where that has zeros in the way
-MOST_FREE = 1000  # directions that are repaired
+MOST_FREE = 1000  # directions that are repaired; more: gigabytes of columns for a bound
 
 Evaluate = Callable[[Array], tuple[float, Array, Array]]
 

@@ -14,7 +14,8 @@ from ..problem import Problem
 SEPARABLE = "the data are separable by directions that carry no penalty: the infimum is not attained"
 ORDERED = "directions that carry no penalty tell the order of the events: the infimum is not attained"
 ZEROS = "rows whose count is zero can be told apart by directions that carry no penalty: the infimum is not attained"
-_ROUNDING = 1e-7  # of the largest margin: how far a row may be on the wrong side
+# of the largest margin: how far a row may be on the wrong side; larger: rows that are not apart count as such
+_ROUNDING = 1e-7
 
 
 def unattained(problem: Problem) -> str:

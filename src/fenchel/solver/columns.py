@@ -25,7 +25,7 @@ from .settings import Settings
 from .starts import Start
 
 _Move: TypeAlias = Callable[[Array, float | Array], tuple[Array, float | Array]]  # of coefficients and intercept
-_FAR = 10.0  # standard deviations between a column's mean and zero
+_FAR = 10.0  # standard deviations between a column's mean and zero; larger: slow fits on raw columns
 _NEAR = 1.0  # the same, where a copy of the data takes little room: a mean beyond it is most of a column's square
 
 

@@ -16,7 +16,7 @@ from ..problem.convergence import Convergence
 __all__ = ["Convergence", "stalled"]
 
 _CERTIFICATES = 13  # in a row, the first and the last of which are compared; more: rounding is noticed later
-_PROGRESS = 0.99  # of the gap: what these certificates must leave at the most
+_PROGRESS = 0.99  # of the gap: what these certificates must leave at the most; larger: rounding is waited for
 
 
 def stalled(records: Sequence[Bounds], inherited: int = 0, at_zero: float = 0.0) -> bool:

@@ -32,7 +32,9 @@ from .settings import Settings
 from .starts import Start, warm_state
 from .turns import Turns, fold_of
 
-_SHARE = 0.07  # of the run for certificates on schedule; the last ones come on top
+# of the run for certificates on schedule; the last ones come on top; larger: more time on proofs, less beyond the
+# goal
+_SHARE = 0.07
 _RELAXED = (4, 16, 64)  # certificates after which the bound without a penalty is tried, which takes one of its own
 
 

@@ -19,7 +19,7 @@ from ...problem import Problem
 from .exact_losses import COUPLED_LOSSES, LOSSES, ROW_LOSSES, ZERO, NotJudged, Numbers, exactly
 
 DIGITS = 60  # of the judge's sums; more: slower, and doubles have 16
-MOST = 30_000  # products with the data, up to which a problem is judged
+MOST = 30_000  # products with the data, up to which a problem is judged; more: minutes for a problem
 
 # -- penalties, on their own coordinates ------------------------------------------------------------
 
