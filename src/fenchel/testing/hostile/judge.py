@@ -29,7 +29,6 @@ from .exact_losses import NotJudged
 from .problems import Drawn, make
 
 CONIC = 1e-5  # relative error of a conic solver on such problems, which it does not tell; smaller: false alarms
-
 SECONDS = 1.0  # that the search for it may take; more: sharper judgements, longer trials
 
 
