@@ -161,6 +161,7 @@ def run(folder, *arguments):
 
 def test_runner(tmp_path):
     """Two solvers in turns, one that is not installed, a page; and the same command again has nothing left to do."""
+    pytest.importorskip("sklearn", minversion="1.8", reason="the peer's own environment has it at least")
     solvers = ["--solver", "sklearn_liblinear", "--solver", "adelie_grpnet"]
     command = ["--problem", "tiny-l1", "--repetitions", "2", "--page", str(tmp_path / "page.md"), *solvers]
     done = run(tmp_path, *command)
