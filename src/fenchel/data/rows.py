@@ -95,13 +95,6 @@ class Rows:
         """X v."""
         return self._product(vector, self.by_column)
 
-    def times_sparse(self, vector: Array) -> Array:
-        """X v for a v that may be mostly zero, from dense data."""
-        some = np.flatnonzero(vector)
-        if self.by_column or 8 * some.size > self.p:
-            return self.times(vector)
-        return self._stored[0][:, some].astype(float, copy=False) @ vector[some]
-
     def transposed_times(self, vector: Array) -> Array:
         """X'v."""
         return self._product(vector, not self.by_column)

@@ -25,15 +25,6 @@ _LEAST = 60e6
 _READERS = {"parquet": parquet_chunks, "csv": csv_chunks, "libsvm": libsvm_chunks, "npz": npz_chunks}
 
 
-def _existing(path: str | os.PathLike[str]) -> str:
-    path = os.fspath(path)
-    if os.path.isdir(path):
-        raise ValueError(f"{path} is a folder; give a file, or a pattern such as {os.path.join(path, '*.parquet')}")
-    if not os.path.exists(path):
-        raise FileNotFoundError(f"{path} does not exist")
-    return path
-
-
 def open_data(
     path: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
     *,

@@ -50,7 +50,6 @@ class Loss:
     quadratic = False  # whether the curvature is 1 everywhere
     of_residual = False  # whether f(u; t) depends on u - t alone, so that an offset may as well be in the target
     closed_step = True  # whether the dual step has a closed form; where it has none a visit to a row takes longer
-    fast_sums = False  # whether `sums` is compiled, or takes no more than a few operations
     gradient_kernel: str | None = None  # the name of a compiled gradient in ``kernels/gradients.py``
     deviance = False  # whether the loss is half a deviance, up to a constant of the target: D^2 judges predictions
     likelihood = False  # whether the loss is minus the logarithm of a probability, which `probability` gives

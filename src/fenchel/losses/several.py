@@ -202,7 +202,6 @@ class Multinomial(SimplexLoss):
     smoothness = 0.5
     likelihood = True
     attained = False
-    fast_sums = True
     shares = True
 
     def probability(self, score: Array) -> Array:
