@@ -16,6 +16,7 @@ from ...problem.alpha_max import ZeroAnswer, zero_answer
 from ..roles import Goal, Iterate, Proposal
 from .accelerated import Accelerated
 from .accelerated import applies as accelerated_applies
+from .joint_multipliers import JointMultipliers
 from .manifold import Finisher, Point, correct
 from .manifold import applies as faces_apply
 from .multipliers import Multipliers
@@ -228,7 +229,7 @@ class Multiplied:
 
     @functools.cached_property
     def method(self) -> Multipliers:
-        return Multipliers(self.problem)
+        return (JointMultipliers if self.problem.loss.coupled else Multipliers)(self.problem)
 
     @classmethod
     def unfit(cls, problem: Problem) -> str | None:

@@ -47,11 +47,7 @@ _FLAT = 0.1  # of the first slope, where a line search may end
 
 def applies(problem: Problem) -> bool:
     """Whether the curvature may be a matrix, and the derivative of every prox is known or cheap to find."""
-    return (
-        not problem.loss.coupled
-        and problem.size <= DENSE
-        and all(_is_known(block.function, block.d) for block in problem.blocks)
-    )
+    return problem.size <= DENSE and all(_is_known(block.function, block.d) for block in problem.blocks)
 
 
 def _is_known(function: Penalty, d: int) -> bool:
@@ -293,6 +289,17 @@ class Multipliers:
         """The curvature of phi, of which the lower triangle counts."""
         problem = self.problem
         matrix = np.zeros((problem.size, problem.size))
+        self._add_loss_curvature(bend, matrix)
+        if not problem.fit_intercept:
+            matrix[problem.intercept_slots] = 0.0
+        self._add_penalty_curvature(point, length, matrix)
+        own = np.diag(matrix).copy()
+        matrix[np.diag_indices_from(matrix)] += self.near + _LIFT * own + 1e-300
+        return matrix
+
+    def _add_loss_curvature(self, bend, matrix):
+        """Add Z diag(bend) Z'."""
+        problem = self.problem
         if problem.data.sparse:
             from ...kernels.newton import sparse_curvature
 
@@ -300,12 +307,6 @@ class Multipliers:
             matrix += np.triu(matrix, 1).T  # where the entries of a row do not stand in order
         else:
             dense_curvature(problem, bend, matrix)
-        if not problem.fit_intercept:
-            matrix[problem.intercept_slots] = 0.0
-        self._add_penalty_curvature(point, length, matrix)
-        own = np.diag(matrix).copy()
-        matrix[np.diag_indices_from(matrix)] += self.near + _LIFT * own + 1e-300
-        return matrix
 
     def _add_penalty_curvature(self, point, length, matrix):
         """Add B J B', where J = q - q^2 / (q + ridge) times the derivative of the prox."""
