@@ -43,6 +43,7 @@ class NothingPenalised:
     def __init__(self, problem: Problem) -> None:
         self.problem = problem
         self.largest: ZeroAnswer | None = problem.zero_answer  # once somebody asked
+        self.unknown = False  # whether nobody can tell
 
     @classmethod
     def unfit(cls, problem: Problem) -> str | None:
@@ -53,10 +54,13 @@ class NothingPenalised:
 
     def run(self, start: Iterate, goal: Goal, budget: float) -> Proposal | None:
         problem = self.problem
+        if self.unknown:
+            return None
         if self.largest is None:
             try:
                 self.largest = zero_answer(problem, refine=False, enough=problem.alpha)
             except ValueError:
+                self.unknown = True
                 return None
         found = self.largest
         if not found.alpha <= problem.alpha * (1 + 1e-12) or found.y.size != problem.d:  # alpha = 0 has no penalty

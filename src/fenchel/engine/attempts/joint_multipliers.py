@@ -1,17 +1,20 @@
 r"""The method of multipliers for losses that see several scores of a row together; see ``multipliers.py``.
 
 The curvature of a row, and of the envelope of a loss over the simplex where that has kinks, is
-:math:`\mathrm{diag}(h) - h h^\top / \sum h`, see ``losses/several.py``: for the softmax h are the probabilities, and for a
-projection onto the simplex h is one number for all classes that keep a share. That is the Laplacian of a graph of the
-classes with the weights :math:`c_{kl} = h_k h_l / \sum h`, so that the curvature of all coefficients is made of
+:math:`\mathrm{diag}(h) - h h^\top / \sum h`, see ``losses/several.py``: for the softmax h are the probabilities, and
+for a projection onto the simplex h is one number for all classes that keep a share. That is the Laplacian of a graph of
+the classes with the weights :math:`c_{kl} = h_k h_l / \sum h`, so that the curvature of all coefficients is made of
 :math:`C_{kl} = \sum_i c_{kl,i} z_i z_i^\top`, one for every pair of classes: each is added to the blocks of both and
 taken off the block between them. Rows of which one class alone is left have none.
 """
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
+from ..._validate import Array, Index
 from ...problem import Problem
 from ..lower_gram import lower_gram
 from .multipliers import Multipliers
@@ -20,18 +23,20 @@ from .multipliers import Multipliers
 class JointMultipliers(Multipliers):
     """The method for one problem with such a loss."""
 
-    def _rows(self, scores, *, bend=False):
-        problem, loss = self.problem, self.problem.loss
+    def _rows(self, scores: Array, *, bend: bool = False) -> Any:
+        problem: Any = self.problem
+        made: Any = super()
+        loss, step = problem.loss, made._dual_step
         if not loss.kinked:
-            return super()._rows(scores, bend=bend)
-        x = self._dual_step(self.r * problem.seen(scores) + self.x)
+            return made._rows(scores, bend=bend)
+        x = step(self.r * problem.seen(scores) + self.x)
         return (x, loss.reached(x, problem.target, self.weights, self.r)) if bend else x
 
-    def _add_loss_curvature(self, bend, matrix):
+    def _add_loss_curvature(self, bend: Array, matrix: Array) -> None:
         add_pairs(self.problem, bend.reshape(self.problem.n, -1), matrix)
 
 
-def add_pairs(problem: Problem, h: np.ndarray, matrix: np.ndarray) -> None:
+def add_pairs(problem: Problem, h: Array, matrix: Array) -> None:
     """Add the curvature for h (rows, classes) to the lower triangle of a matrix of all coefficients."""
     total, size = h.sum(axis=1), problem.p + 1
     blocks = [slice(first, first + size) for first in range(0, problem.size, size)]
@@ -46,7 +51,7 @@ def add_pairs(problem: Problem, h: np.ndarray, matrix: np.ndarray) -> None:
                 matrix[blocks[k], blocks[other]] -= pair + np.tril(pair, -1).T
 
 
-def _pair(problem: Problem, rows: np.ndarray, weights: np.ndarray) -> np.ndarray:
+def _pair(problem: Problem, rows: Index, weights: Array) -> Array:
     """The lower triangle of the sum of weights_i z_i z_i' over some rows, zeros above it."""
     p = problem.p
     out = np.zeros((p + 1, p + 1))
