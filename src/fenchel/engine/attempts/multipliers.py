@@ -152,11 +152,13 @@ class Multipliers:
     def _first_steps(self):
         """r, q and S from the sizes of scores and coefficients, and of their dual variables."""
         problem = self.problem
-        low, high = problem._domain()
-        width = np.subtract(high, low)
-        forces = np.linalg.norm(self.x) or 0.5 * np.linalg.norm(width[np.isfinite(width)])
-        size = max(np.linalg.norm(self.scores), np.linalg.norm(problem.target))
-        self.r = float(forces / size) if forces > 0 and size > 0 else 1.0
+        self.r = 1.0
+        if problem.loss.kinked:  # others stand for themselves
+            low, high = problem._domain()
+            width = np.subtract(high, low)
+            forces = np.linalg.norm(self.x) or 0.5 * np.linalg.norm(width[np.isfinite(width)])
+            size = max(np.linalg.norm(self.scores), np.linalg.norm(problem.target))
+            self.r = float(forces / size) if forces > 0 and size > 0 else 1.0
         seen = problem.map_squares @ (self.squares**-0.5 / self.unit**2)
         if seen.size:
             seen = (np.bincount(self.units, seen) / np.bincount(self.units))[self.units]
