@@ -52,5 +52,5 @@ class CoupledModels:
             point = method.run(start.w, start.x, start.y, tol=goal.tol, steps=TURN)
             self.last = start = Iterate(point.w, point.x, point.y, point.zx, point.u, point.scores)
             yield Proposal(start, point.primal, point.passes, NAME, point.made, nanoseconds=TURN * price)
-            idle = 0 if point.made.gap < 0.7 * best else idle + 1
-            best = min(best, point.made.gap)
+            gap = math.inf if point.made is None else point.made.gap
+            idle, best = (0 if gap < 0.7 * best else idle + 1), min(best, gap)
