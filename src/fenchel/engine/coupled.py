@@ -8,13 +8,12 @@ from collections.abc import Iterator, Sequence
 from ..foundation.numerics import BESIDE
 from ..prices import Prices, multipliers_nanoseconds
 from ..problem import Problem
+from .accuracy import IDLE
 from .attempts.coupled_multipliers import CoupledMultipliers
-from .attempts.multipliers import applies
+from .attempts.multipliers import STEPS, applies
 from .roles import Goal, Iterate, Proposal
 
 NAME = "multipliers of all scores"
-TURN = 40  # Newton steps between proposals, which may be all that a round takes
-IDLE = 3  # turns in a row that do not shrink the gap by a third, after which others go on
 
 
 class CoupledModels:
@@ -49,8 +48,8 @@ class CoupledModels:
         method, price, best, idle = CoupledMultipliers(problem), multipliers_nanoseconds(problem), math.inf, 0
         method.deadline = goal.deadline
         while idle <= IDLE:
-            point = method.run(start.w, start.x, start.y, tol=goal.tol, steps=TURN)
+            point = method.run(start.w, start.x, start.y, tol=goal.tol, steps=STEPS)
             self.last = start = Iterate(point.w, point.x, point.y, point.zx, point.u, point.scores)
-            yield Proposal(start, point.primal, point.passes, NAME, point.made, nanoseconds=TURN * price)
+            yield Proposal(start, point.primal, point.passes, NAME, point.made, nanoseconds=STEPS * price)
             gap = math.inf if point.made is None else point.made.gap
             idle, best = (0 if gap < 0.7 * best else idle + 1), min(best, gap)

@@ -36,7 +36,7 @@ from .newton import dense_curvature
 
 _MOVES = 200  # proxes that the derivative of one may take
 _LIVELY = 30  # Newton steps of a round: after fewer, longer steps are taken in the next, in proportion
-_STEPS = 40  # Newton steps in a round before S is raised
+STEPS = 40  # Newton steps in a round before S is raised
 _NEAR = 1e-3  # S in the first round, in units of the loss's curvature
 _FLATTEST = 0.1  # of the loss's largest curvature, what it counts for where it is flat
 _LEAST = 0.05  # of the mean square of a typical column, what a column counts for at the least
@@ -184,7 +184,7 @@ class Multipliers:
         None where too many steps were needed. `size` is n times the objective.
         """
         problem, last = self.problem, np.inf
-        for step in range(_STEPS):
+        for step in range(STEPS):
             x, bend = self._rows(self.scores, bend=True)
             y, u, point, length = self._penalty(self.at)
             zx = problem.gradient_sum(x)
