@@ -225,9 +225,12 @@ class Loss:
         if self.classification:
             good = np.abs(target) == 1
             if not good.all():
-                bad = np.flatnonzero(~good)
-                other = "for 0/1 labels pass 2 * y - 1"
-                other = other if self.for_proportions() is None else "or proportions, all of them from 0 to 1"
+                bad, other = np.flatnonzero(~good), "for 0/1 labels pass 2 * y - 1"
+                if self.for_proportions() is not None:
+                    other = "or proportions, all of them from 0 to 1"
+                    outside = np.flatnonzero((target < 0) | (target > 1))
+                    inside = ((target > 0) & (target < 1)).any()  # where they are proportions, but for some
+                    bad = outside if inside and outside.size else bad
                 raise ValueError(
                     f"y[{_where(bad[0], target)}] is {target.flat[bad[0]]:g}; {type(self).__name__} takes labels -1 "
                     f"and +1 ({other})"

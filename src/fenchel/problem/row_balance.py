@@ -83,10 +83,10 @@ class Directions:
         return np.asarray(np.abs(self.columns).T @ np.abs(x).ravel())
 
     def gram(self, h: Array) -> Array:
-        A = self.columns.reshape(*h.shape, self.count)
         total = h.sum(axis=1, keepdims=True)
-        rows = np.einsum("ik,ikc->ic", h / np.sqrt(np.where(total > 0, total, 1.0)), A)
-        return np.asarray(np.einsum("ikb,ik,ikc->bc", A, h, A, optimize=True) - rows.T @ rows)
+        bent = h.reshape(-1, 1) * self.columns
+        rows = bent.reshape(*h.shape, self.count).sum(axis=1) / np.sqrt(np.where(total > 0, total, 1.0))
+        return np.asarray(self.columns.T @ bent - rows.T @ rows)
 
 
 def balanced(problem: Certifying, x: Array, zx: Array, y: Array | None, zeroed: Ints) -> tuple[Array, Array]:
