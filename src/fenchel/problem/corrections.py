@@ -130,7 +130,7 @@ class _Rooms:
         with np.errstate(invalid="ignore"):  # outside their domain conjugates are infinite, and nothing moves
             slope = np.divide(up - down, 2 * h, out=np.zeros_like(h), where=moves)
             rise = np.where(moves, np.maximum(0.5 * (up + down) - at, 0.0), 0.0)
-        return self.scaled.T @ (self.room * slope), float(np.linalg.norm(rise))
+        return self.scaled.T @ (self.room * slope), _length(rise)
 
 
 class _SimplexRooms:
@@ -159,7 +159,13 @@ class _SimplexRooms:
         rise = np.maximum(0.5 * (up + down) - at, 0.0)
         rise = np.divide(rise * np.sqrt(self.weight), np.sqrt(v), out=np.zeros_like(v), where=v > 0)
         centred = slope - (v * slope).sum(axis=1, keepdims=True)
-        return self.free.sums(self.weight * v * centred), float(np.linalg.norm(rise))
+        return self.free.sums(self.weight * v * centred), _length(rise)
+
+
+def _length(values: Array) -> float:
+    """The Euclidean norm, of numbers whose squares may overflow."""
+    largest = float(values.max(initial=0.0))
+    return largest * float(np.linalg.norm(values / largest)) if 0 < largest < math.inf else largest
 
 
 def of_rows(problem: Certifying, x: Array) -> Correction:
