@@ -12,6 +12,7 @@ import fenchel as fl
 from fenchel.foundation.numerics import BALANCED
 from fenchel.problem import Point
 from fenchel.problem.corrections import of_levels, of_rooms, of_rows
+from fenchel.problem.unpenalised import projected
 from fenchel.testing.hostile.exact import objective
 
 RNG = np.random.default_rng(0)
@@ -176,3 +177,37 @@ def test_bounds_without_weights_are_true_and_close(loss, penalty):
         result = fl.solve(problem, tol=1e-9)
         assert result.status is fl.Status.CONVERGED
         assert Decimal(result.dual) <= objective(problem, problem.pack(result.coef, result.intercept))
+
+
+@pytest.mark.parametrize("unit", [1.0, 1e3, 1e100])
+@pytest.mark.parametrize("loss", ["quantile", "epsilon-insensitive", "huber"])
+def test_rows_that_are_all_at_an_end_of_their_domain(loss, unit):
+    """Without an intercept every residual may have one sign: no row has room, but centred columns still ask for sums
+    of zero that rounding has taken from them."""
+    rng = np.random.default_rng(0)
+    raw = 1e3 + rng.standard_normal((200, 6)) * 10.0 ** rng.uniform(-2, 2, 6)
+    A = (raw - raw.mean(axis=0)) / raw.std(axis=0)
+    result = fl.solve(fl.Problem(A, unit * (30 + A @ np.ones(6)), loss=loss, penalty=None), tol=1e-6)
+    assert result.status is fl.Status.CONVERGED
+
+
+def test_the_closest_point_of_a_box_with_given_sums():
+    rng = np.random.default_rng(0)
+    A, low, high = rng.standard_normal((30, 4)), np.full(30, -1.0), np.full(30, 0.5)
+    for x in (rng.uniform(-2, 2, 30), high, low):
+        wanted = A.T @ np.clip(rng.standard_normal(30), -0.9, 0.4)
+        found = projected(x, A, wanted, low, high)
+        np.testing.assert_allclose(A.T @ found, wanted, atol=1e-12)
+        assert np.all((found >= low) & (found <= high))
+        # no move between rows inside, or away from an end, brings it closer and keeps the sums
+        inner, away = (found > low) & (found < high), x - found
+        c = np.linalg.lstsq(A[inner], -away[inner], rcond=None)[0]
+        left = away + A @ c
+        assert np.abs(left[inner]).max() <= 1e-9
+        assert np.all(left[found == high] >= -1e-9) and np.all(left[found == low] <= 1e-9)
+
+
+def test_sums_that_no_point_of_a_box_has():
+    A = np.ones((5, 1))
+    found = projected(np.zeros(5), A, np.array([7.0]), np.zeros(5), np.ones(5))
+    np.testing.assert_allclose(found, 1.0)

@@ -126,7 +126,8 @@ def test_targets_too_large_for_squares():
     assert fl.solve(problem).status is Status.CONVERGED
 
 
-@pytest.mark.parametrize("loss", [fl.Huber(), fl.Quantile(), fl.EpsilonInsensitive()])
+@pytest.mark.parametrize("loss", [fl.Huber(), fl.Quantile(), fl.EpsilonInsensitive(), fl.Poisson(), fl.Gamma(),
+                                  fl.Tweedie(), fl.NegativeBinomial()])  # fmt: skip
 def test_targets_too_large_for_bounds(loss):
     with pytest.raises(ValueError, match=r"y\[2\] is 1e\+154.*larger unit"):
         fl.Problem(np.eye(3), [1.0, 2.0, 1e154], loss=loss)

@@ -14,8 +14,9 @@ from ..penalties.block_sum import _NONE, _once_per_map
 from .bounds import Certificate, NoCertificate
 from .corrections import Correction, may_be_priced, of_levels, of_rooms, of_rows
 from .points import Point
-from .rounding import SCORE, STEPS, UNIT, Rounding
+from .rounding import MOST_EXACT, SCORE, STEPS, UNIT, Rounding
 from .row_balance import MOST_FREE, balanced
+from .unpenalised import projected
 
 _ROUNDING = 1e-11  # relative to the terms of a sum: where a system counts as solved, and numbers near zero as zero
 _INSIDE = 0.5  # of a model's error: how far what it foresees of x may be outside the domain of the loss
@@ -392,24 +393,37 @@ class Certifying(Rounding):
         sizes = np.where(sizes > 0, sizes, 1.0)
         along, goal, scale = along / sizes, goal / sizes, scale / sizes
         low, high = self._domain() if limits is None else limits
-        start = x
+        wanted = along.T @ x + goal
+        moved = self._within_rooms(x, along, goal, scale, low, high)
+        if moved is None and along.shape[1] == 1 and self.fit_intercept and not len(zeroed) and limits is None:
+            return self._shrink(x)
+        if moved is None and (self.visits + goal.size) * goal.size**2 <= MOST_EXACT:
+            # rows at an end of their domain have no room, but may have to leave it
+            x = projected(x, along, wanted, low, high)
+            scale = np.maximum(scale, np.abs(along).T @ np.abs(x))
+            moved = self._within_rooms(x, along, wanted - along.T @ x, scale, low, high)
+        if moved is None:
+            raise NoCertificate("no dual feasible point close by: unpenalised directions still carry a gradient")
+        return moved, self.gradient_sum(moved)
+
+    def _within_rooms(
+        self, x: Array, along: Array, goal: Array, scale: Array, low: Array, high: Array
+    ) -> Array | None:  # fmt: skip
+        """x moved by what the sums along directions lack, rows in proportion to their room; None where that does not
+        suffice. `scale` is what these sums are made of."""
+        size = np.where(scale > 0, scale, 1.0)  # an empty column asks for nothing
         for _ in range(30):
-            room = np.minimum(np.minimum(x - low, high - x), 1.0)
-            room = np.maximum(room, 0.0)
+            if np.all(np.abs(goal) <= BALANCED * scale):
+                return x
+            room = np.maximum(np.minimum(np.minimum(x - low, high - x), 1.0), 0.0)
             gram = sum(along[part].T @ (room[part, None] * along[part]) for part in self._chunks())
             move = room * (along @ np.linalg.lstsq(gram, goal, rcond=1e-14)[0])
             moved = np.clip(x + move, low, high)
             left = goal - along.T @ (moved - x)
-            x = moved
-            if np.all(np.abs(left) <= BALANCED * scale):
-                return x, self.gradient_sum(x)
-            size = np.where(scale > 0, scale, 1.0)  # an empty column asks for nothing
             if np.linalg.norm(left / size) > 0.9 * np.linalg.norm(goal / size):
-                break
-            goal = left
-        if along.shape[1] == 1 and self.fit_intercept and not len(zeroed) and limits is None:
-            return self._shrink(start)
-        raise NoCertificate("no dual feasible point close by: unpenalised directions still carry a gradient")
+                return None
+            x, goal = moved, left
+        return None
 
     def _balance_all(self, x: Array, along: Array, goal: Array, scale: Array) -> tuple[Array, Array]:
         """The same for a loss of all scores at once: x as the slopes at other scores, which stay in their domain."""

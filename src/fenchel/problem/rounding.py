@@ -40,7 +40,7 @@ from .objective import Objective
 STEPS = 16  # operations with single numbers in every term: losses, conjugates, norms
 FEW = 4  # of them in one conjugate
 SCORE = 3  # with a score before its loss is made
-_MOST_EXACT = 1 << 24  # entries of the data, up to which products with more digits take less than a second
+MOST_EXACT = 1 << 24  # numbers that are gone through with more digits, or a hundred times, in less than a second
 _SIGNS = 4  # patterns of signs that tell how far the map spreads rounding where no row of B' has one entry
 _SPREAD = 3.0  # times the largest of these, what other patterns may do
 
@@ -59,7 +59,7 @@ class Rounding(Objective):
     @property
     def can_be_exact(self) -> bool:
         """Whether products with the data may be made with more digits: the machine has them, the data are not many."""
-        return bool(np.finfo(np.longdouble).eps < UNIT / 64) and self.data.stored <= _MOST_EXACT
+        return bool(np.finfo(np.longdouble).eps < UNIT / 64) and self.data.stored <= MOST_EXACT
 
     def exact_products(self, w: Array, x: Array) -> tuple[Array, Array]:
         """`scores` of w and `gradient_sum` of x, right but for their last digit."""
