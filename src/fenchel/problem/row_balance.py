@@ -135,10 +135,7 @@ def _directions(problem: Certifying, x: Array, y: Array | None, zeroed: Ints) ->
         return Directions(along, m), goal
     if len(zeroed) > MOST_FREE:
         raise NoCertificate(f"{len(zeroed)} dual variables have the wrong sign; at most {MOST_FREE} can be mended")
-    lifted = np.zeros((problem.size, len(zeroed)))
-    for k, column in enumerate(problem.map[zeroed].toarray()):
-        lifted[problem.feature_slots, k] = problem.gram.solve(column)
-    extra = problem._along(lifted)
+    extra = problem._along(problem._lifted(zeroed))
     made = Directions(np.column_stack([along, extra]), m)
     # a move of x by so much along these takes y to zero there
     return made, np.concatenate([goal, extra.T @ x + y[zeroed]]) / made.lengths
