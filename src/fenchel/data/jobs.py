@@ -258,7 +258,13 @@ class Stats:
         else:
             rows.dense_column_squares(part.arrays[0], squares)
         weighed = float(part.weight.sum()) if part.weight.size else float(part.n)
-        part.check(finite=bool(np.isfinite(squares).all()))
+        finite = np.isfinite(squares)
+        part.check(finite=bool(finite.all()))
+        if not finite.all():
+            raise ValueError(
+                f"{part.source or f'partition {part.number}'} has numbers in column {int(np.argmin(finite))} whose "
+                "squares overflow (about 1e154 and more); give that column another unit"
+            )
         known = {
             "n": part.n, "p": part.p, "sparse": part.sparse, "dtype": part.arrays[0].dtype.name,
             "outputs": 1 if part.target.ndim == 1 else part.target.shape[1], "stored": part.arrays[0].size,

@@ -124,3 +124,8 @@ def check_targets(loss: Loss, facts: Facts) -> None:
         )
     if labels.size < 2:
         raise ValueError(f"the rows hold one class only ({labels[0]}); {type(loss).__name__} needs both -1 and +1")
+
+
+def inverse(values: Array) -> Array:
+    """One over each, and 0 where they are not positive."""
+    return np.divide(1.0, values, out=np.zeros(values.size), where=values > 0)

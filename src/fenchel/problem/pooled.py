@@ -32,7 +32,7 @@ from ..penalties import Penalty
 from ..penalties.block_sum import _NONE, _once_per_map, _vector
 from .bounds import Certificate, NoCertificate
 from .fingerprint import Fingerprint
-from .looks import GRID, EnvelopeView, Passes, PoolData, Slopes, View, check_targets
+from .looks import GRID, EnvelopeView, Passes, PoolData, Slopes, View, check_targets, inverse
 from .objective import _as_alpha, _as_loss, _as_penalty
 from .points import Point
 from .pooled_kinks import best_with_kinks
@@ -168,8 +168,7 @@ class PooledProblem(PooledRounding, Problem):
     def look_and_draw(self, w: Array, at: View) -> tuple[View, Outcome]:
         """A look at w, and in the same pass a new sample: rows by their share in the curvature at another point."""
         diagonal = at.diagonal.reshape(self.vectors, self.p + 1)[:, :-1].mean(axis=0)
-        some = diagonal > 0
-        bent = np.where(some, 1.0 / np.where(some, diagonal, 1.0), 0.0) / (2 * max(int(some.sum()), 1) * self.n)
+        bent = inverse(diagonal) / (2 * max(int((diagonal > 0).sum()), 1) * self.n)
         if self.columns.size:  # rows are drawn by their columns as they stand there
             bent = bent * np.square(self.columns)
         job = dataclasses.replace(self._sample_job(), w=self.seen_by_rows(at.w), bent=bent, seed=self.passes.count)
@@ -188,12 +187,11 @@ class PooledProblem(PooledRounding, Problem):
         """Which rows to draw: as many as help, and as memory allows."""
         facts, pool = self.pool.facts, self.pool
         per_row = max(facts.stored / facts.n, 1.0) * (facts.dtype.itemsize + (4 if facts.sparse else 0))
-        most = min(ROWS * facts.p, ROOM * (MEMORY if pool.memory is None else pool.memory) / per_row)
-        most = min(max(most, FEWEST), facts.n)
-        squares = facts.mean_squares
-        some = squares > 0
-        scale = np.where(some, 1.0 / np.where(some, squares, 1.0), 0.0)
-        total = facts.n * max(int(some.sum()), 1)  # of the sizes of all rows
+        room = ROOM * (MEMORY if pool.memory is None else pool.memory) / per_row
+        # rows that all fit are read once, and not once a round
+        most = facts.n if facts.n <= room else min(max(min(ROWS * facts.p, room), FEWEST), facts.n)
+        scale = inverse(facts.mean_squares)
+        total = facts.n * max(int((scale > 0).sum()), 1)  # of the sizes of all rows
         whole = most >= facts.n
         return Sample(self.terms, scale / (2 * total), 1.0 if whole else 0.5 * most / facts.n, most, 0)
 
@@ -396,6 +394,8 @@ class PooledProblem(PooledRounding, Problem):
             if not goal.size or (np.abs(goal) <= BALANCED * x.sizes).all():
                 return x, zx
             self._ask_to_balance()
+            if not np.isfinite(np.append(goal, x.gram)).all():
+                break
             scale = 1.0 / np.sqrt(np.maximum(np.diag(x.gram), 1e-300))
             move = scale * np.linalg.lstsq(scale[:, None] * x.gram * scale, scale * goal, rcond=1e-14)[0]
             moved = self._look_along(x, x.directions, (*x.moves, move))
