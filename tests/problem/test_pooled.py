@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 from cases import OVERLAP, P, data, losses, penalties, random_sparse, targets
 
 import fenchel as fl
@@ -165,6 +166,62 @@ def test_offsets_are_added_to_the_scores():
     found, known = fl.solve(pooled, tol=1e-8), fl.solve(fl.Problem(X, y, offset=offset, **settings), tol=1e-9)
     assert found.relative_gap <= 1e-8
     assert found.primal == pytest.approx(known.primal, rel=2e-8)
+
+
+def classes_of(n, sparse, seed=0):
+    """Rows of three classes, and their weights."""
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((n, P)) * (rng.random((n, P)) < 0.5)
+    W = rng.standard_normal((3, P)) * (rng.random((3, P)) < 0.4)
+    y = (X @ W.T + rng.gumbel(size=(n, 3)) + [0.0, 0.3, 0.6]).argmax(axis=1).astype(float)
+    return (sp.csr_array(X) if sparse else X), y, rng.uniform(0.5, 2.0, n)
+
+
+@pytest.mark.parametrize("kind", ["within", "across", "chain"])
+@pytest.mark.parametrize("sparse", [False, True])
+@pytest.mark.parametrize("held", [False, True])
+def test_several_classes_together(monkeypatch, kind, sparse, held):
+    import fenchel.problem.pooled as module
+
+    if not held:
+        monkeypatch.setattr(module, "MEMORY", 1.0)
+        monkeypatch.setattr(module, "FEWEST", 600)
+    X, y, weight = classes_of(2000, sparse)
+    penalty = {
+        "within": fl.PerOutput(fl.L1(), 3), "across": fl.MultiTaskLasso(3) + 0.1 * fl.Ridge(),
+        "chain": fl.FusedLasso().for_outputs(3, P),
+    }[kind]  # fmt: skip
+    for intercept in (False, True):
+        settings = {"loss": "multinomial", "penalty": penalty, "alpha": 0.01, "fit_intercept": intercept}
+        parts = partitioned(X, y, weight, rows=300)
+        pooled, memory = fl.Problem(Inline(parts), **settings), fl.Problem(X, y, sample_weight=weight, **settings)
+        found, known = fl.solve(pooled, tol=1e-8), fl.solve(memory, tol=1e-10)
+        assert found.status is fl.Status.CONVERGED and found.epochs <= (6 if held else 30)
+        assert found.primal == pytest.approx(known.primal, rel=2e-8) and found.dual <= known.primal * (1 + 1e-12)
+        other = fl.solve(fl.Problem(Inline(parts[::-1]), **settings), tol=1e-8)
+        assert found.coef.tobytes() == other.coef.tobytes()
+        assert pooled.alpha_max() == pytest.approx(memory.alpha_max(), rel=1e-6)
+        rng, state = np.random.default_rng(1), {}
+        for size in (0.1, 1.0):  # bounds of any point
+            w = pooled.pack(known.coef, known.intercept)
+            w[pooled.feature_slots] += size * rng.standard_normal(3 * P)
+            state = {"w": w, "y": pooled.n * 0.01 * rng.standard_normal(pooled.d)}
+            assert pooled.certificate(state).dual <= known.primal * (1 + 1e-12)
+
+
+def test_class_numbers_of_several_classes_are_checked():
+    X, y, _ = classes_of(300, False)
+    settings = {"loss": "multinomial", "penalty": fl.PerOutput(fl.L1(), 3), "alpha": 0.01}
+    with pytest.raises(ValueError, match="takes class numbers 0, 1, 2"):
+        fl.Problem(Inline(partitioned(X, y + 1, rows=100)), **settings)
+    with pytest.raises(ValueError, match="one class only"):
+        fl.Problem(Inline(partitioned(X, 0 * y, rows=100)), **settings)
+    shares = np.eye(3)[y.astype(int)]
+    shares[205] = 0.5
+    with pytest.raises(ValueError, match=r"partition 2, row 205: the target is \[0\.5, 0\.5, 0\.5\]"):
+        fl.solve(fl.Problem(Inline(partitioned(X, shares, rows=100)), **settings))
+    with pytest.raises(ValueError, match="has kinks, whose multipliers nobody keeps"):
+        fl.Problem(Inline(partitioned(X, y, rows=100)), **settings | {"loss": "multiclass-hinge"})
 
 
 def test_the_largest_alpha_and_paths():
