@@ -53,7 +53,7 @@ def test_folds_share_passes_and_are_judged_on_rows_left_out():
 def test_mistakes_are_told():
     X, score = rows()
     pool = Inline(partitioned(X, score, rows=200))
-    with pytest.raises(ValueError, match="depends on the scores of all others.*read_data"):
+    with pytest.raises(ValueError, match=r"depends on the scores of all others.*read_data"):
         fl.CoxRegressor().fit(pool)
     with pytest.raises(ValueError, match="requires y"):
         fl.CoxRegressor().fit(X)
