@@ -34,7 +34,8 @@ class NotebookLine:
         self._drawn = time.monotonic()
         bar = "" if share is None else f'<progress max="1" value="{min(max(share, 0.0), 1.0):.4f}"></progress> '
         # both kinds are sent: a page shows the first, a console that follows the notebook the second
-        content = {"text/html": f"<div>{bar}<code>{html.escape(text)}</code></div>", "text/plain": text}
+        words = f'<span style="font:12px monospace;white-space:pre-wrap">{html.escape(text)}</span>'
+        content = {"text/html": f"<div>{bar}{words}</div>", "text/plain": text}
         if self._handle is None:
             from IPython.display import display
 
