@@ -402,3 +402,7 @@ def test_without_matplotlib_the_extra_is_named():
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert "pip install 'fenchel[plot]'" in done.stdout, done.stderr
+
+
+def test_the_names_that_are_listed_are_the_functions():
+    assert dir(fl.plotting) == fl.plotting.__all__
