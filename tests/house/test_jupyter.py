@@ -19,9 +19,9 @@ fl.cross_validate_path(problem, n_alphas=3)
 fl.StructuredRegressorCV(fl.Squared(), fl.L1(), n_alphas=3).fit(X, y)
 """
 SHOWN = {
-    "problem": "120 rows, 12 features", "problem.penalty": "GroupLasso", "groups": "features", "fl.Grid((3, 4))": "3 x 4",
-    "fl.solve(problem)": "converged", "fl.solve(problem).history": "relative gap", "fl.path(problem, n_alphas=6)": "<svg",
-    "fl.cross_validate_path(problem, n_alphas=6)": "one standard error",
+    "problem": "120 rows, 12 features", "problem.penalty": "GroupLasso", "groups": "features",
+    "fl.solve(problem)": "converged", "fl.solve(problem).history": "relative gap", "fl.Grid((3, 4))": "3 x 4",
+    "fl.path(problem, n_alphas=6)": "<svg", "fl.cross_validate_path(problem, n_alphas=6)": "one standard error",
 }  # fmt: skip
 PROGRESS = {
     "result = fl.solve(problem, progress=True)": "relative gap",

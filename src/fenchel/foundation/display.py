@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+import importlib
 import sys
 import threading
 import time
@@ -37,8 +38,7 @@ class NotebookLine:
         words = f'<span style="font:12px monospace;white-space:pre-wrap">{html.escape(text)}</span>'
         content = {"text/html": f"<div>{bar}{words}</div>", "text/plain": text}
         if self._handle is None:
-            from IPython.display import display
-
+            display: Any = importlib.import_module("IPython.display").display  # untyped, and not always there
             self._handle = display(content, raw=True, display_id=True)
         else:
             self._handle.update(content, raw=True)
