@@ -80,14 +80,9 @@ class QuadraticModels:
         unfit = WholeGram.unfit(problem) or Admm.unfit(problem)
         if unfit is not None:
             return unfit
-        joined = _joined(problem)
-        flat = _has_flat_parts(problem)
-        if flat and problem.data.sparse:
-            return "rows without curvature change their minds, and sparse data is read fast enough for epochs"
-        few = problem.n < FIRM * problem.p and (joined <= 2 or problem.p <= MOST_WIDE)
-        if flat and problem.loss.classification and few:
-            return "few rows, most of them without curvature in the end, make models that change too much"
-        if problem.n < problem.p and joined <= 1:
+        if _curves_little(problem) and self._steps_are_dear(problem):
+            return "rows without curvature change their minds, and models with them"
+        if problem.n < problem.p and _joined(problem) <= 1:
             return "with few rows Newton's method on faces is faster where groups overlap"
         return None
 
@@ -101,7 +96,7 @@ class QuadraticModels:
         self._fit, self._several = None, len(alphas) >= SEVERAL
         wide, pairs = problem.n < problem.p, _joined(problem) <= 2
         most = (MOST_WIDE if wide else MOST_PAIRS) if pairs else (MOST_FEW_ROWS if wide else MOST)
-        self._declined = len(alphas) == 1 and problem.p > most
+        self._declined = (len(alphas) == 1 and problem.p > most) or _curves_little(problem)
 
     def rounds(self, problem: Problem, start: Iterate | None, goal: Goal) -> Iterator[Proposal]:
         """Proposals with their certificates, until somebody stops asking or nothing is gained."""
@@ -120,6 +115,14 @@ def _joined(problem: Problem) -> int:
 def _bounds_several(block: Block) -> bool:
     """Whether a block sets bounds to more than single features."""
     return block.function.limits(block.d) is not None and bool(np.any(np.diff(block.matrix.indptr) > 1))
+
+
+def _curves_little(problem: Problem) -> bool:
+    """Whether rows without curvature change their minds, and models with them."""
+    if not _has_flat_parts(problem):
+        return False
+    few = problem.n < FIRM * problem.p and (_joined(problem) <= 2 or problem.p <= MOST_WIDE)
+    return problem.data.sparse or (problem.loss.classification and few)
 
 
 def _has_flat_parts(problem: Problem) -> bool:
