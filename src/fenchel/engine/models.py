@@ -80,10 +80,8 @@ class QuadraticModels:
         unfit = WholeGram.unfit(problem) or Admm.unfit(problem)
         if unfit is not None:
             return unfit
-        if _curves_little(problem) and self._steps_are_dear(problem):
-            return "rows without curvature change their minds, and models with them"
-        if problem.n < problem.p and _joined(problem) <= 1:
-            return "with few rows Newton's method on faces is faster where groups overlap"
+        if _spoils_models(problem) and self._steps_are_dear(problem):
+            return "rows without curvature, or few rows where groups overlap, make models that change too much"
         return None
 
     def _steps_are_dear(self, problem: Problem) -> bool:
@@ -96,7 +94,7 @@ class QuadraticModels:
         self._fit, self._several = None, len(alphas) >= SEVERAL
         wide, pairs = problem.n < problem.p, _joined(problem) <= 2
         most = (MOST_WIDE if wide else MOST_PAIRS) if pairs else (MOST_FEW_ROWS if wide else MOST)
-        self._declined = (len(alphas) == 1 and problem.p > most) or _curves_little(problem)
+        self._declined = (len(alphas) == 1 and problem.p > most) or _spoils_models(problem)
 
     def rounds(self, problem: Problem, start: Iterate | None, goal: Goal) -> Iterator[Proposal]:
         """Proposals with their certificates, until somebody stops asking or nothing is gained."""
@@ -117,8 +115,11 @@ def _bounds_several(block: Block) -> bool:
     return block.function.limits(block.d) is not None and bool(np.any(np.diff(block.matrix.indptr) > 1))
 
 
-def _curves_little(problem: Problem) -> bool:
-    """Whether rows without curvature change their minds, and models with them."""
+def _spoils_models(problem: Problem) -> bool:
+    """Whether rows without curvature change their minds, and models with them; or rows are few and groups overlap,
+    where Newton's method on faces is faster."""
+    if problem.n < problem.p and _joined(problem) <= 1:
+        return True
     if not _has_flat_parts(problem):
         return False
     few = problem.n < FIRM * problem.p and (_joined(problem) <= 2 or problem.p <= MOST_WIDE)
