@@ -92,7 +92,7 @@ class QuadraticModels:
         """A falling sequence of alphas on the same data begins."""
         # along a path the curvature is kept, which pays for it
         self._fit, self._several = None, len(alphas) >= SEVERAL
-        wide, pairs = problem.n < problem.p, _joined(problem) <= 2
+        wide, pairs = problem.n < problem.p, problem.widest <= 2
         most = (MOST_WIDE if wide else MOST_PAIRS) if pairs else (MOST_FEW_ROWS if wide else MOST)
         self._declined = (len(alphas) == 1 and problem.p > most) or _spoils_models(problem)
 
@@ -105,11 +105,6 @@ class QuadraticModels:
         yield from self._fit.rounds(problem, start, goal)
 
 
-def _joined(problem: Problem) -> int:
-    """Features that a row of B' joins, at the most."""
-    return int(np.diff(problem.map.indptr).max(initial=0))
-
-
 def _bounds_several(block: Block) -> bool:
     """Whether a block sets bounds to more than single features."""
     return block.function.limits(block.d) is not None and bool(np.any(np.diff(block.matrix.indptr) > 1))
@@ -118,20 +113,24 @@ def _bounds_several(block: Block) -> bool:
 def _spoils_models(problem: Problem) -> bool:
     """Whether rows without curvature change their minds, and models with them; or rows are few and groups overlap,
     where Newton's method on faces is faster."""
-    if problem.n < problem.p and _joined(problem) <= 1:
+    if problem.n < problem.p and problem.widest <= 1:
         return True
     if not _has_flat_parts(problem):
         return False
-    few = problem.n < FIRM * problem.p and (_joined(problem) <= 2 or problem.p <= MOST_WIDE)
+    few = problem.n < FIRM * problem.p and (problem.widest <= 2 or problem.p <= MOST_WIDE)
     return problem.data.sparse or (problem.loss.classification and few)
 
 
 def _has_flat_parts(problem: Problem) -> bool:
     """Whether the loss has no curvature in places, as far as three looks tell."""
-    target, loss = problem.target[:1], cast(Any, problem.loss)
-    return not loss.quadratic and any(
-        float(loss.curvature(np.full(1, score), target)[0]) == 0.0 for score in (-10.0, 0.0, 10.0)
-    )
+    loss = cast(Any, problem.loss)
+
+    def look() -> bool:
+        bends = loss.curvature(np.array([-10.0, 0.0, 10.0]), np.repeat(problem.target[:1], 3))
+        return not loss.quadratic and not bool(np.all(bends))
+
+    found: bool = problem.remembered("flat parts of the loss", look)
+    return found
 
 
 @dataclasses.dataclass

@@ -39,7 +39,7 @@ class Snapping(BlockSum):
         """What zeros of B'w say of features: rows with one entry, and its feature; rows that join two features by
         entries of one size, these, and the sign between them; whether a row says anything else; and per block whether
         all its rows have one entry."""
-        counts, start = np.diff(self.map.indptr), self.map.indptr[:-1]
+        counts, start = self.widths, self.map.indptr[:-1]
         lone, pairs = np.flatnonzero(counts == 1), np.flatnonzero(counts == 2)
         left, right = self.map.data[start[pairs]], self.map.data[start[pairs] + 1]
         even = np.abs(left) == np.abs(right)
@@ -53,7 +53,7 @@ class Snapping(BlockSum):
 
     def _restore(self, w: Array, u: Array, brief: bool) -> Array:
         """w moved to the ranks of u and, where zero rows of B' join more than two features, to its zeros."""
-        values, counts, changed = w[self.feature_slots], np.diff(self.map.indptr), False
+        values, counts, changed = w[self.feature_slots], self.widths, False
         for block, first, last in self._parts():
             if np.all(counts[first:last] == 1):
                 entries = slice(self.map.indptr[first], self.map.indptr[last])
@@ -124,7 +124,7 @@ class Snapping(BlockSum):
     @_once_per_map
     def _orders(self) -> tuple[Ints, Ints] | None:
         """Pairs of slots the first of which may not be below the second; None where there are none."""
-        counts, start = np.diff(self.map.indptr), self.map.indptr[:-1]
+        counts, start = self.widths, self.map.indptr[:-1]
         above, below = [], []
         for block, first, last in self._parts():
             limits = block.function.limits(block.d)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -10,7 +9,8 @@ import numpy as np
 import scipy.sparse as sp
 
 from .._validate import AnyArray, Array, Flags, Ints, SparseMatrix
-from ..maps import row_width, spectral_norm
+from ..foundation.lazy import lazy
+from ..maps import spectral_norm
 from .base import Penalty
 from .block_sum import BlockSum
 from .run import compiled_prox
@@ -61,7 +61,7 @@ class CompiledPenalty:
             for column in (
                 [bounds[k] for k in keep],
                 [bounds[k + 1] for k in keep],
-                [row_width(problem.blocks[k].matrix) for k in keep],
+                [problem.block_widths[k] for k in keep],
                 [f.address for f in self._proxes],
                 [f.address for f in self._values],
                 [params.ctypes.data for params, _ in self._arrays],
@@ -69,11 +69,11 @@ class CompiledPenalty:
             )
         )
 
-    @functools.cached_property
+    @lazy
     def map(self) -> tuple[Ints, Ints, Array]:
         return compiled_map(self.problem)
 
-    @functools.cached_property
+    @lazy
     def norm(self) -> float:
         return spectral_norm(self.problem.map_slots) ** 2
 
@@ -104,8 +104,6 @@ class StructuredProx(CompiledPenalty):
         The quadratic of w itself, one entry per entry of w.
     separated : bool
         Whether every feature stands in one block at most, so that the prox has a closed form.
-    solver : tuple
-        What the kernel takes; see ``kernels/prox.py``.
     """
 
     def __init__(self, problem: BlockSum) -> None:
@@ -117,17 +115,25 @@ class StructuredProx(CompiledPenalty):
         self.ridge = self.ridge - self.folded
         counts = np.diff(problem.bounds)
         self._rows = _of_blocks(keep, counts)
-        units = [first + b.function.units(b.d) for b, first in zip(problem.blocks, problem.bounds, strict=False)]
-        self._units = np.concatenate(units or [np.zeros(0)]).astype(np.int64)
+        self._units: Ints = problem.units[0]
         self.separated = self._is_separated()
         closed = np.zeros(len(keep), dtype=bool) if self.separated else self._closed_blocks(keep)
         self._dual_rows = _of_blocks(np.array(keep, dtype=int)[~closed], counts)
-        bound = np.ones(problem.d) if self.separated else self._bounds()
-        with_dual, without = (tuple(column[which] for column in self.blocks) for which in (~closed, closed))
-        self.solver = (self.map, with_dual, self.scale, self.ridge, self.quadratic, bound, self._screened_units(),
-                       self.separated, without)  # fmt: skip
+        self._closed = closed
 
-    @functools.cached_property
+    @lazy
+    def bound(self) -> Array:
+        """diag(bound) >= B'B on the rows that have dual variables."""
+        return np.ones(self.problem.d) if self.separated else self._bounds()
+
+    @lazy
+    def solver(self) -> tuple[Any, ...]:
+        """What the kernel takes; see ``kernels/prox.py``."""
+        with_dual, without = (tuple(column[which] for column in self.blocks) for which in (~self._closed, self._closed))
+        return (self.map, with_dual, self.scale, self.ridge, self.quadratic, self.bound, self._screened_units(),
+                self.separated, without)  # fmt: skip
+
+    @lazy
     def _kept(self) -> SparseMatrix:
         """B' of the blocks that have dual variables; the other rows are empty."""
         return sp.csr_array(sp.diags_array(self._dual_rows.astype(float)) @ self.problem.map_slots)
@@ -198,6 +204,8 @@ class StructuredProx(CompiledPenalty):
 
     def dual(self, slope: Array, w: Array) -> Array:
         """Subgradients of all blocks, quadratics included, from the kernel's slope at w."""
+        if not self.folded.any():
+            return slope
         out: Array = slope + self.folded * self.problem.penalised(w)
         return out
 
