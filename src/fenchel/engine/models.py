@@ -21,7 +21,7 @@ import numpy as np
 
 from ..kernels.rules import ROUNDING, ROUNDS
 from ..penalties import Block
-from ..prices import Prices
+from ..prices import Prices, epoch_nanoseconds
 from ..problem import Certificate, Problem
 from .accuracy import ACCURACY, CHANGED, FINE, FINEST, HOPE, IDLE, NEAR
 from .curvatures.step_length import PREPARE, StepLength
@@ -52,7 +52,7 @@ REPAIR = 8.0  # passes that such a repair takes, about
 # curvatures and models of a fit, medians over 58 random problems: with a quadratic loss, and with others
 USUAL_QUADRATIC, USUAL = (1, 2), (3, 7)
 TURNING = 2.0  # times as much where the loss has flat parts: a fifth of such fits cost 4 to 20 times; less: they do
-HOPELESS, SLOW = 2.5, 1.25  # times the price of models: if the rest seems to cost more, at first and later, steps end
+HOPELESS = 2.5  # times the price of models: if the rest seems to cost more, steps end; larger: they end late
 CLOSE, LONGEST = 0.5, 1.5  # of the price of models: accelerated steps that may come beyond it, and all of them
 FIRM = 2.0  # rows for each feature from which losses with flat parts have models that last
 SEVERAL = 4  # alphas that share a curvature and are worth it
@@ -110,10 +110,15 @@ def _bounds_several(block: Block) -> bool:
     return block.function.limits(block.d) is not None and bool(np.any(np.diff(block.matrix.indptr) > 1))
 
 
+def _few_rows_in_groups(problem: Problem) -> bool:
+    """Whether rows are few and no row of B' joins features: groups that overlap."""
+    return bool(problem.n < problem.p and problem.widest <= 1)
+
+
 def _spoils_models(problem: Problem) -> bool:
-    """Whether rows without curvature change their minds, and models with them; or rows are few and groups overlap,
-    where Newton's method on faces is faster."""
-    if problem.n < problem.p and problem.widest <= 1:
+    """Whether rows without curvature change their minds, and models with them; or Newton's method on faces is faster
+    than they are."""
+    if _few_rows_in_groups(problem):
         return True
     if not _has_flat_parts(problem):
         return False
@@ -247,6 +252,9 @@ class _Fit:
     def _rent(self, steps: StepLength, point: WholePoint, answer: Answer, goal: Goal, buy: float) -> Iterator[Proposal]:
         """Accelerated steps until they have cost what models would, unless little seems to be left."""
         repair, offered = self.repair, 0.0
+        # Newton's method on faces, between epochs, takes about as many of these as they need for a factor of e each
+        faces = not self.models and _few_rows_in_groups(self.problem)
+        other = epoch_nanoseconds(self.problem) * max(math.log(1 / goal.tol), 1.0) if faces else buy
         steps.begin(point.w, point.scores, answer.y)
         spent = proofs = 0.0
         again = 0  # steps before which no proof is tried
@@ -287,7 +295,7 @@ class _Fit:
                 return
             if spent + one > buy and (rest > CLOSE * buy or spent + rest > LONGEST * buy):
                 return
-            if rest > (HOPELESS if steps.count < 2 * LOOK else SLOW) * buy:
+            if rest > HOPELESS * other:
                 return
 
     def _proof(self, steps: StepLength, allowed: float) -> tuple[Iterate, Certificate] | None:
