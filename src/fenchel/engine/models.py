@@ -19,6 +19,7 @@ from typing import Any, cast
 
 import numpy as np
 
+from ..foundation.numerics import DIGITS
 from ..kernels.rules import ROUNDING, ROUNDS
 from ..penalties import Block
 from ..prices import Prices, epoch_nanoseconds
@@ -80,13 +81,9 @@ class QuadraticModels:
         unfit = WholeGram.unfit(problem) or Admm.unfit(problem)
         if unfit is not None:
             return unfit
-        if _spoils_models(problem) and self._steps_are_dear(problem):
+        if _spoils_models(problem) and StepLength.unfit(problem) is not None:
             return "rows without curvature, or few rows where groups overlap, make models that change too much"
         return None
-
-    def _steps_are_dear(self, problem: Problem) -> bool:
-        """Whether accelerated steps alone are not worth a try, or there are none."""
-        return StepLength.unfit(problem) is not None or HUNDRED * StepLength.price(problem, self.prices) > SMALL
 
     def begin(self, problem: Problem, alphas: Sequence[float], tol: float) -> None:
         """A falling sequence of alphas on the same data begins."""
@@ -98,10 +95,12 @@ class QuadraticModels:
 
     def rounds(self, problem: Problem, start: Iterate | None, goal: Goal) -> Iterator[Proposal]:
         """Proposals with their certificates, until somebody stops asking or nothing is gained."""
-        if Admm.unfit(problem) is not None or (self._declined and self._steps_are_dear(problem)):
+        if Admm.unfit(problem) is not None or (self._declined and StepLength.unfit(problem) is not None):
             return  # alpha = 0 has no penalty
         if self._fit is None or self._fit.problem.d != problem.d:
             self._fit = _Fit(problem, self.prices, self._several, not self._declined)
+            dear = HUNDRED * StepLength.price(problem, self.prices) > SMALL
+            self._fit.wary = self._declined and (dear or _spoils_models(problem))
         yield from self._fit.rounds(problem, start, goal)
 
 
@@ -110,15 +109,10 @@ def _bounds_several(block: Block) -> bool:
     return block.function.limits(block.d) is not None and bool(np.any(np.diff(block.matrix.indptr) > 1))
 
 
-def _few_rows_in_groups(problem: Problem) -> bool:
-    """Whether rows are few and no row of B' joins features: groups that overlap."""
-    return bool(problem.n < problem.p and problem.widest <= 1)
-
-
 def _spoils_models(problem: Problem) -> bool:
     """Whether rows without curvature change their minds, and models with them; or Newton's method on faces is faster
     than they are."""
-    if _few_rows_in_groups(problem):
+    if problem.n < problem.p and problem.widest <= 1:
         return True
     if not _has_flat_parts(problem):
         return False
@@ -153,6 +147,7 @@ class _Fit:
 
     def __init__(self, problem: Problem, prices: Prices, several: bool, models: bool = True) -> None:
         self.problem, self.prices, self.several, self.models = problem, prices, several, models
+        self.wary = False  # whether epochs may well be faster than steps, where there are no models
         self.spent = 0.0  # nanoseconds, since the last proposal
         self.gram = WholeGram(problem, prices)
         self._inner: InnerSolver | None = None
@@ -252,9 +247,9 @@ class _Fit:
     def _rent(self, steps: StepLength, point: WholePoint, answer: Answer, goal: Goal, buy: float) -> Iterator[Proposal]:
         """Accelerated steps until they have cost what models would, unless little seems to be left."""
         repair, offered = self.repair, 0.0
-        # Newton's method on faces, between epochs, takes about as many of these as they need for a factor of e each
-        faces = not self.models and _few_rows_in_groups(self.problem)
-        other = epoch_nanoseconds(self.problem) * max(math.log(1 / goal.tol), 1.0) if faces else buy
+        # what epochs surely cost, and Newton's method on faces between them
+        surely = epoch_nanoseconds(self.problem) * max(math.log(1 / max(goal.tol, DIGITS)), 1.0)
+        other = surely if self.wary else buy
         steps.begin(point.w, point.scores, answer.y)
         spent = proofs = 0.0
         again = 0  # steps before which no proof is tried
@@ -295,7 +290,7 @@ class _Fit:
                 return
             if spent + one > buy and (rest > CLOSE * buy or spent + rest > LONGEST * buy):
                 return
-            if rest > HOPELESS * other:
+            if rest > max(HOPELESS * other - spent, CLOSE * other):
                 return
 
     def _proof(self, steps: StepLength, allowed: float) -> tuple[Iterate, Certificate] | None:
