@@ -16,7 +16,7 @@ import scipy.sparse as sp
 from .._validate import Array, Ints, SparseMatrix
 from ..foundation.lazy import lazy
 from ..foundation.numerics import UNIT
-from ..maps import Gram, is_shared_identity, row_width
+from ..maps import Gram, is_shared_identity
 from .base import Penalty
 from .compile import Block, scale_blocks, unit_blocks
 
@@ -99,7 +99,13 @@ class BlockSum:
     @_once_per_map
     def block_widths(self) -> list[int]:
         """Per block the entries in every row of B', or 0 where rows differ."""
-        return [row_width(block.matrix) for block in self.blocks]
+        parts = [self.widths[first:last] for first, last in self._spans]
+        return [int(own[0]) if own.size and bool((own == own[0]).all()) else 0 for own in parts]
+
+    @_once_per_map
+    def block_joins(self) -> list[bool]:
+        """Per block whether some row of B' joins several features."""
+        return [bool((self.widths[first:last] > 1).any()) for first, last in self._spans]
 
     @_once_per_map
     def widest(self) -> int:

@@ -108,15 +108,14 @@ class StructuredProx(CompiledPenalty):
 
     def __init__(self, problem: BlockSum) -> None:
         self.quadratic, self.folded = feature_quadratic(problem)
-        keep = [
-            k for k, block in enumerate(problem.blocks) if not block.function.vanishes(block.d) or _has_pairs(block)
-        ]
+        joins = problem.block_joins
+        keep = [k for k, block in enumerate(problem.blocks) if joins[k] or not block.function.vanishes(block.d)]
         super().__init__(problem, keep)
         self.ridge = self.ridge - self.folded
         counts = np.diff(problem.bounds)
         self._rows = _of_blocks(keep, counts)
         self._units: Ints = problem.units[0]
-        self.separated = self._is_separated()
+        self.separated = not any(joins[k] for k in keep) and self._is_separated()
         closed = np.zeros(len(keep), dtype=bool) if self.separated else self._closed_blocks(keep)
         self._dual_rows = _of_blocks(np.array(keep, dtype=int)[~closed], counts)
         self._closed = closed
@@ -145,9 +144,12 @@ class StructuredProx(CompiledPenalty):
         """
         problem, taken = self.problem, np.zeros(self.problem.size, dtype=bool)
         closed = np.zeros(len(keep), dtype=bool)
-        if not any(_has_pairs(problem.blocks[k]) for k in keep):
+        joins = problem.block_joins
+        if not any(joins[k] for k in keep):
             return closed
         for place, k in enumerate(keep):
+            if joins[k]:
+                continue
             rows = np.arange(problem.bounds[k], problem.bounds[k + 1])
             if self._is_simple(rows):
                 features = self.map[1][self.map[0][rows]]
@@ -243,11 +245,6 @@ def _renames(matrix: SparseMatrix) -> bool:
     return bool(np.all(np.diff(matrix.indptr) == 1) and np.all(matrix.data != 0))
 
 
-def _has_pairs(block: Block) -> bool:
-    """Whether some row of the block's map joins several features."""
-    return bool(np.any(np.diff(block.matrix.indptr) > 1))
-
-
 def _shrinks(function: Penalty) -> bool:
     """Whether the function pulls every coordinate towards zero, and its units' dual balls are known here."""
     if isinstance(function, Separable):
@@ -281,8 +278,8 @@ def _constant(values: Array, labels: Ints) -> bool:
 def feature_quadratic(problem: BlockSum) -> tuple[Array, Array]:
     """The quadratics of single features: their sum per entry of w, and which ridge per row of B' was taken."""
     quadratic, folded = np.zeros(problem.size), np.zeros(problem.d)
-    for block, first in zip(problem.blocks, problem.bounds, strict=False):
-        if block.ridge > 0 and not _has_pairs(block):
+    for block, first, joins in zip(problem.blocks, problem.bounds[:-1], problem.block_joins, strict=True):
+        if block.ridge > 0 and not joins:
             matrix = problem.map_slots[first : first + block.d]
             quadratic += block.ridge * np.asarray(matrix.power(2).sum(axis=0)).ravel()
             folded[first : first + block.d] = block.ridge
