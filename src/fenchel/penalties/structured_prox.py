@@ -17,7 +17,7 @@ from .run import compiled_prox
 from .separable import Separable
 
 if TYPE_CHECKING:
-    from .compile import Block
+    pass
 
 
 def compiled_map(problem: BlockSum) -> tuple[Ints, Ints, Array]:
