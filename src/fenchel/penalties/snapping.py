@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -173,6 +174,8 @@ def _by_band(row: Ints, column: Ints, entry: Array, count: int) -> Callable[[Arr
     try:
         factor = cholesky_banded(band, overwrite_ab=True, lower=True, check_finite=False)
     except np.linalg.LinAlgError:
+        return None
+    if factor[0].min() <= math.sqrt(JITTER):
         return None
     return lambda right: np.asarray(cho_solve_banded((factor, True), right, check_finite=False))
 
