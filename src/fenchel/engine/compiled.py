@@ -19,7 +19,7 @@ import numpy as np
 from ..foundation.numerics import COPY
 from ..problem import Certificate
 from .choices import CALLS, LOOKS
-from .covariances import Covariances, covariances, covariances_price, whole_pays
+from .covariances import Covariances, covariances, whole_pays
 from .roles import Goal, Iterate, Proposal
 from .unit_rounding import UnitRounding
 from .units import Units, Vector, dual_variables, shared_units, units_of
@@ -370,24 +370,17 @@ def _is_tiny(problem: Problem, alphas: Sequence[float], units: Units) -> bool:
 
 def on_covariances(problem: Problem, alphas: Sequence[float], prices: Any) -> bool:
     """Whether the Gram matrix of all features costs less than looking at all of the data for every alpha."""
-    units, form = units_of(problem), problem.small_form
-    if form is None or form[0] != "squared" or isinstance(units, str):
+    (alpha, units), form = shared_units(problem), problem.small_form
+    if form is None or form[0] != "squared" or isinstance(units, str) or not alpha > 0:
         return False
     if not (units.held if units.alone else units.plain_groups):
         return False
-    data, n, p = problem.data, problem.n, problem.p
-    if len(alphas) == 1:
-        # a single answer needs the products of few features alone, unless most of them count
-        return (
-            not units.alone
-            and n >= p
-            and problem.remembered(
-                "whether covariances pay", lambda: whole_pays(problem, units, _may_be_filled(problem, alphas), prices)
-            )
-        )
-    entry = prices.csr_pass if data.sparse else prices.gemv
-    # slopes by covariances take one product of a row for every feature that counts, half of the most along a path
-    made = covariances_price(problem, prices)
-    widest = 1 if units.alone else int(np.diff(units.start).max())
-    made += (len(alphas) + LOOKS) * p * min(n * widest, p) / 2 * prices.gemv
-    return bool(made <= 2 * (len(alphas) + LOOKS) * data.stored * entry)
+    if len(alphas) == 1 and (units.alone or problem.n < problem.p):
+        return False  # a single answer needs the products of few features alone
+    last = units.times(min(alphas) / alpha)
+    filled = _may_be_filled(problem, alphas)
+    known: bool = problem.remembered(
+        f"whether covariances pay for {len(alphas)} alphas to {min(alphas)}",
+        lambda: whole_pays(problem, last, len(alphas), filled, prices),
+    )
+    return known
