@@ -42,11 +42,10 @@ FILLED_ONCE = 1 << 18  # the same for a single fit, which has fewer calls of Pyt
 TINY = 1 << 12  # numbers up to which a single fit takes all features at once, by loops that compile in half the time
 NARROW = 64  # features up to which it does; larger: Gram matrices of features that nobody needs
 ALWAYS = 100  # features that nothing holds at zero, beyond which the plain loops that balance x for them are slow
-# Losses with flat parts: where features are more than rows their models are so ill-conditioned that descent wants the
-# extrapolation of ``inner/descent.py`` (on eight random problems the compiled loops took .8 to 3.5 times as long).
-FLAT = ("huber", "smoothed-hinge", "squared-hinge")
-# Rows up to which sparse columns take these losses nonetheless: supports grow as large as that (on five random problems
-# below .2 to .7 times as long, on three above 1.3 times, for models that were left halfway).
+FLAT = ("huber", "smoothed-hinge", "squared-hinge")  # losses with parts that are straight
+# Rows up to which sparse columns take these losses where features are more than rows: supports grow as large as that,
+# and models on them are ill-conditioned (on five random problems below .2 to .7 times as long as rounds in Python, on
+# three above 1.3 times, for models that were left halfway).
 FEW_ROWS = 400
 STORED = 1 << 22  # entries of sparse data up to which the loops take its columns; more make products that take longest
 TURNED = 7.0  # nanoseconds of an entry that is copied, where rows are stored, so that columns are there
@@ -324,8 +323,6 @@ def is_compiled(problem: Problem, alphas: Sequence[float], prices: Any) -> bool:
         return False
     if on_columns(problem, units, alphas, prices):
         return True
-    if problem.p > problem.n and form[0] in FLAT:
-        return False
     return _may_be_filled(problem, alphas) or on_covariances(problem, alphas, prices)
 
 
