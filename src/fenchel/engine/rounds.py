@@ -267,7 +267,7 @@ class _Fit:
             if added < 0:
                 return
             closed = self.working.whole or self._closed()
-            if not added and self.quadratic:  # one step is a round
+            if not added and self.quadratic and not units.alone:  # one step is a round
                 self.models.judge_accuracy(gap, last, lowest - primal)
             last, lowest = gap, primal
             aim = INNER * goal.allowed(primal)
