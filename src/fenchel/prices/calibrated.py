@@ -78,6 +78,6 @@ MEASURED: dict[str, float] = {
     "face_solve_pair": 2.0,
     "face_dual_call": 100000.0,
     "face_dual_coordinate": 25.0,
-    "gram_entry": 3.0,
-    "gram_feature": 15.0,
+    "gram_solve_entry": 600.0,
+    "gram_solve_feature": 3000.0,
 }

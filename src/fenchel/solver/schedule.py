@@ -39,16 +39,14 @@ class Schedule:
         self.faces = Faces(problem) if Faces.unfit(problem) is None else None
         # which have no more coefficients than there are rows
         self.faces_first = self.faces is not None and problem.n < problem.p
-        self.edges = bool(np.diff(problem.map.indptr).max(initial=0) == 2)  # features in pairs
+        self.edges = problem.widest == 2  # features in pairs
         self.multipliers = Multiplied(problem) if Multiplied.unfit(problem) is None else None
 
     def first_due(self) -> int:
         """The epoch of the first attempt."""
-        wait = (
-            _NEWTON
-            if self.rounds is None or self.faces_first
-            else self.rounds.price(Iterate.zero(self.problem)) / EARLY
-        )
+        wait = _NEWTON
+        if self.rounds is not None and not self.faces_first:
+            wait = self.rounds.price(Iterate.zero(self.problem)) / EARLY
         least = min(max(math.ceil(_VISITS / self.problem.visits), 1), 4)
         return int(np.clip(wait / self.epoch, least, _LATEST))
 

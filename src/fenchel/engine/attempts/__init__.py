@@ -21,6 +21,7 @@ from ..inner.admm import Admm
 from ..models import FIRM, HUNDRED, MANY, MOST, MOST_WIDE, NAME, most_features
 from ..models import _Fit as Fit
 from ..roles import Goal, Iterate, Proposal
+from .joint_multipliers import JointMultipliers
 from .manifold import Finisher, Point, correct
 from .manifold import applies as faces_apply
 from .multipliers import Multipliers
@@ -45,6 +46,7 @@ class NothingPenalised:
     def __init__(self, problem: Problem) -> None:
         self.problem = problem
         self.largest: ZeroAnswer | None = problem.zero_answer  # once somebody asked
+        self.unknown = False  # whether nobody can tell
 
     @classmethod
     def unfit(cls, problem: Problem) -> str | None:
@@ -55,10 +57,13 @@ class NothingPenalised:
 
     def run(self, start: Iterate, goal: Goal, budget: float) -> Proposal | None:
         problem = self.problem
+        if self.unknown:
+            return None
         if self.largest is None:
             try:
                 self.largest = zero_answer(problem, refine=False, enough=problem.alpha)
             except ValueError:
+                self.unknown = True
                 return None
         found = self.largest
         if not found.alpha <= problem.alpha * (1 + 1e-12) or found.y.size != problem.d:  # alpha = 0 has no penalty
@@ -79,7 +84,7 @@ class Faces:
     def unfit(cls, problem: Problem) -> str | None:
         if not faces_apply(problem):
             return "loss or penalty are not smooth once the structure is fixed"
-        if Multiplied.unfit(problem) is None and np.diff(problem.map.indptr).max(initial=0) > _JOINED:
+        if Multiplied.unfit(problem) is None and problem.widest > _JOINED:
             return "zeros that join more than two features make faces on which it is slow"
         return None
 
@@ -135,7 +140,7 @@ class Rounds:
 
     @classmethod
     def unfit(cls, problem: Problem) -> str | None:
-        pairs = np.diff(problem.map.indptr).max(initial=0) == 2
+        pairs = problem.widest == 2
         if MOST_WIDE < problem.p > FIRM * problem.n and not pairs:
             return "with few rows others are faster where features are not joined in pairs"
         if _affordable(problem) and problem.p <= MOST:
@@ -206,7 +211,7 @@ class Multiplied:
 
     @functools.cached_property
     def method(self) -> Multipliers:
-        return Multipliers(self.problem)
+        return (JointMultipliers if self.problem.loss.coupled else Multipliers)(self.problem)
 
     @classmethod
     def unfit(cls, problem: Problem) -> str | None:

@@ -8,12 +8,12 @@ Symbols: w the point; L curvature, one number; y dual variables of the penalty, 
 
 from __future__ import annotations
 
-import functools
 import math
 from typing import Any
 
 import numpy as np
 
+from ...foundation.lazy import lazy
 from ...kernels.rules import INEXACT
 from ...prices import Prices, prox_nanoseconds, prox_round_nanoseconds
 from ...problem import Problem
@@ -48,15 +48,15 @@ class Steps:
         self.problem = problem
         self.u: Vector = np.zeros(problem.d)  # B'w with exact zeros, after a prox that is neither of chains nor grids
 
-    @functools.cached_property
+    @lazy
     def prox(self) -> QuickProx:
         return QuickProx(self.problem)
 
-    @functools.cached_property
+    @lazy
     def penalty(self) -> Any:
         return CompiledPenalty(self.problem)
 
-    @functools.cached_property
+    @lazy
     def lattice(self) -> Any:
         """The prox for chains and grids; None elsewhere."""
         return LatticeProx.make(self.prox) if has_directions(self.problem) else None
@@ -135,12 +135,12 @@ class StepLength:
             entry *= NEARBY
         return 2 * entry * data.stored + 2 * prices.loss * problem.n + prices.call
 
-    @functools.cached_property
+    @lazy
     def pass_nanoseconds(self) -> float:
         """Of a step without its prox."""
         return self.price(self.problem, self.prices)
 
-    @functools.cached_property
+    @lazy
     def _round_nanoseconds(self) -> float:
         """Of a round of the prox."""
         chain, grid = self.lattice is not None and self.lattice.exact, self.lattice is not None
