@@ -90,7 +90,7 @@ class QuadraticModels:
         # along a path the curvature is kept, which pays for it
         self._fit, self._several = None, len(alphas) >= SEVERAL
         too_many = len(alphas) == 1 and problem.p > most_features(problem)
-        self._declined = too_many or _spoils_models(problem)
+        self._declined = too_many or (_spoils_models(problem) and not self._several)  # predictions are near the answers
 
     def rounds(self, problem: Problem, start: Iterate | None, goal: Goal) -> Iterator[Proposal]:
         """Proposals with their certificates, until somebody stops asking or nothing is gained."""
