@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from ..kernels.rules import PATIENCE, ROUNDING
+from ..kernels.rules import MODELS, PATIENCE, ROUNDING
 from .choices import Choices
 from .curvatures.coupled_gram import CoupledGram
 from .curvatures.gram import LaggedGram
@@ -24,7 +24,6 @@ from .point import CARELESS, Point
 from .set_parts import Curvature, InnerSolver, Restriction, Step
 from .units import Units, Vector
 
-STEPS = 60  # at the most on one working set
 CLOSE, CLOSE_GROUPS = 0.05, 0.1  # of the present gap: how well a model of a curved loss is solved; smaller: in vain
 FINER = 1e-3  # of the wanted accuracy: where cheap descent on an exact model ends (groups); smaller: rounding
 
@@ -74,7 +73,7 @@ class SetFit:
         share = working.size / max(point.w.size, 1)
         before, fresh, refresh, cuts, slow, least = np.inf, False, False, 0, 0, np.inf
         value = np.inf
-        for step in range(STEPS):
+        for step in range(MODELS):
             if step == 0 and slope is not None:
                 g, push = -slope[working.coefs], point.push()
             else:
