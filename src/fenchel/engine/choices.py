@@ -134,11 +134,18 @@ class Choices:
         part, size, prices = working.columns[0], working.size, self.prices
         if not working.fits(size):
             return True
-        gram = part.pairs * prices.csr_gram + MOVED * size * size
-        if spent > gram + support**3 / 6 * prices.potrf:
+        if spent > self.gram_with_factor(working, support):
             return False
+        gram = part.pairs * prices.csr_gram + MOVED * size * size
         gram += TURNS * size * min(size, max(20, 2 * support)) * prices.descent
         return bool(TURNS * 1.3 * part.stored * prices.csc_pass + 5 * part.stored < gram)
+
+    def gram_with_factor(self, working: Restriction, support: int) -> float:
+        """What descent on sparse columns may cost before their Gram matrix is made; infinite where it has no room."""
+        part, size, prices = working.columns[0], working.size, self.prices
+        if not working.fits(size):
+            return math.inf
+        return float(part.pairs * prices.csr_gram + MOVED * size * size + support**3 / 6 * prices.potrf)
 
     def column_pass_price(self, working: Restriction) -> float:
         """A pass of descent over the set's columns."""

@@ -97,7 +97,11 @@ class SetFit:
                 model = ColumnDescent(working.columns[0], weight, local.ridge, centred)
                 new, follow = v.copy(), model.follow(push)
                 along = g + local.ridge * v - model.centres * (push[0] / model.height)
-                model.solve(along, new, penalty, self._accuracy(limit, gap, False, local.alone))
+                most = math.inf
+                if not local.alone:  # conjugate gradients are slow on groups of more coefficients than there are rows
+                    most = self.choices.gram_with_factor(working, int(np.count_nonzero(v))) - self.spent
+                    most /= self.choices.column_pass_price(working)
+                model.solve(along, new, penalty, self._accuracy(limit, gap, False, local.alone), most)
                 self.passes += 0.5 * share * model.passes
                 self.spent += model.passes * self.choices.column_pass_price(working)
                 exact = False
