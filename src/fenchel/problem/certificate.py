@@ -28,6 +28,7 @@ _LOST = (
 class Certifying(Rounding):
     """An objective that proves how far an answer is from the optimum."""
 
+    @np.errstate(over="ignore", invalid="ignore")  # numbers that overflow prove nothing
     def certificate(
         self,
         state: Any,
@@ -75,6 +76,8 @@ class Certifying(Rounding):
             dual, reason = dual - more, ""
         except NoCertificate as why:
             dual, reason = -np.inf, str(why)
+        if np.isnan(dual):
+            dual, reason = -np.inf, "the dual point holds numbers that overflow"
         if not np.isfinite(primal):
             reason = reason or "w breaks a constraint of the penalty"
         return Certificate(primal, dual, float(residual), reason, more + less)
@@ -244,15 +247,8 @@ class Certifying(Rounding):
     def _dual_at_zero(self) -> float:
         # where no value is below that at zero, zero, the conjugate at zero is zero
         least = self._penalty_at_zero == 0.0 and all(block.function.nonnegative for block in self.blocks)
-        return -self._conjugate_at_zero - (0.0 if least else self.penalty_conjugate(np.zeros(self.d)))
-
-    @lazy
-    def _conjugate_at_zero(self) -> float:
-        return (
-            -self.loss.least
-            if self.loss.knows_least and self.loss.least is not None
-            else self.mean_conjugate(np.zeros(self.visits))
-        )
+        found = -self._conjugate_at_zero - (0.0 if least else self.penalty_conjugate(np.zeros(self.d)))
+        return found - self.zero_rounding(found)
 
     def _repair(self, x: Array, y: Array, zx: Array, zeroed: Ints = _NONE) -> tuple[Array, Ints]:
         """y moved to Z x + B y = 0 by least squares, and the coordinates that break a zero bound.
@@ -386,6 +382,8 @@ class Certifying(Rounding):
             scale = np.concatenate([scale, np.abs(extra).T @ np.abs(x)])
         if not goal.size or (np.abs(goal) <= BALANCED * scale).all():
             return x, zx
+        if not np.isfinite(goal).all():
+            raise NoCertificate("the dual point holds numbers that overflow")
         if self.loss.across_rows:
             return self._balance_all(x, along, goal, scale)
         # columns in units of their own: what is small in one must not drown in what is large in another
