@@ -45,7 +45,6 @@ class Squared(_Tube):
     _smoothing = 1.0
     smoothness = 1.0
     quadratic = True
-    fast_sums = True
 
     def small_form(self) -> tuple[str, float]:
         return "squared", 0.0

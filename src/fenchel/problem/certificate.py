@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -19,10 +20,9 @@ from .row_balance import MOST_FREE, balanced
 from .unpenalised import projected
 
 _ROUNDING = 1e-11  # relative to the terms of a sum: where a system counts as solved, and numbers near zero as zero
-_INSIDE = 0.5  # of a model's error: how far what it foresees of x may be outside the domain of the loss
-_LOST = (
-    1e-8  # of a weight: rounding beyond which it is lost; larger: proofs that rounding spoils, smaller: less is proven
-)
+# of a model's error: how far what it foresees of x may be outside the domain of the loss; larger: weaker proofs are
+# tried
+_INSIDE = 0.5
 
 
 class Certifying(Rounding):
@@ -190,7 +190,8 @@ class Certifying(Rounding):
         for block, i, j in self._parts():
             if block.ridge == 0:
                 own, part = y[i:j], moved[i:j]
-                lost = np.flatnonzero(part > _LOST * block.scale * block.function.radius(block.d))
+                # of which rounding leaves less than half of the digits
+                lost = np.flatnonzero(part > math.sqrt(UNIT) * block.scale * block.function.radius(block.d))
                 found += [i + lost, i + block.bound_violations(own + part), i + block.bound_violations(own - part)]
         return np.unique(np.concatenate(found)) if found else _NONE
 

@@ -21,10 +21,9 @@ from typing import Any
 import numpy as np
 
 from .._validate import Array
-from ..foundation.numerics import ARMIJO, BALANCED, DIFFERENCE, DIGITS, LEAST_DAMPING, NEWTON_STEPS
+from ..foundation.numerics import ARMIJO, BALANCED, DIFFERENCE, DIGITS, NEWTON_STEPS, ROUNDING
 from ..losses import Loss
 
-ROUNDS = 60  # of the augmented Lagrangian
 GROWTH = 4.0  # of sigma, from round to round; larger: fewer rounds, each of them harder
 
 Evaluate = Callable[[np.ndarray], tuple[float, np.ndarray, np.ndarray]]
@@ -46,7 +45,7 @@ def best_unpenalised(A: Array, target: Array, loss: Loss, weight: Array, offset:
     low, high = loss.domain(target)
     x = weight * np.clip(0.0, low, high)
     sigma = float(np.mean(weight) / (1.0 + np.abs(target).mean()))
-    for _ in range(ROUNDS):
+    for _ in range(NEWTON_STEPS):
         smoothed = _smoothed(loss, target, weight, x, sigma)
         c, x = _newton(A, lambda score, smoothed=smoothed: smoothed(score + known), c, sigma)  # type: ignore[misc]
         primal = float(weight @ np.where(weight > 0, loss.value(A @ c + known, target), 0.0))
@@ -108,7 +107,7 @@ def _newton(
     value, slope, bend = evaluate(A @ c)
     value -= float(np.sum(wanted * c))
     gradient, size = A.T @ slope - wanted, np.abs(A).T
-    damping = LEAST_DAMPING
+    damping = ROUNDING
     for _ in range(NEWTON_STEPS):
         if np.all(np.abs(gradient) <= BALANCED * (size @ np.abs(slope))):
             break
@@ -130,7 +129,7 @@ def _newton(
                 damping = max(10.0 * damping, 1e-6)
         if taken is None:
             break
-        c, damping = c + taken, max(0.1 * damping, LEAST_DAMPING)
+        c, damping = c + taken, max(0.1 * damping, ROUNDING)
         value, (_, slope, bend) = reached, made
         gradient = A.T @ slope - wanted
     return c, slope

@@ -20,6 +20,7 @@ from typing import Any
 
 import numpy as np
 
+from ...foundation.numerics import ROUNDING
 from ...problem import Problem
 from ...solver.entry import solve
 from ...solver.result import Result, Status
@@ -28,8 +29,7 @@ from .exact_losses import NotJudged
 from .problems import Drawn, make
 
 CONIC = 1e-5  # relative error of a conic solver on such problems, which it does not tell; smaller: false alarms
-ROUNDING = 1e-12  # of the objective: the gap of a run that may say it stalled (at zero), and of one to compare with
-SECONDS = 1.0  # that the search for it may take
+SECONDS = 1.0  # that the search for it may take; more: sharper judgements, longer trials
 
 
 @dataclasses.dataclass
