@@ -15,6 +15,7 @@ from .pooled_multipliers import PooledMultipliers
 from .roles import Engine
 from .rounds import WorkingSets
 from .sampled import SampledModels
+from .sampled_faces import SampledFaces
 from .sampled_sets import SampledWorkingSets
 from .tasks import BlockModels
 from .wide import Faces
@@ -31,7 +32,7 @@ ENGINES: list[Callable[[Prices], Engine]] = [
 ]
 
 # for rows that nobody holds: others want to see them
-POOLED: list[Callable[[Prices], Engine]] = [SampledModels, SampledWorkingSets, PooledMultipliers]
+POOLED: list[Callable[[Prices], Engine]] = [SampledModels, SampledWorkingSets, SampledFaces, PooledMultipliers]
 
 
 def register(kind: type[Kind]) -> type[Kind]:
