@@ -174,10 +174,11 @@ def test_steps_alone_where_models_change_too_much(problem, several, monkeypatch)
 
 def test_steps_alone_end_early_where_epochs_cost_less(monkeypatch):
     problem = make("logistic", fl.GroupL2(cases.OVERLAP), alpha=1e-4, n=8)
-    longest = answer_of(problem, 1e-9)
-    assert goal_of(problem, 1e-9).reached(longest.certificate)
-    monkeypatch.setattr(models, "epoch_nanoseconds", lambda problem: 1e-3)
-    assert answer_of(problem, 1e-9) is None
+    monkeypatch.setattr(StepLength, "steps_left", lambda self, wanted: 1e3)
+    monkeypatch.setattr(models, "epoch_nanoseconds", lambda problem: 1e12)
+    assert goal_of(problem, 1e-6).reached(answer_of(problem, 1e-6).certificate)
+    monkeypatch.setattr(models, "epoch_nanoseconds", lambda problem: 1e3)
+    assert answer_of(problem, 1e-6) is None
 
 
 def test_declines_several_outputs_and_many_features(monkeypatch):
@@ -209,7 +210,7 @@ def test_a_single_fit_with_many_features_and_few_rows_makes_steps_alone(monkeypa
 
 def test_epochs_take_over_where_it_gives_up(monkeypatch):
     monkeypatch.setattr(models, "ROUNDS", 1)
-    monkeypatch.setattr(models, "FEW", np.inf)
+    monkeypatch.setattr(models, "PREPARE", np.inf)  # no accelerated steps
     problem = wide()
     result = fl.solve(problem, tol=1e-6)
     assert result.status is fl.Status.CONVERGED

@@ -44,7 +44,6 @@ MOST_PAIRS, MOST_WIDE = (
 STALE = 0.35  # share of the gradient's change that H may miss before it is made anew; larger: fewer and worse models
 LOOK = 8  # accelerated steps at a time, at the least
 LONGER = 1.6  # times as many before the next look, at the most
-PROVABLE = 0.7  # of the gap that is allowed: what must seem to be left of the objective before a proof is tried
 HUNDRED, SMALL = 100, 2e7  # nanoseconds that so many steps without models may cost; larger: epochs come late
 MANY = 32  # steps that tell something of their pace
 RETRY, WAIT = 1.2, 0.5  # times the steps at a proof that failed, and more for every pass it took: when to try again
@@ -54,10 +53,8 @@ REPAIR = 8.0  # passes that such a repair takes, about
 USUAL_QUADRATIC, USUAL = (1, 2), (3, 7)
 TURNING = 2.0  # times as much where the loss has flat parts: a fifth of such fits cost 4 to 20 times; less: they do
 HOPELESS = 2.5  # times the price of models: if the rest seems to cost more, steps end; larger: they end late
-CLOSE, LONGEST = 0.5, 1.5  # of the price of models: accelerated steps that may come beyond it, and all of them
 FIRM = 2.0  # rows for each feature from which losses with flat parts have models that last
 SEVERAL = 4  # alphas that share a curvature and are worth it
-FEW = 10.0  # accelerated steps that must be affordable, or none is made
 
 
 class QuadraticModels:
@@ -166,7 +163,7 @@ class _Fit:
             self.gram.begin(point.h)
         if self.gram.matrix is None and not (self.several and self.models) and StepLength.unfit(problem) is None:
             buy = self._price() if self.models else math.inf
-            if buy > PREPARE + FEW * StepLength.price(problem, self.prices):
+            if buy > PREPARE:
                 steps = StepLength(problem, self.prices)
                 yield from self._rent(steps, point, answer, goal, buy)
                 if not steps.failed:
@@ -260,7 +257,7 @@ class _Fit:
             if steps.count < again:
                 steps.go(0.0, min(batch, again - steps.count))
             else:
-                steps.go(PROVABLE * goal.allowed(steps.primal) if steps.count else 0.0, batch)
+                steps.go(goal.allowed(steps.primal) if steps.count else 0.0, batch)
             if steps.failed:
                 return
             before, spent = spent, PREPARE + proofs + steps.nanoseconds
@@ -268,12 +265,12 @@ class _Fit:
             primal, last = steps.primal, self._over(goal) or steps.still
             allowed, left = goal.allowed(primal), steps.left
             found: tuple[Iterate, Certificate] | None = None
-            if last or (left <= PROVABLE * allowed and steps.count >= again):
+            if last or (left <= allowed and steps.count >= again):
                 found = self._proof(steps, allowed)
                 proofs += steps.pass_nanoseconds * repair.passes
                 again = steps.count + math.ceil(max((RETRY - 1) * steps.count, WAIT * repair.passes))
             one = steps.nanoseconds / steps.count
-            rest = max(steps.steps_left(PROVABLE * allowed), again - steps.count) * one
+            rest = max(steps.steps_left(allowed), again - steps.count) * one
             # others may be faster: whatever the steps promise, they give a sign whenever they have cost as much again
             slow = steps.count >= MANY and spent > 2 * max(offered, USUAL[1] * self.prices.newton_call)
             if found is None and (last or (buy == math.inf and slow)):
@@ -288,9 +285,9 @@ class _Fit:
                 yield self._offered(Proposal(found[0], primal, 0.0, NAME, found[1], steps.exact))
             if last:
                 return
-            if spent + one > buy and (rest > CLOSE * buy or spent + rest > LONGEST * buy):
+            if spent + one > buy:
                 return
-            if rest > max(HOPELESS * other - spent, CLOSE * other):
+            if rest > max(HOPELESS * other - spent, spent):
                 return
 
     def _proof(self, steps: StepLength, allowed: float) -> tuple[Iterate, Certificate] | None:
