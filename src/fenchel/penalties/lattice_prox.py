@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from .base import Penalty
     from .compile import Block
 
-_DIRECTIONS = 4  # that edges may have
+_DIRECTIONS = 4  # that edges may have; more: sweeps in turns take longer than another prox
 
 
 def has_directions(problem: BlockSum) -> bool:

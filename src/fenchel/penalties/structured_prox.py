@@ -127,10 +127,12 @@ class StructuredProx(CompiledPenalty):
 
     @lazy
     def solver(self) -> tuple[Any, ...]:
-        """What the kernel takes; see ``kernels/prox.py``."""
+        """What the kernel takes; see ``kernels/prox.py``. It is compiled for whoever asks."""
+        from ..kernels.prox import address
+
         with_dual, without = (tuple(column[which] for column in self.blocks) for which in (~self._closed, self._closed))
         return (self.map, with_dual, self.scale, self.ridge, self.quadratic, self.bound, self._screened_units(),
-                self.separated, without)  # fmt: skip
+                self.separated, without, address())  # fmt: skip
 
     @lazy
     def _kept(self) -> SparseMatrix:

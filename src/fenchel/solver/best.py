@@ -14,7 +14,9 @@ from .attainment import unattained
 from .convergence import Convergence
 from .result import Status
 
-_ALMOST = 1e-3  # of the objective at zero: where a loss without a least value may be on its way to infinity
+# of the objective at zero: where a loss without a least value may be on its way to infinity; larger: that is looked
+# into in vain
+_ALMOST = 1e-3
 _SHARPER = 0.5  # of the gap at the last certificate with more digits: where another one is worth its time
 
 
@@ -57,6 +59,8 @@ class Best:
         best, allowed = self.certificate, self.rule.allowed(self.certificate.primal)
         if not (best.certified and 0 < allowed < best.gap <= max(allowed, made.rounding) + made.rounding):
             return False
+        if made.gap > best.gap + made.rounding:
+            return False  # a point far from the best, whose rounding says nothing of that
         if self.problem.can_be_exact and best.gap < _SHARPER * self.sharpened:
             self.sharpened, found = best.gap, point()
             dual = getattr(found, "x", None), getattr(found, "y", None)
