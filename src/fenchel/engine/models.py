@@ -36,15 +36,9 @@ from .whole import WholePoint
 
 NAME = "quadratic models"
 MOST = 1024  # features; more: factors take too long
-MOST_FEW_ROWS = 600  # the same for a single fit with fewer rows than features, whatever the map
-MOST_PAIRS, MOST_WIDE = (
-    400,
-    200,
-)  # the same for a single fit where others are fast: pairs, and with fewer rows than that
 STALE = 0.35  # share of the gradient's change that H may miss before it is made anew; larger: fewer and worse models
 LOOK = 8  # accelerated steps at a time, at the least
 LONGER = 1.6  # times as many before the next look, at the most
-HUNDRED, SMALL = 100, 2e7  # nanoseconds that so many steps without models may cost; larger: epochs come late
 MANY = 32  # steps that tell something of their pace
 RETRY, WAIT = 1.2, 0.5  # times the steps at a proof that failed, and more for every pass it took: when to try again
 ROUNDS_AT_LEAST, ROUNDS_EACH = 40, 2.0  # of conjugate gradients for a proof, and more for every step that was made
@@ -65,7 +59,7 @@ class QuadraticModels:
     def __init__(self, prices: Prices) -> None:
         self.prices = prices
         self._fit: _Fit | None = None
-        self._declined = self._several = False
+        self._several = False
 
     def unfit(self, problem: Problem) -> str | None:
         """Why it does not suit the problem; None where it does."""
@@ -86,18 +80,13 @@ class QuadraticModels:
         """A falling sequence of alphas on the same data begins."""
         # along a path the curvature is kept, which pays for it
         self._fit, self._several = None, len(alphas) >= SEVERAL
-        wide, pairs = problem.n < problem.p, problem.widest <= 2
-        most = (MOST_WIDE if wide else MOST_PAIRS) if pairs else (MOST_FEW_ROWS if wide else MOST)
-        self._declined = (len(alphas) == 1 and problem.p > most) or _spoils_models(problem)
 
     def rounds(self, problem: Problem, start: Iterate | None, goal: Goal) -> Iterator[Proposal]:
         """Proposals with their certificates, until somebody stops asking or nothing is gained."""
-        if Admm.unfit(problem) is not None or (self._declined and StepLength.unfit(problem) is not None):
+        if Admm.unfit(problem) is not None:
             return  # alpha = 0 has no penalty
         if self._fit is None or self._fit.problem.d != problem.d:
-            self._fit = _Fit(problem, self.prices, self._several, not self._declined)
-            dear = HUNDRED * StepLength.price(problem, self.prices) > SMALL
-            self._fit.wary = self._declined and (dear or _spoils_models(problem))
+            self._fit = _Fit(problem, self.prices, self._several, not _spoils_models(problem))
         yield from self._fit.rounds(problem, start, goal)
 
 
@@ -113,7 +102,7 @@ def _spoils_models(problem: Problem) -> bool:
         return True
     if not _has_flat_parts(problem):
         return False
-    few = problem.n < FIRM * problem.p and (problem.widest <= 2 or problem.p <= MOST_WIDE)
+    few = problem.n < FIRM * problem.p
     return problem.data.sparse or (problem.loss.classification and few)
 
 
@@ -144,7 +133,6 @@ class _Fit:
 
     def __init__(self, problem: Problem, prices: Prices, several: bool, models: bool = True) -> None:
         self.problem, self.prices, self.several, self.models = problem, prices, several, models
-        self.wary = False  # whether epochs may well be faster than steps, where there are no models
         self.spent = 0.0  # nanoseconds, since the last proposal
         self.gram = WholeGram(problem, prices)
         self._inner: InnerSolver | None = None
@@ -246,7 +234,7 @@ class _Fit:
         repair, offered = self.repair, 0.0
         # what epochs surely cost, and Newton's method on faces between them
         surely = epoch_nanoseconds(self.problem) * max(math.log(1 / max(goal.tol, DIGITS)), 1.0)
-        other = surely if self.wary else buy
+        other = buy if self.models else surely
         steps.begin(point.w, point.scores, answer.y)
         spent = proofs = 0.0
         again = 0  # steps before which no proof is tried
