@@ -149,16 +149,23 @@ class _Fit:
         point, answer = self._begin(start)
         if self.gram.matrix is None:
             self.gram.begin(point.h)
-        if self.gram.matrix is None and not (self.several and self.models) and StepLength.unfit(problem) is None:
-            buy = self._price() if self.models else math.inf
-            if buy > PREPARE:
+        # what epochs surely cost, and Newton's method on faces between them, which are fast where groups overlap
+        epochs = epoch_nanoseconds(problem) * max(math.log(1 / max(goal.tol, DIGITS)), 1.0)
+        models, apart = self.models, problem.widest <= 1
+        if apart and not self.several and self.gram.matrix is None and self.gram.price() > epochs:
+            models = False
+        if self.gram.matrix is None and not (self.several and models) and StepLength.unfit(problem) is None:
+            buy = self._price() if models else HOPELESS * epochs if apart else math.inf
+            least = LOOK * StepLength.price(problem, self.prices)
+            if buy > PREPARE and not (apart and not models and least > epochs):
                 steps = StepLength(problem, self.prices)
-                yield from self._rent(steps, point, answer, goal, buy)
+                patience = HOPELESS * (buy if models else epochs)
+                yield from self._rent(steps, point, answer, goal, buy, patience)
                 if not steps.failed:
                     u, y = steps.structure()
                     point = WholePoint(problem, steps.w, steps.scores)
                     answer = Answer(point.w, u, y)
-        if self.models:
+        if models:
             yield from self._models(point, answer, goal)
 
     @property
@@ -229,12 +236,11 @@ class _Fit:
 
     # -- accelerated steps -----------------------------------------------------------------------------
 
-    def _rent(self, steps: StepLength, point: WholePoint, answer: Answer, goal: Goal, buy: float) -> Iterator[Proposal]:
-        """Accelerated steps until they have cost what models would, unless little seems to be left."""
+    def _rent(
+        self, steps: StepLength, point: WholePoint, answer: Answer, goal: Goal, buy: float, patience: float
+    ) -> Iterator[Proposal]:
+        """Accelerated steps until they have cost what models would, or seem to cost more than `patience` in all."""
         repair, offered = self.repair, 0.0
-        # what epochs surely cost, and Newton's method on faces between them
-        surely = epoch_nanoseconds(self.problem) * max(math.log(1 / max(goal.tol, DIGITS)), 1.0)
-        other = buy if self.models else surely
         steps.begin(point.w, point.scores, answer.y)
         spent = proofs = 0.0
         again = 0  # steps before which no proof is tried
@@ -275,7 +281,7 @@ class _Fit:
                 return
             if spent + one > buy:
                 return
-            if rest > max(HOPELESS * other - spent, spent):
+            if rest > max(patience - spent, spent):
                 return
 
     def _proof(self, steps: StepLength, allowed: float) -> tuple[Iterate, Certificate] | None:
