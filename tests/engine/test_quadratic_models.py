@@ -174,10 +174,11 @@ def test_steps_alone_where_models_change_too_much(problem, several, monkeypatch)
 
 def test_steps_alone_end_early_where_epochs_cost_less(monkeypatch):
     problem = make("logistic", fl.GroupL2(cases.OVERLAP), alpha=1e-4, n=8)
-    longest = answer_of(problem, 1e-9)
-    assert goal_of(problem, 1e-9).reached(longest.certificate)
-    monkeypatch.setattr(models, "epoch_nanoseconds", lambda problem: 1e-3)
-    assert answer_of(problem, 1e-9) is None
+    monkeypatch.setattr(StepLength, "steps_left", lambda self, wanted: 1e3)
+    monkeypatch.setattr(models, "epoch_nanoseconds", lambda problem: 1e12)
+    assert goal_of(problem, 1e-6).reached(answer_of(problem, 1e-6).certificate)
+    monkeypatch.setattr(models, "epoch_nanoseconds", lambda problem: 1e3)
+    assert answer_of(problem, 1e-6) is None
 
 
 def test_declines_several_outputs_and_many_features(monkeypatch):
@@ -188,28 +189,9 @@ def test_declines_several_outputs_and_many_features(monkeypatch):
     assert "too many" in QuadraticModels(PRICES).unfit(make("logistic", fl.L1() @ fl.Difference(cases.P)))
 
 
-def test_a_single_fit_with_many_pairs_makes_steps_alone_and_a_path_models(monkeypatch):
-    monkeypatch.setattr(models, "MOST_PAIRS", 5)
-    problem = make("logistic", fl.L1() @ fl.Difference(cases.P))
-    with monkeypatch.context() as without:
-        without.setattr(WholeGram, "make", None)  # nobody asks for a curvature
-        assert answer_of(problem, 1e-4).certificate.certified
-    engine = QuadraticModels(PRICES)
-    engine.begin(problem, [2 * problem.alpha, problem.alpha], 1e-6)
-    assert next(engine.rounds(problem, None, goal_of(problem, 1e-6))).certificate.certified
-
-
-def test_a_single_fit_with_many_features_and_few_rows_makes_steps_alone(monkeypatch):
-    problem = make("logistic", fl.L1() @ fl.Difference(cases.P, order=2), n=10)
-    assert answer_of(problem) is not None
-    monkeypatch.setattr(models, "MOST_FEW_ROWS", 5)
-    monkeypatch.setattr(WholeGram, "make", None)  # nobody asks for a curvature
-    assert answer_of(problem, 1e-4).certificate.certified
-
-
 def test_epochs_take_over_where_it_gives_up(monkeypatch):
     monkeypatch.setattr(models, "ROUNDS", 1)
-    monkeypatch.setattr(models, "FEW", np.inf)
+    monkeypatch.setattr(models, "PREPARE", np.inf)  # no accelerated steps
     problem = wide()
     result = fl.solve(problem, tol=1e-6)
     assert result.status is fl.Status.CONVERGED

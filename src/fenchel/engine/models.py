@@ -36,16 +36,9 @@ from .whole import WholePoint
 
 NAME = "quadratic models"
 MOST = 1024  # features; more: factors take too long
-MOST_FEW_ROWS = 600  # the same for a single fit with fewer rows than features, whatever the map
-MOST_PAIRS, MOST_WIDE = (
-    400,
-    200,
-)  # the same for a single fit where others are fast: pairs, and with fewer rows than that
 STALE = 0.35  # share of the gradient's change that H may miss before it is made anew; larger: fewer and worse models
 LOOK = 8  # accelerated steps at a time, at the least
 LONGER = 1.6  # times as many before the next look, at the most
-PROVABLE = 0.7  # of the gap that is allowed: what must seem to be left of the objective before a proof is tried
-HUNDRED, SMALL = 100, 2e7  # nanoseconds that so many steps without models may cost; larger: epochs come late
 MANY = 32  # steps that tell something of their pace
 RETRY, WAIT = 1.2, 0.5  # times the steps at a proof that failed, and more for every pass it took: when to try again
 ROUNDS_AT_LEAST, ROUNDS_EACH = 40, 2.0  # of conjugate gradients for a proof, and more for every step that was made
@@ -54,10 +47,8 @@ REPAIR = 8.0  # passes that such a repair takes, about
 USUAL_QUADRATIC, USUAL = (1, 2), (3, 7)
 TURNING = 2.0  # times as much where the loss has flat parts: a fifth of such fits cost 4 to 20 times; less: they do
 HOPELESS = 2.5  # times the price of models: if the rest seems to cost more, steps end; larger: they end late
-CLOSE, LONGEST = 0.5, 1.5  # of the price of models: accelerated steps that may come beyond it, and all of them
 FIRM = 2.0  # rows for each feature from which losses with flat parts have models that last
 SEVERAL = 4  # alphas that share a curvature and are worth it
-FEW = 10.0  # accelerated steps that must be affordable, or none is made
 
 
 class QuadraticModels:
@@ -68,7 +59,7 @@ class QuadraticModels:
     def __init__(self, prices: Prices) -> None:
         self.prices = prices
         self._fit: _Fit | None = None
-        self._declined = self._several = False
+        self._several = False
 
     def unfit(self, problem: Problem) -> str | None:
         """Why it does not suit the problem; None where it does."""
@@ -81,7 +72,7 @@ class QuadraticModels:
         unfit = WholeGram.unfit(problem) or Admm.unfit(problem)
         if unfit is not None:
             return unfit
-        if _spoils_models(problem) and StepLength.unfit(problem) is not None:
+        if _spoils_models(problem, several=False) and StepLength.unfit(problem) is not None:
             return "rows without curvature, or few rows where groups overlap, make models that change too much"
         return None
 
@@ -89,24 +80,14 @@ class QuadraticModels:
         """A falling sequence of alphas on the same data begins."""
         # along a path the curvature is kept, which pays for it
         self._fit, self._several = None, len(alphas) >= SEVERAL
-        too_many = len(alphas) == 1 and problem.p > most_features(problem)
-        self._declined = too_many or (_spoils_models(problem) and not self._several)  # predictions are near the answers
 
     def rounds(self, problem: Problem, start: Iterate | None, goal: Goal) -> Iterator[Proposal]:
         """Proposals with their certificates, until somebody stops asking or nothing is gained."""
-        if Admm.unfit(problem) is not None or (self._declined and StepLength.unfit(problem) is not None):
+        if Admm.unfit(problem) is not None:
             return  # alpha = 0 has no penalty
         if self._fit is None or self._fit.problem.d != problem.d:
-            self._fit = _Fit(problem, self.prices, self._several, not self._declined)
-            dear = HUNDRED * StepLength.price(problem, self.prices) > SMALL
-            self._fit.wary = self._declined and (dear or _spoils_models(problem))
+            self._fit = _Fit(problem, self.prices, self._several, not _spoils_models(problem, self._several))
         yield from self._fit.rounds(problem, start, goal)
-
-
-def most_features(problem: Problem) -> int:
-    """For a single fit by models of all of them; with more of them others are faster."""
-    wide, pairs = problem.n < problem.p, problem.widest <= 2
-    return (MOST_WIDE if wide else MOST_PAIRS) if pairs else (MOST_FEW_ROWS if wide else MOST)
 
 
 def _bounds_several(block: Block) -> bool:
@@ -114,15 +95,15 @@ def _bounds_several(block: Block) -> bool:
     return block.function.limits(block.d) is not None and bool(np.any(np.diff(block.matrix.indptr) > 1))
 
 
-def _spoils_models(problem: Problem) -> bool:
+def _spoils_models(problem: Problem, several: bool) -> bool:
     """Whether rows without curvature change their minds, and models with them; or Newton's method on faces is faster
-    than they are."""
+    than they are. Along a path answers are near each other, and many rows change little."""
     if problem.n < problem.p and problem.widest <= 1:
         return True
     if not _has_flat_parts(problem):
         return False
-    few = problem.n < FIRM * problem.p and (problem.widest <= 2 or problem.p <= MOST_WIDE)
-    return problem.data.sparse or (problem.loss.classification and few)
+    few = problem.n < FIRM * problem.p
+    return (problem.data.sparse and (few or not several)) or (problem.loss.classification and few)
 
 
 def _has_flat_parts(problem: Problem) -> bool:
@@ -152,7 +133,6 @@ class _Fit:
 
     def __init__(self, problem: Problem, prices: Prices, several: bool, models: bool = True) -> None:
         self.problem, self.prices, self.several, self.models = problem, prices, several, models
-        self.wary = False  # whether epochs may well be faster than steps, where there are no models
         self.spent = self.before = 0.0  # nanoseconds: since the last proposal, and at this alpha before that
         self.gram = WholeGram(problem, prices)
         self._inner: InnerSolver | None = None
@@ -170,16 +150,23 @@ class _Fit:
         point, answer = self._begin(start)
         if self.gram.matrix is None and start is None:  # near an answer rows count for what they are
             self.gram.begin(point.h)
-        if self.gram.matrix is None and not (self.several and self.models) and StepLength.unfit(problem) is None:
-            buy = self.price() if self.models else math.inf
-            if buy > PREPARE + FEW * StepLength.price(problem, self.prices):
+        # what epochs surely cost, and Newton's method on faces between them, which are fast where groups overlap
+        epochs = epoch_nanoseconds(problem) * max(math.log(1 / max(goal.tol, DIGITS)), 1.0)
+        models, apart = self.models, problem.widest <= 1
+        if apart and not self.several and self.gram.matrix is None and self.gram.price() > epochs:
+            models = False
+        if self.gram.matrix is None and not (self.several and models) and StepLength.unfit(problem) is None:
+            buy = self.price() if models else HOPELESS * epochs if apart else math.inf
+            least = LOOK * StepLength.price(problem, self.prices)
+            if buy > PREPARE and not (apart and not models and least > epochs):
                 steps = StepLength(problem, self.prices)
-                yield from self._rent(steps, point, answer, goal, buy)
+                patience = HOPELESS * (buy if models else epochs)
+                yield from self._rent(steps, point, answer, goal, buy, patience)
                 if not steps.failed:
                     u, y = steps.structure()
                     point = WholePoint(problem, steps.w, steps.scores)
                     answer = Answer(point.w, u, y)
-        if self.models:
+        if models:
             yield from self._models(point, answer, goal)
 
     @property
@@ -257,12 +244,11 @@ class _Fit:
 
     # -- accelerated steps -----------------------------------------------------------------------------
 
-    def _rent(self, steps: StepLength, point: WholePoint, answer: Answer, goal: Goal, buy: float) -> Iterator[Proposal]:
-        """Accelerated steps until they have cost what models would, unless little seems to be left."""
+    def _rent(
+        self, steps: StepLength, point: WholePoint, answer: Answer, goal: Goal, buy: float, patience: float
+    ) -> Iterator[Proposal]:
+        """Accelerated steps until they have cost what models would, or seem to cost more than `patience` in all."""
         repair, offered = self.repair, 0.0
-        # what epochs surely cost, and Newton's method on faces between them
-        surely = epoch_nanoseconds(self.problem) * max(math.log(1 / max(goal.tol, DIGITS)), 1.0)
-        other = surely if self.wary else buy
         steps.begin(point.w, point.scores, answer.y)
         spent = proofs = 0.0
         again = 0  # steps before which no proof is tried
@@ -273,7 +259,7 @@ class _Fit:
             if steps.count < again:
                 steps.go(0.0, min(batch, again - steps.count))
             else:
-                steps.go(PROVABLE * goal.allowed(steps.primal) if steps.count else 0.0, batch)
+                steps.go(goal.allowed(steps.primal) if steps.count else 0.0, batch)
             if steps.failed:
                 return
             before, spent = spent, PREPARE + proofs + steps.nanoseconds
@@ -282,12 +268,12 @@ class _Fit:
             allowed, left = goal.allowed(primal), steps.left
             found: tuple[Iterate, Certificate] | None = None
             late = time.perf_counter() > goal.deadline
-            if not late and (last or (left <= PROVABLE * allowed and steps.count >= again)):
+            if not late and (last or (left <= allowed and steps.count >= again)):
                 found = self._proof(steps, allowed, last)
                 proofs += steps.pass_nanoseconds * repair.passes
                 again = steps.count + math.ceil(max((RETRY - 1) * steps.count, WAIT * repair.passes, self.ahead))
             one = steps.nanoseconds / steps.count
-            rest = max(steps.steps_left(PROVABLE * allowed), again - steps.count) * one
+            rest = max(steps.steps_left(allowed), again - steps.count) * one
             # others may be faster: whatever the steps promise, they give a sign whenever they have cost as much again
             slow = steps.count >= MANY and spent > 2 * max(offered, USUAL[1] * self.prices.newton_call)
             if found is None and (last or (buy == math.inf and slow)):
@@ -302,9 +288,9 @@ class _Fit:
                 yield self._offered(Proposal(found[0], primal, 0.0, NAME, found[1], steps.exact))
             if last:
                 return
-            if spent + one > buy and (rest > CLOSE * buy or spent + rest > LONGEST * buy):
+            if spent + one > buy:
                 return
-            if rest > max(HOPELESS * other - spent, CLOSE * other):
+            if rest > max(patience - spent, spent):
                 return
 
     def _proof(self, steps: StepLength, allowed: float, last: bool) -> tuple[Iterate, Certificate] | None:

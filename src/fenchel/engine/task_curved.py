@@ -18,7 +18,7 @@ import numpy as np
 from ..kernels.rules import ROUNDING
 from ..prices import Prices
 from ..problem import Problem
-from .accuracy import ACCURACY, CHANGED, FINE, FINEST, HOPE, IDLE, NEAR, ROUNDS
+from .accuracy import ACCURACY, CHANGED, FINE, FINEST, IDLE, NEAR, ROUNDS
 from .curvatures.blocks import BlockGram
 from .inner.admm import ROUNDS as TURN
 from .inner.admm import TURNS
@@ -32,7 +32,6 @@ from .whole import WholePoint, visit_weights
 
 USUAL = 20.0  # rounds of ADMM that a model takes, about
 NEWTON = 8  # steps for the intercepts of a fit that begins at zero
-SLOWEST = 0.97  # ratio of two gaps from which the rounds that are left count as very many
 
 
 @dataclasses.dataclass
@@ -151,11 +150,11 @@ class CurvedTasks:
         slots = problem.feature_slots
         w, g = point.w[slots], gram.reduced(point.g).ravel()
         v, u, y, solved = w.copy(), answer.u, answer.y, False
-        for turn in range(TURNS):
+        for _ in range(TURNS):
             solved = admm.turn(gram, g, w, v, u, y, accuracy, TURN)
             if solved:
                 break
-            admm.adapt(turn, u)
+            admm.adapt(u)
         if not solved and admm.single:
             admm.single, admm.inverse = False, None
         move = gram.with_intercepts((self._exact(v, u) - w).reshape(problem.vectors, -1), point.g)
@@ -196,7 +195,7 @@ class CurvedTasks:
             new, share = taken.point, taken.share
             allowed = goal.allowed(new.primal)
             repair.use_blocks(gram, self.admm.units_step(gram)[self.admm.labels])
-            if share == 1.0 and (least <= HOPE * allowed or self.known):
+            if share == 1.0:
                 proposal = self._ahead(point, new, answer, foreseen, allowed)
                 if proposal is not None:
                     yield proposal
@@ -249,8 +248,8 @@ class CurvedTasks:
         """Whether what is left, at the present rate, costs more than a new curvature."""
         one, admm = self._round_price(), self.admm
         price = self.gram.price() + admm.factor_price(self.problem.vectors)
-        left = math.log(max(gap / max(allowed, 1e-300), 1.0001)) / math.log(1 / min(max(rate, 1e-3), SLOWEST))
-        return left * one > price + one
+        left = math.log(max(gap / max(allowed, 1e-300), 1.0001))
+        return left * one > (price + one) * math.log(1 / max(rate, 1e-3))
 
     def _ahead(
         self, point: WholePoint, new: WholePoint, answer: Answer, foreseen: Vector, allowed: float

@@ -89,7 +89,7 @@ class SquaredTasks:
                 yield proposal
                 if over or idle >= IDLE_CHEAP:
                     return
-            admm.adapt(turn, u)
+            admm.adapt(u)
             v = each.ravel().copy() if not self.maps.joined else v
 
     def _made(self, proposal: Proposal) -> Certificate:

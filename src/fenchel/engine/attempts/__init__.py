@@ -18,7 +18,7 @@ from ...problem.alpha_max import ZeroAnswer, zero_answer
 from ..curvatures.step_length import StepLength
 from ..curvatures.whole_gram import WholeGram
 from ..inner.admm import Admm
-from ..models import FIRM, HUNDRED, MANY, MOST, MOST_WIDE, NAME, most_features
+from ..models import FIRM, MANY, MOST, NAME
 from ..models import _Fit as Fit
 from ..roles import Goal, Iterate, Proposal
 from .joint_multipliers import JointMultipliers
@@ -135,13 +135,12 @@ class Rounds:
 
     def __init__(self, problem: Problem) -> None:
         self.problem, self.models = problem, _affordable(problem) and problem.p <= MOST
-        direct = problem.n >= problem.p and problem.p <= most_features(problem)
-        self.fit = Fit(problem, PRICES, several=direct, models=self.models)
+        self.fit = Fit(problem, PRICES, several=problem.n >= problem.p, models=self.models)
 
     @classmethod
     def unfit(cls, problem: Problem) -> str | None:
         pairs = problem.widest == 2
-        if MOST_WIDE < problem.p > FIRM * problem.n and not pairs:
+        if problem.p > FIRM * problem.n and not pairs:
             return "with few rows others are faster where features are not joined in pairs"
         if _affordable(problem) and problem.p <= MOST:
             return None
@@ -154,7 +153,7 @@ class Rounds:
     def run(self, start: Iterate, goal: Goal, budget: float) -> Proposal | None:
         if EARLY * budget < self.price(start):
             return None
-        budget = max(EARLY * budget, 0.0 if self.models else HUNDRED * StepLength.price(self.problem, PRICES))
+        budget = max(EARLY * budget, 0.0 if self.models else 3 * MANY * StepLength.price(self.problem, PRICES))
         last, passes, spent = None, 0.0, 0.0
         for found in self.fit.rounds(self.problem, start, dataclasses.replace(goal, nanoseconds=budget)):
             passes, spent, last = passes + found.passes, spent + found.nanoseconds, found

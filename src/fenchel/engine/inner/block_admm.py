@@ -18,7 +18,7 @@ from ...proximal import CompiledPenalty
 from ..curvatures.blocks import BlockGram
 from ..curvatures.whole_gram import LIFT_SINGLE, ROOM
 from ..parts import Vector
-from .admm import BET, EVEN, FLAT
+from .admm import EVEN, FLAT
 
 DEAD = 1e-12  # of the largest curvature of a feature: what those have that no row sees
 WIDE = 64  # features from which inverses are in single precision
@@ -117,7 +117,6 @@ class BlockAdmm:
         self.maps = FeatureMaps.of(problem)
         labels, count = problem.units
         self.labels, self.sizes = labels, np.maximum(np.bincount(labels, minlength=count), 1)
-        self.bet = np.ones(count)
         self.spent = 0.0  # nanoseconds
         self.move_to(problem)
 
@@ -151,7 +150,7 @@ class BlockAdmm:
         unit = self.units_step(gram)
         if self.fresh:
             self._begin_pace(unit[self.labels], u, y)
-        self.step = (self.pace * self.bet * unit)[self.labels]
+        self.step = (self.pace * unit)[self.labels]
         self.added = self.maps.bound(self.step)
         assert gram.matrices is not None
         matrices, added = gram.matrices, self.added.reshape(-1, self.problem.p)
@@ -176,13 +175,10 @@ class BlockAdmm:
         self.forces = float(np.sum(y * y / self.step))
         return bool(max(info[0], info[1]) <= accuracy * accuracy * info[3] + 1e-22 * self.forces)
 
-    def adapt(self, turn: int, u: Vector) -> None:
+    def adapt(self, u: Vector) -> None:
         """Change the steps after a turn that did not arrive."""
-        if turn > 1 and turn % 2 == 0 and self.sizes.size > 1:
-            self._place_bets(u)
-        else:
-            ratio = self.info[0] / max(self.info[1], 1e-100)
-            self._set_pace(ratio, self.forces / max(float(np.sum(self.step * u * u)), 1e-100))
+        ratio = self.info[0] / max(self.info[1], 1e-100)
+        self._set_pace(ratio, self.forces / max(float(np.sum(self.step * u * u)), 1e-100))
 
     def _begin_pace(self, step: Vector, u: Vector, y: Vector) -> None:
         """Both sides of a start that knows them are to count alike."""
@@ -197,10 +193,3 @@ class BlockAdmm:
         if not 1 / EVEN < ratio < EVEN:
             self.pace = min(max(self.pace * min(max(ratio, 0.02), 50.0), 1e-6), 1e6)
             self.inverse = None
-
-    def _place_bets(self, u: Vector) -> None:
-        """Long steps for units that are zero, short ones for the others: if they stay so, a few rounds are left."""
-        zero = np.bincount(self.labels, u != 0, self.sizes.size) == 0
-        bet = np.where(zero, BET, 1 / BET)
-        if not np.array_equal(bet, self.bet):
-            self.bet, self.inverse = bet, None
