@@ -12,6 +12,7 @@ import fenchel as fl
 from fenchel.data.jobs import Stats
 from fenchel.data.partitions import partitioned
 from fenchel.data.pools import Inline
+from fenchel.problem import pooled
 
 distributed = pytest.importorskip("distributed")
 import dask  # noqa: E402
@@ -21,6 +22,14 @@ import fenchel.dask as fd  # noqa: E402
 
 N, P, ROWS = 3000, 12, 250
 SETTINGS = {"penalty": fl.FusedLasso(), "alpha": 0.01}
+
+
+@pytest.fixture(scope="module", autouse=True)
+def anew():
+    """Rows that no driver can hold: every round reads them."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(pooled, "MEMORY", 1.0)
+        yield
 
 
 @pytest.fixture(scope="module")
@@ -48,7 +57,7 @@ def sha(model):
 
 
 @pytest.fixture(scope="module")
-def alone():
+def alone(anew):
     """The answer of one process."""
     X, y = rows()
     return fl.StructuredClassifier(**SETTINGS).fit(Inline(partitioned(X, y, rows=ROWS)))
@@ -119,6 +128,9 @@ def test_cross_validation_and_fits_within_a_task(cluster, alone):
     assert np.array_equal(model.cv_results_.scores, local.cv_results_.scores)
 
     def inside():
+        from fenchel.problem import pooled
+
+        pooled.MEMORY = 1.0  # in the process of the worker
         return fd.StructuredClassifier(**SETTINGS).fit(Xd, yd)
 
     assert sha(distributed.get_client().submit(inside).result()) == sha(alone)

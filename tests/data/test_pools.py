@@ -23,6 +23,14 @@ def rows(sparse=False, single=False, seed=0):
     return (sp.csr_array(X) if sparse else X), y, rng.uniform(0.5, 2.0, N)
 
 
+@pytest.fixture(autouse=True)
+def anew(monkeypatch):
+    """Rows that no driver can hold: every round reads them."""
+    import fenchel.problem.pooled as module
+
+    monkeypatch.setattr(module, "MEMORY", 1.0)
+
+
 @pytest.mark.parametrize("sparse", [False, True])
 @pytest.mark.parametrize("single", [False, True])
 @pytest.mark.parametrize("intercept", [False, True])

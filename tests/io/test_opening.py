@@ -139,6 +139,17 @@ def test_faults_are_named_with_file_and_row(tmp_path):
     with pytest.raises(ValueError, match=r"bad\.svm, line 901"):
         fl.open_data(bad)
     X, y, _ = rows()
+    np.savez(tmp_path / "torn.npz", X=X, y=y)
+    torn = bytearray((tmp_path / "torn.npz").read_bytes())
+    torn[60_000:60_004] = b"torn"
+    (tmp_path / "torn.npz").write_bytes(torn)
+    with pytest.raises(ValueError, match=r"torn\.npz cannot be read beyond row \d+ \(Bad CRC"):
+        fl.open_data(tmp_path / "torn.npz")
+    large = X.copy()
+    large[5, 2] = 1e200
+    np.savez(tmp_path / "large.npz", X=large, y=y)
+    with pytest.raises(ValueError, match=r"large\.npz has numbers in column 2 whose squares overflow"):
+        fl.Problem(fl.open_data(tmp_path / "large.npz"), **SETTINGS)
     X[777, 3] = np.inf
     np.save(tmp_path / "inf.npy", X)
     np.save(tmp_path / "t.npy", y)

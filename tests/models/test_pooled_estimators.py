@@ -21,16 +21,18 @@ def rows():
     return X, X[:, 0] - X[:, 1] + rng.standard_normal(N)
 
 
+@pytest.mark.parametrize("how", ["auto", "ovr"])
 @pytest.mark.parametrize("classes", [2, 3])
-def test_classes_are_found_and_predicted(classes):
+def test_classes_are_found_and_predicted(classes, how):
     X, score = rows()
     y = np.array(["a", "b", "c"])[np.digitize(score, [-0.5, 0.5])] if classes == 3 else np.where(score > 0, 7, 3)
-    settings = {"penalty": fl.L1(), "alpha": 0.01, "tol": 1e-8, "multi_class": "ovr"}
+    settings = {"penalty": fl.L1(), "alpha": 0.01, "tol": 1e-8, "multi_class": how}
     model = fl.StructuredClassifier(**settings).fit(Inline(partitioned(X, y, rows=200)))
     known = fl.StructuredClassifier(**settings).fit(X, y)
     assert model.classes_.tolist() == known.classes_.tolist() and model.coef_.shape == known.coef_.shape
     assert np.allclose(model.coef_, known.coef_, atol=1e-3)
     assert model.score(X, y) == pytest.approx(known.score(X, y), abs=0.01)
+    assert np.allclose(model.predict_proba(X), known.predict_proba(X), atol=1e-3)
 
 
 def test_folds_share_passes_and_are_judged_on_rows_left_out():
@@ -51,6 +53,10 @@ def test_folds_share_passes_and_are_judged_on_rows_left_out():
 def test_mistakes_are_told():
     X, score = rows()
     pool = Inline(partitioned(X, score, rows=200))
+    with pytest.raises(ValueError, match=r"depends on the scores of all others.*read_data"):
+        fl.CoxRegressor().fit(pool)
+    with pytest.raises(ValueError, match="requires y"):
+        fl.CoxRegressor().fit(X)
     with pytest.raises(ValueError, match="a regressor takes them"):
         fl.StructuredClassifier().fit(pool)
     with pytest.raises(ValueError, match="y was given beside rows"):

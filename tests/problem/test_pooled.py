@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 from cases import OVERLAP, P, data, losses, penalties, random_sparse, targets
 
 import fenchel as fl
@@ -11,6 +12,15 @@ from fenchel.problem.looks import GRID
 
 SMOOTH = {name: loss for name, loss in losses().items() if not loss.kinked}
 KINKED = {name: loss for name, loss in losses().items() if loss.kinked}
+
+
+@pytest.fixture
+def anew(monkeypatch):
+    """Rows that no driver can hold: every round reads them."""
+    import fenchel.problem.pooled as module
+
+    monkeypatch.setattr(module, "MEMORY", 1.0)
+    monkeypatch.setattr(module, "FEWEST", 500)
 
 
 def both(loss, penalty, alpha, *, n=300, intercept=False, weighted=True, sparse=False, **more):
@@ -52,6 +62,18 @@ def test_chords_lie_above_the_conjugate(name):
     assert np.allclose(pooled.gradient_sum(slopes), memory.gradient_sum(x), rtol=1e-10, atol=1e-10)
 
 
+@pytest.mark.parametrize("name", [*SMOOTH, *KINKED])
+def test_rows_that_all_fit_are_read_a_few_times_alone(name):
+    loss = losses()[name]
+    pooled, memory = both(loss, fl.FusedLasso(), 0.03, n=600, intercept=True)
+    found, known = fl.solve(pooled), fl.solve(memory, tol=1e-9)
+    assert found.status is fl.Status.CONVERGED
+    assert found.dual <= known.primal * (1 + 1e-10) and found.primal >= known.dual * (1 - 1e-10)
+    assert found.epochs <= 6  # facts, the sample, the answer; and what rounding asks for
+    path = fl.path(pooled, n_alphas=4)
+    assert path.converged.all()
+
+
 @pytest.mark.parametrize("name", penalties())
 def test_every_penalty_is_solved_and_certified(name):
     penalty, alpha = penalties()[name]
@@ -66,7 +88,7 @@ def test_every_penalty_is_solved_and_certified(name):
 
 @pytest.mark.parametrize("name", SMOOTH)
 @pytest.mark.parametrize("heavy", [False, True])
-def test_every_smooth_loss_takes_few_rounds(name, heavy):
+def test_every_smooth_loss_takes_few_rounds(anew, name, heavy):
     loss, rng, n, p = SMOOTH[name], np.random.default_rng(0), 6000, 40
     X = rng.standard_normal((n, p))
     w = np.where(rng.random(p) < 0.3, rng.standard_normal(p), 0.0)
@@ -85,7 +107,11 @@ def test_every_smooth_loss_takes_few_rounds(name, heavy):
 
 @pytest.mark.parametrize("name", KINKED)
 @pytest.mark.parametrize("penalty", [fl.L1(), fl.TrendFilter(), fl.GroupL2(OVERLAP)], ids=["l1", "trend", "groups"])
-def test_losses_with_kinks_are_certified(name, penalty):
+def test_losses_with_kinks_are_certified(monkeypatch, name, penalty):
+    import fenchel.problem.pooled as module
+
+    monkeypatch.setattr(module, "MEMORY", 1.0)
+    monkeypatch.setattr(module, "FEWEST", 200)
     for intercept, sparse in ((True, False), (False, True)):
         pooled, memory = both(KINKED[name], penalty, 0.03, intercept=intercept, sparse=sparse)
         found, known = fl.solve(pooled), fl.solve(memory, tol=1e-9)
@@ -142,6 +168,62 @@ def test_offsets_are_added_to_the_scores():
     assert found.primal == pytest.approx(known.primal, rel=2e-8)
 
 
+def classes_of(n, sparse, seed=0):
+    """Rows of three classes, and their weights."""
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((n, P)) * (rng.random((n, P)) < 0.5)
+    W = rng.standard_normal((3, P)) * (rng.random((3, P)) < 0.4)
+    y = (X @ W.T + rng.gumbel(size=(n, 3)) + [0.0, 0.3, 0.6]).argmax(axis=1).astype(float)
+    return (sp.csr_array(X) if sparse else X), y, rng.uniform(0.5, 2.0, n)
+
+
+@pytest.mark.parametrize("kind", ["within", "across", "chain"])
+@pytest.mark.parametrize("sparse", [False, True])
+@pytest.mark.parametrize("held", [False, True])
+def test_several_classes_together(monkeypatch, kind, sparse, held):
+    import fenchel.problem.pooled as module
+
+    if not held:
+        monkeypatch.setattr(module, "MEMORY", 1.0)
+        monkeypatch.setattr(module, "FEWEST", 600)
+    X, y, weight = classes_of(2000, sparse)
+    penalty = {
+        "within": fl.PerOutput(fl.L1(), 3), "across": fl.MultiTaskLasso(3) + 0.1 * fl.Ridge(),
+        "chain": fl.FusedLasso().for_outputs(3, P),
+    }[kind]  # fmt: skip
+    for intercept in (False, True):
+        settings = {"loss": "multinomial", "penalty": penalty, "alpha": 0.01, "fit_intercept": intercept}
+        parts = partitioned(X, y, weight, rows=300)
+        pooled, memory = fl.Problem(Inline(parts), **settings), fl.Problem(X, y, sample_weight=weight, **settings)
+        found, known = fl.solve(pooled, tol=1e-8), fl.solve(memory, tol=1e-10)
+        assert found.status is fl.Status.CONVERGED and found.epochs <= (6 if held else 30)
+        assert found.primal == pytest.approx(known.primal, rel=2e-8) and found.dual <= known.primal * (1 + 1e-12)
+        other = fl.solve(fl.Problem(Inline(parts[::-1]), **settings), tol=1e-8)
+        assert found.coef.tobytes() == other.coef.tobytes()
+        assert pooled.alpha_max() == pytest.approx(memory.alpha_max(), rel=1e-6)
+        rng, state = np.random.default_rng(1), {}
+        for size in (0.1, 1.0):  # bounds of any point
+            w = pooled.pack(known.coef, known.intercept)
+            w[pooled.feature_slots] += size * rng.standard_normal(3 * P)
+            state = {"w": w, "y": pooled.n * 0.01 * rng.standard_normal(pooled.d)}
+            assert pooled.certificate(state).dual <= known.primal * (1 + 1e-12)
+
+
+def test_class_numbers_of_several_classes_are_checked():
+    X, y, _ = classes_of(300, False)
+    settings = {"loss": "multinomial", "penalty": fl.PerOutput(fl.L1(), 3), "alpha": 0.01}
+    with pytest.raises(ValueError, match="takes class numbers 0, 1, 2"):
+        fl.Problem(Inline(partitioned(X, y + 1, rows=100)), **settings)
+    with pytest.raises(ValueError, match="one class only"):
+        fl.Problem(Inline(partitioned(X, 0 * y, rows=100)), **settings)
+    shares = np.eye(3)[y.astype(int)]
+    shares[205] = 0.5
+    with pytest.raises(ValueError, match=r"partition 2, row 205: the target is \[0\.5, 0\.5, 0\.5\]"):
+        fl.solve(fl.Problem(Inline(partitioned(X, shares, rows=100)), **settings))
+    with pytest.raises(ValueError, match="has kinks, whose multipliers nobody keeps"):
+        fl.Problem(Inline(partitioned(X, y, rows=100)), **settings | {"loss": "multiclass-hinge"})
+
+
 def test_the_largest_alpha_and_paths():
     for penalty, intercept in ((fl.L1(), False), (fl.FusedLasso(), True), (fl.TrendFilter(), True)):
         pooled, memory = both(fl.Logistic(), penalty, 1.0, intercept=intercept, weighted=False)
@@ -157,7 +239,7 @@ def test_the_largest_alpha_and_paths():
 def test_a_sample_of_few_rows_costs_rounds_alone(monkeypatch):
     import fenchel.problem.pooled as module
 
-    monkeypatch.setattr(module, "ROWS", 2)
+    monkeypatch.setattr(module, "MEMORY", 1.0)
     monkeypatch.setattr(module, "FEWEST", 30)
     rng = np.random.default_rng(0)
     X = rng.standard_normal((4000, 30))
@@ -191,7 +273,7 @@ def test_what_cannot_be_done_says_so():
         fl.solve(fl.Problem(Inline(partitioned(X, bad, rows=10)), loss="poisson", penalty=fl.L1()))
 
 
-def test_a_run_is_resumed_where_it_stopped():
+def test_a_run_is_resumed_where_it_stopped(anew):
     pooled, _ = both(fl.Logistic(), fl.FusedLasso(), 0.01, n=2000, intercept=True)
     whole = fl.solve(pooled, tol=1e-8)
     part = fl.solve(pooled, tol=1e-8, max_epochs=4)
@@ -201,7 +283,7 @@ def test_a_run_is_resumed_where_it_stopped():
     assert rest.primal == pytest.approx(whole.primal, rel=2e-8)
 
 
-def test_a_checkpoint_is_gone_on_from(tmp_path):
+def test_a_checkpoint_is_gone_on_from(anew, tmp_path):
     pooled, memory = both(fl.Logistic(), fl.FusedLasso(), 0.01, n=2000, intercept=True)
     path = tmp_path / "run.npz"
     calls = []
@@ -245,7 +327,35 @@ def test_many_features_are_worked_on_a_few_at_a_time(grouped):
     assert found.primal == pytest.approx(known.primal, rel=2e-6) and found.dual <= known.primal * (1 + 1e-12)
     assert found.coef.tobytes() == other.coef.tobytes() and np.count_nonzero(found.coef)
     with pytest.raises(ValueError, match=r"no way to solve .* combinations of features"):
-        fl.solve(fl.Problem(Inline(parts), loss="logistic", penalty=fl.FusedLasso(), alpha=1e-3))
+        fl.solve(fl.Problem(Inline(parts), loss="logistic", penalty=fl.TrendFilter(), alpha=1e-3))
+
+
+@pytest.mark.parametrize("loss", ["logistic", "poisson"])
+@pytest.mark.parametrize("name", ["chain", "grid", "graph", "groups", "signs", "differences"])
+def test_joined_features_are_worked_on_by_faces(monkeypatch, anew, name, loss):
+    import fenchel.engine.sampled as sampled
+    import fenchel.engine.sampled_faces as faces
+
+    monkeypatch.setattr(sampled, "MOST", 10)  # as if these features were many
+    monkeypatch.setattr(faces, "MOST", 10)
+    penalty, p = {
+        "chain": fl.FusedLasso(), "grid": fl.TotalVariation((8, 8)),
+        "graph": fl.L1() + fl.L1() @ fl.Incidence([(j, (7 * j + 3) % 64) for j in range(64) if (6 * j + 3) % 64], 64),
+        "groups": fl.GroupLasso([list(range(k, min(k + 6, 64))) for k in range(0, 64, 4)]) + 0.1 * fl.Ridge(),
+        "signs": fl.FusedLasso() + fl.NonNegative(), "differences": fl.L1() @ fl.Difference(64),
+    }[name], 64  # fmt: skip
+    rng = np.random.default_rng(3)
+    X = rng.standard_normal((2500, p))
+    score = X @ np.repeat(0.3 * rng.standard_normal(8) * (np.arange(8) % 2), 8)
+    y = targets(losses()[loss], score, rng)
+    for intercept in (False, True):
+        settings = {"loss": loss, "penalty": penalty, "alpha": 0.02, "fit_intercept": intercept}
+        parts = partitioned(X, y, rows=500)
+        found, other = (fl.solve(fl.Problem(Inline(order), **settings), tol=1e-7) for order in (parts, parts[::-1]))
+        known = fl.solve(fl.Problem(X, y, **settings), tol=1e-9)
+        assert found.status is fl.Status.CONVERGED and found.epochs <= 30
+        assert found.primal == pytest.approx(known.primal, rel=2e-7) and found.dual <= known.primal * (1 + 1e-12)
+        assert found.coef.tobytes() == other.coef.tobytes()
 
 
 def test_a_loss_that_is_flat_nearly_everywhere_is_not_led_astray_by_secants():

@@ -191,7 +191,8 @@ def _prepare_pool(file: str, options: ModelOptions) -> Setup:
     else:
         y = facts.labels
     loss, _, classes = _make_loss(options, y, file)
-    outputs = facts.tasks or (len(classes) if classes is not None and len(classes) > 2 else facts.outputs)
+    several = classes is not None and (len(classes) > 2 or loss.coupled)
+    outputs = facts.tasks or (len(classes) if classes is not None and several else facts.outputs)
     data = Data(
         None, None, list(pool.names) if pool.names is not None else None, pool.named, pool.target,
         first_index=pool.first_index,

@@ -232,7 +232,7 @@ def distribute(rows: Streamed, client: Any = None) -> DaskPool:
     parts = [read(reader) for reader in rows.readers]
     first = rows.readers[0]()
     pool = DaskPool(client, parts, rows.names, float(rows.nbytes), (first.arrays[0].dtype.name, first.sparse))
-    pool.tasks = rows.tasks
+    pool.tasks, pool.memory = rows.tasks, rows.memory
     return pool
 
 

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, cast
 
 import numpy as np
 import numpy.typing as npt
 
 from .._validate import AnyArray, Array, Flags, Index, MatrixLike
+from ..foundation.numerics import SLACK
 from ..losses import Loss
 from .partitions import Partition
 
@@ -76,6 +77,8 @@ class Terms:
         """Of every visit."""
         if self.labels is None:
             return np.ascontiguousarray(part.target, dtype=float).ravel()
+        if self.loss.coupled:
+            return np.where(part.target[:, None] == self.labels[None, :], 1.0, 0.0).ravel()
         if self.labels.size == 2:
             return np.where(part.target == self.labels[1], 1.0, -1.0)
         return np.where(part.target[:, None] == self.labels[None, :], 1.0, -1.0).ravel()
@@ -140,9 +143,9 @@ class Look:
         target, weight, layout, offset = terms.target(part), terms.weight(part), terms.layout(part), terms.offset(part)
         total, x, bend, more = self._seen(part, target, weight, offset)
         along = self._along(part)
-        room = np.zeros(x.size)
+        gram = np.zeros((along.shape[1], along.shape[1]))
         if along.shape[1]:
-            x, room = self._moved(x, target, weight, along)
+            x, gram = (self._tilted if loss.coupled else self._moved)(x, target, weight, along)
         sign = x > 0
         groups = [sign, ~sign] if self.split else [np.ones(x.size, dtype=bool)]
         slopes, squares = np.zeros((len(groups), self.w.size)), np.zeros(self.w.size)
@@ -158,7 +161,6 @@ class Look:
                     continue  # minus the least value
                 conjugates[k, :, t] = self._conjugates(tau, x, target, weight, offset, group)
         sizes = np.abs(along).T @ np.abs(x)
-        gram = along.T @ (room[:, None] * along)
         head = [total, bends, float(x @ x), *_value_terms(loss, target, weight)]
         return np.concatenate([head, conjugates.ravel(), slopes.ravel(), squares, gram.ravel(), sizes, more]), None
 
@@ -168,14 +170,16 @@ class Look:
         """The loss of the rows, their slopes and curvatures, and what else is summed."""
         scores = self.terms.scores(part, self.w)
         seen = scores + offset if offset.size else scores
-        return *self.terms.loss.sums(seen, target, weight), np.zeros(0)
+        total, x, bend = self.terms.loss.sums(seen, target, weight)
+        return total, x, alone(self.terms.loss, bend), np.zeros(0)
 
     def _along(self, part: Partition) -> Array:
         columns = [self.terms.scores(part, np.ascontiguousarray(column)) for column in self.directions.T]
         return np.column_stack(columns) if columns else np.zeros((part.n * self.terms.outputs, 0))
 
     def _moved(self, x: Array, target: Array, weight: Array, along: Array) -> tuple[Array, Array]:
-        """The slopes after all moves so far, and how far each is from the ends of its domain (1 at the most)."""
+        """The slopes after all moves so far, and how their sums answer to a move: by the room that each has to the ends
+        of its domain (1 at the most)."""
         low, high = self.terms.loss.domain(target)
         if weight.size:
             with np.errstate(invalid="ignore"):
@@ -184,7 +188,17 @@ class Look:
         for move in self.moves:
             x = np.clip(x + room * (along @ move), low, high)
             room = _room(x, low, high)
-        return x, room
+        return x, along.T @ (room[:, None] * along)
+
+    def _tilted(self, x: Array, target: Array, weight: Array, along: Array) -> tuple[Array, Array]:
+        """The same for the probabilities of a row, which are tilted and stay a row of the simplex."""
+        loss: Any = self.terms.loss
+        full = weight if weight.size else np.ones(x.size)
+        share = np.divide(x, full, out=np.zeros(x.size), where=full > 0)
+        for move in self.moves:
+            share = loss.tilted(share, along @ move, target)
+        bent = np.column_stack([loss.bent(full * np.maximum(share + target, 0.0), column) for column in along.T])
+        return full * share, along.T @ bent
 
     def _add(
         self, part: Partition, layout: Any, listed: Index, x: Array, bend: Array, slope: Array, square: Array
@@ -227,7 +241,9 @@ class Newton:
         total, x, bend = terms.loss.sums(scores, terms.target(part), terms.weight(part))
         columns = [terms.scores(part, np.ascontiguousarray(column)) for column in self.directions.T]
         along = np.column_stack(columns)
-        curved = along.T @ (bend[:, None] * along)
+        loss: Any = terms.loss
+        pulls = [loss.bent(bend, column) for column in along.T] if loss.coupled else list((bend[:, None] * along).T)
+        curved = along.T @ np.column_stack(pulls)
         return np.concatenate([[total], along.T @ x, np.abs(along).T @ np.abs(x), curved.ravel()]), None
 
 
@@ -237,6 +253,15 @@ def _value_terms(loss: Loss, target: Array, weight: Array) -> tuple[float, float
     own, each = (np.broadcast_to(np.abs(one), target.shape) for one in loss.value_terms(target))
     own, each = (weight * own, weight * each) if weight.size else (own, each)
     return float(own.sum()), float((each**2).sum())
+
+
+def alone(loss: Loss, bend: Array) -> Array:
+    """The curvature along every score by itself, where the loss sees those of a row together, too."""
+    if not loss.coupled:
+        return bend
+    rows = np.asarray(cast(Any, loss).rows(bend))
+    total = rows.sum(axis=1, keepdims=True)
+    return np.asarray((rows - np.square(rows) / np.where(total > 0, total, 1.0)).ravel())
 
 
 def _room(x: Array, low: Array, high: Array) -> Array:
@@ -258,7 +283,13 @@ class Stats:
         else:
             rows.dense_column_squares(part.arrays[0], squares)
         weighed = float(part.weight.sum()) if part.weight.size else float(part.n)
-        part.check(finite=bool(np.isfinite(squares).all()))
+        finite = np.isfinite(squares)
+        part.check(finite=bool(finite.all()))
+        if not finite.all():
+            raise ValueError(
+                f"{part.source or f'partition {part.number}'} has numbers in column {int(np.argmin(finite))} whose "
+                "squares overflow (about 1e154 and more); give that column another unit"
+            )
         known = {
             "n": part.n, "p": part.p, "sparse": part.sparse, "dtype": part.arrays[0].dtype.name,
             "outputs": 1 if part.target.ndim == 1 else part.target.shape[1], "stored": part.arrays[0].size,
@@ -327,6 +358,7 @@ class Sample:
         (partitions.sparse_sizes if part.sparse else partitions.dense_sizes)(*part.arrays, self.bent, sizes)
         scores, offset = terms.scores(part, self.w), terms.offset(part)
         bend = terms.loss.sums(scores + offset if offset.size else scores, terms.target(part), terms.weight(part))[2]
+        bend = alone(terms.loss, bend)
         return np.asarray(bend.reshape(part.n, terms.outputs).mean(axis=1) * sizes)
 
     def _check(self, part: Partition) -> None:
@@ -334,6 +366,15 @@ class Sample:
         if self.terms.labels is not None or not part.n:
             return
         target = self.terms.target(part)
+        if self.terms.loss.coupled:
+            shares = target.reshape(part.n, self.terms.outputs)
+            bad = np.flatnonzero((shares < 0).any(axis=1) | (np.abs(shares.sum(axis=1) - 1.0) > SLACK))
+            if bad.size:
+                raise ValueError(
+                    f"{part.place(int(bad[0]))}: the target is {shares[bad[0]].tolist()}; "
+                    f"{type(self.terms.loss).__name__} takes shares that add up to 1, or class numbers"
+                )
+            return
         try:
             # of both classes, for one partition may have rows of a single one
             both = np.array([-1.0, 1.0]) if self.terms.loss.classification else np.zeros(0)

@@ -167,7 +167,7 @@ class CompiledPath:
         n, count = len(X), len(self.alphas)
         scale = problem.n / n  # weights have mean 1 over the rows that are left
         weight = weight / scale if weight.size else np.ones(n)
-        careful = units.unheld_count > 0
+        careful = units.alone and not units.held  # nothing scales the slopes of such features
         # a path keeps no dual variables: whoever asks for them can make them from w
         out = _Answers.room(count, problem.p, n if careful or count == 1 else 0)
         length = np.sqrt(scale * problem.data.mean_squares)  # of the columns; those of fewer rows are no longer

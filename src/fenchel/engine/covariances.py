@@ -17,7 +17,7 @@ from ..foundation.lazy import lazy
 from ..foundation.numerics import DIGITS
 from ..kernels.rooms import Room
 from ..kernels.rules import MEMORY
-from ..problem.rounding import UNIT
+from ..problem.rounding import STEPS, UNIT
 from .choices import CALLS, LARGEST, LOOKS, PRODUCTS_QUADRATIC, expected_support
 from .curvatures.blocks import FAR
 from .lower_gram import ENTRIES, lower_gram
@@ -65,8 +65,9 @@ class Covariances:
 
     @lazy
     def _error(self) -> float:
-        """Of a sum over all rows, in units of the lengths of its factors: errors of rows are independent."""
-        return 2 * UNIT * (8 + math.sqrt(self.rows))
+        """Of a sum over all rows, and of one over the features, in units of the lengths of its factors. Errors of
+        rows are not independent: where all terms are equal, they are too."""
+        return UNIT * (self.rows + self.with_target.size + STEPS)
 
 
 def covariances_price(problem: Problem, prices: Any) -> float:

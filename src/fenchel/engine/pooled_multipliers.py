@@ -20,6 +20,7 @@ import numpy as np
 from ..data.envelopes import moved
 from ..foundation.numerics import ARMIJO, DENSE
 from ..kernels.rules import ROUNDING
+from ..prices import Prices
 from ..problem import Problem
 from ..problem.looks import EnvelopeView
 from ..problem.pooled import PooledProblem, Steps
@@ -51,6 +52,10 @@ class PooledMultipliers(SampledModels):
             return f"{problem.size} coefficients are too many for the Gram matrix of all of them; at most {DENSE}"
         return None
 
+    def __init__(self, prices: Prices, *, holds_all: bool = False) -> None:
+        super().__init__(prices, holds_all=holds_all)
+        self.trail: tuple[Steps, float] | None = None  # of the last proposal: where multipliers moved, and the reach
+
     def _fit(self, problem: PooledProblem, goal: Any) -> Fit:
         return _KinkedFit(self, problem, goal)
 
@@ -58,11 +63,15 @@ class PooledMultipliers(SampledModels):
 class _KinkedFit(Fit):
     """One alpha."""
 
+    engine: PooledMultipliers
+
     def _begin(self, points: list[tuple[Vector, Vector]]) -> Iterator[Proposal]:
         w, y = points[0]
-        reach = self._first_reach(w)
-        (view,) = self.problem.envelopes(w, ((), reach))
-        yield from self._rounds(view, Answer(w, self.problem.penalised(w), y), reach)
+        own: Any = self.engine.own
+        # an answer of all rows has multipliers, which are made again where the rows are
+        steps, reach = own.trail if self._has_all and own is not None and own.trail else ((), self._first_reach(w))
+        (view,) = self.problem.envelopes(w, (steps, reach))
+        yield from self._rounds(view, Answer(w, self.problem.penalised(w), y), reach, steps)
 
     def _first_reach(self, w: Vector) -> float:
         """From which some share of the sample is within reach of a kink at w."""
@@ -80,13 +89,13 @@ class _KinkedFit(Fit):
                 return reach
         return 1.0 / size
 
-    def _rounds(self, view: EnvelopeView, answer: Answer, reach: float) -> Iterator[Proposal]:
+    def _rounds(self, view: EnvelopeView, answer: Answer, reach: float, steps: Steps) -> Iterator[Proposal]:
         problem, goal, idle, accuracy = self.problem, self.goal, 0, ACCURACY
-        steps: Steps = ()
         ahead: EnvelopeView | None = None
         farthest, best, lowest, used = FARTHEST * reach, math.inf, math.inf, 0
         next_reach = reach
         made = self._certificate(view, answer.y)
+        self.engine.trail = steps, reach
         yield self._proposal(view, answer, made)
         for number in range(ROUNDS_CHEAP):
             if self._over():
@@ -94,6 +103,7 @@ class _KinkedFit(Fit):
             H = self._curvature(view, reach)
             answer = self._solve(Model(view.w, view.gradient, H), answer, accuracy)
             made = self._certificate(view, answer.y, ask=number % 8 == 7)
+            self.engine.trail = steps, reach
             if goal.reached(made):
                 yield self._proposal(view, answer, made)
                 return

@@ -8,21 +8,31 @@ from typing import Any, TypeVar, cast
 from ..prices import PRICES, Prices
 from ..problem import Problem
 from .classes import RowClasses
+from .coupled import CoupledModels
 from .latent import LatentGroups
 from .models import QuadraticModels
 from .pooled_multipliers import PooledMultipliers
 from .roles import Engine
 from .rounds import WorkingSets
 from .sampled import SampledModels
+from .sampled_faces import SampledFaces
 from .sampled_sets import SampledWorkingSets
 from .tasks import BlockModels
 from .wide import Faces
 
 Kind = TypeVar("Kind")
-ENGINES: list[Callable[[Prices], Engine]] = [BlockModels, RowClasses, WorkingSets, LatentGroups, Faces, QuadraticModels]
+ENGINES: list[Callable[[Prices], Engine]] = [
+    BlockModels,
+    RowClasses,
+    WorkingSets,
+    LatentGroups,
+    CoupledModels,
+    Faces,
+    QuadraticModels,
+]
 
 # for rows that nobody holds: others want to see them
-POOLED: list[Callable[[Prices], Engine]] = [SampledModels, SampledWorkingSets, PooledMultipliers]
+POOLED: list[Callable[[Prices], Engine]] = [SampledModels, SampledWorkingSets, SampledFaces, PooledMultipliers]
 
 
 def register(kind: type[Kind]) -> type[Kind]:

@@ -45,8 +45,10 @@ class SampledModels:
 
     name = NAME
 
-    def __init__(self, prices: Prices) -> None:
+    def __init__(self, prices: Prices, *, holds_all: bool = False) -> None:
         self.prices = prices
+        self.holds_all = holds_all  # the rows are those of a sample, and looks at them cost no pass
+        self.own: SampledModels | None = None  # serves such rows, where the sample has all of them
         self.curvature: SampledCurvature | None = None
         self.inner: Any = None
         self.known: tuple[Vector, Vector] | None = None  # w and y of the last answer
@@ -114,8 +116,8 @@ class Fit:
             points.insert(0, (problem.within(start.w.copy()), start.y / problem.n))
         elif engine.known is not None and engine.known[1].size == problem.d:
             points.insert(0, engine.known)
-        else:
-            found = self._of_sample()
+        if self._has_all or len(points) == 1:
+            found = self._of_sample(points[0])
             if found is not None:
                 points.insert(0, found)
         yield from self._begin(points)
@@ -130,24 +132,40 @@ class Fit:
             (w, y), view = points[-1], at_zero
         yield from self._go(view, Answer(w, problem.penalised(w), y))
 
-    def _of_sample(self) -> tuple[Vector, Vector] | None:
-        """The rough answer of the sample's own problem, and its dual variables."""
-        problem, part = self.problem, self.curvature.part
-        if not self.curvature.rows or self.curvature.rows >= problem.n:
+    @property
+    def _has_all(self) -> bool:
+        """Whether the sample has all rows, which lie elsewhere: then passes are saved by going all the way on it."""
+        return not self.engine.holds_all and self.curvature.rows >= self.problem.n
+
+    def _of_sample(self, start: tuple[Vector, Vector]) -> tuple[Vector, Vector] | None:
+        """The rough answer of the sample's own problem, and its dual variables; the very answer if it has all rows."""
+        problem, part, engine, goal = self.problem, self.curvature.part, self.engine, self.goal
+        if not self.curvature.rows or (engine.holds_all and self.curvature.rows >= problem.n):
             return None
+        held = Inline([part])
+        held.memory = math.inf
         own = PooledProblem(
-            Inline([part]), loss=problem.loss, penalty=problem.penalty, alpha=problem.alpha,
+            held, loss=problem.loss, penalty=problem.penalty, alpha=problem.alpha,
             fit_intercept=problem.fit_intercept, scale=problem.scale,
         )  # fmt: skip
         if own.size != problem.size or own.d != problem.d:  # some task has no row in it
             return None
-        rule = Goal(ROUGH, self.goal.deadline, math.inf, lambda primal: ROUGH * abs(primal))
+        rule, begin = Goal(ROUGH, goal.deadline, math.inf, lambda primal: ROUGH * abs(primal)), None
+        if self._has_all:
+            rule = Goal(goal.tol, goal.deadline, math.inf, lambda primal: 0.5 * goal.allowed(primal))
+            w, y = start
+            if w.any():
+                begin = Iterate(w, np.zeros(0), own.n * y, np.zeros(0), own.penalised(w))
+        if engine.own is None or not self._has_all:
+            engine.own = type(engine)(engine.prices, holds_all=True)
         best: Proposal | None = None
-        for proposal in type(self.engine)(self.engine.prices).rounds(own, None, rule):
+        for proposal in engine.own.rounds(own, begin, rule):
             if best is None or proposal.primal <= best.primal:
                 best = proposal
             if proposal.certificate is not None and rule.reached(proposal.certificate):
                 break
+        if not self._has_all:
+            engine.own = None  # nobody needs it again
         return None if best is None else (best.iterate.w, best.iterate.y / own.n)
 
     # -- rounds -----------------------------------------------------------------------------------------

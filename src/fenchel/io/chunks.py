@@ -6,6 +6,7 @@ import dataclasses
 import io
 import itertools
 import zipfile
+import zlib
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -178,26 +179,36 @@ def npz_chunks(path: str, columns: Columns) -> Iterator[Chunk]:
     except (zipfile.BadZipFile, OSError) as error:
         raise ValueError(f"{path} is not an npz file ({_first_line(error)})") from error
     with archive:
-        names = {name.removesuffix(".npy") for name in archive.namelist()}
-        target = str(columns.targets[0]) if columns.targets else "y"
-        if target not in names:
-            raise ValueError(f"{path} has no array {target!r}; it has {', '.join(sorted(names))}")
-        y, weight, offset, task = (
-            _array(archive, name) if name is not None and name in names else None
-            for name in (target, columns.weights, columns.offset, columns.task)
-        )
-        assert y is not None
-        columns.target = target
-        if "feature_names" in names:
-            columns.names, columns.named = [str(one) for one in _array(archive, "feature_names")], True
-        for first, X in _dense(archive, path) if "X" in names else _sparse(archive, path, names):
-            part = slice(first, first + X.shape[0])
-            if len(y) < first + X.shape[0]:
-                raise ValueError(f"{path}: {target} has {len(y)} entries, but X has more rows")
-            cut: list[Any] = [None if one is None else one[part] for one in (weight, offset, task)]
-            X = X if columns.dtype is None else X.astype(columns.dtype)
-            checked = _checked_targets(y[part], f"{path}: {target}")
-            yield Chunk(X, checked, cut[0], cut[1], cut[2], path, first)
+        first = 0
+        try:
+            for chunk in _archived(archive, path, columns):
+                yield chunk
+                first += len(chunk.target)
+        except (zipfile.BadZipFile, zlib.error, EOFError) as error:
+            raise ValueError(f"{path} cannot be read beyond row {first} ({_first_line(error)})") from error
+
+
+def _archived(archive: zipfile.ZipFile, path: str, columns: Columns) -> Iterator[Chunk]:
+    names = {name.removesuffix(".npy") for name in archive.namelist()}
+    target = str(columns.targets[0]) if columns.targets else "y"
+    if target not in names:
+        raise ValueError(f"{path} has no array {target!r}; it has {', '.join(sorted(names))}")
+    y, weight, offset, task = (
+        _array(archive, name) if name is not None and name in names else None
+        for name in (target, columns.weights, columns.offset, columns.task)
+    )
+    assert y is not None
+    columns.target = target
+    if "feature_names" in names:
+        columns.names, columns.named = [str(one) for one in _array(archive, "feature_names")], True
+    for first, X in _dense(archive, path) if "X" in names else _sparse(archive, path, names):
+        part = slice(first, first + X.shape[0])
+        if len(y) < first + X.shape[0]:
+            raise ValueError(f"{path}: {target} has {len(y)} entries, but X has more rows")
+        cut: list[Any] = [None if one is None else one[part] for one in (weight, offset, task)]
+        X = X if columns.dtype is None else X.astype(columns.dtype)
+        checked = _checked_targets(y[part], f"{path}: {target}")
+        yield Chunk(X, checked, cut[0], cut[1], cut[2], path, first)
 
 
 def _array(archive: zipfile.ZipFile, name: str) -> AnyArray:

@@ -104,6 +104,13 @@ class SimplexLoss(Loss):
         mean = hs.sum(axis=1, keepdims=True) / np.where(total > 0, total, 1.0)
         return np.asarray((hs - h * mean).reshape(np.shape(scores)))
 
+    def reached(self, dual: Array, target: Array, weight: Array, reach: float) -> Array:
+        """h, of which `bent` makes how a dual step answers to the scores, where it has led to these dual variables; for
+        losses with kinks. `reach` is one over the steps' curvature. All classes that have kept a share move alike."""
+        free = self.rows(dual) + self.rows(weight * target) > 0
+        free &= free.sum(axis=1, keepdims=True) > 1
+        return np.asarray(np.where(free, reach, 0.0).reshape(np.shape(dual)))
+
     def conjugate(self, dual: Array, target: Array) -> Array:
         x, t = self.rows(dual), self.rows(target)
         v = x + t

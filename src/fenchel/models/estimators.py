@@ -33,7 +33,6 @@ class _Classifies(ClassifierMixin):  # type: ignore[misc]  # scikit-learn has no
     """Labels: in, and out."""
 
     _classification = True
-    _each_against_rest = False  # whether the rows were in a pool, which knows no softmax
 
     @with_callbacks
     def fit(
@@ -72,7 +71,6 @@ class _Classifies(ClassifierMixin):  # type: ignore[misc]  # scikit-learn has no
         X = helpers.contiguous(X)
         check_classification_targets(y)
         weight = helpers.row_weights(sample_weight, self.class_weight, y, X)
-        self._each_against_rest = False
         self.classes_, code = helpers.encode_classes(y, weight)
         target = helpers.class_targets(code, len(self.classes_), self._loss_in_use())
         out: Self = self._fit(X, y, target, weight, task, offset)
@@ -87,8 +85,7 @@ class _Classifies(ClassifierMixin):  # type: ignore[misc]  # scikit-learn has no
 
     def _loss_in_use(self) -> Loss:
         loss = helpers.as_loss(self.loss, True)
-        how = "ovr" if self._each_against_rest else self.multi_class
-        return helpers.loss_of_classes(loss, how, len(self.classes_))
+        return helpers.loss_of_classes(loss, self.multi_class, len(self.classes_))
 
     def decision_function(
         self, X: MatrixLike, task: npt.ArrayLike | None = None, offset: npt.ArrayLike | None = None

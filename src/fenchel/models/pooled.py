@@ -49,15 +49,12 @@ def pooled_problem(model: Any, pool: Pool, **given: Any) -> PooledProblem:
     if model._classification:
         labels = _labels(pool)
         model.classes_ = labels
-        if model.multi_class == "multinomial" and labels.size > 2:
-            raise ValueError(
-                f"multi_class is 'multinomial', but rows in {pool.home} are fitted with each class against the rest; "
-                "leave it out"
-            )
-        model._each_against_rest = True
     if hasattr(model, "tasks_"):
         del model.tasks_
-    outputs = facts.outputs if labels is None or labels.size == 2 else labels.size
+    loss = helpers.as_loss(model.loss, model._classification)
+    if labels is not None:
+        loss = model._loss_in_use()
+    outputs = facts.outputs if labels is None or (labels.size == 2 and not loss.coupled) else labels.size
     if facts.tasks:
         named = getattr(pool, "tasks", None)
         model.tasks_ = np.arange(facts.tasks) if named is None else np.array(named)
@@ -66,7 +63,7 @@ def pooled_problem(model: Any, pool: Pool, **given: Any) -> PooledProblem:
         raise ValueError(f"fit_intercept is {model.fit_intercept!r}; it must be True or False")
     warn_if_small(pool)
     return PooledProblem(
-        pool, loss=helpers.as_loss(model.loss, model._classification),
+        pool, loss=loss,
         penalty=helpers.for_outputs(model._named_penalty(), outputs, facts.p), alpha=1.0,
         fit_intercept=bool(model.fit_intercept), labels=labels,
         scale=deviations(pool) if model.standardize else None,

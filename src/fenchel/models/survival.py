@@ -12,7 +12,9 @@ from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from .._validate import AnyArray, Array, Ints, MatrixLike
+from ..data.pools import Pool
 from ..losses.cox import Cox, survival_records
+from ..problem.looks import whole_only
 from . import preparation as helpers
 from .cross_validated import CrossValidated
 from .fitting import OneAlpha, with_callbacks
@@ -72,7 +74,7 @@ class _Survives(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no typ
     def fit(
         self,
         X: MatrixLike,
-        y: Any,
+        y: Any = None,
         sample_weight: npt.ArrayLike | None = None,
         strata: npt.ArrayLike | None = None,
         offset: npt.ArrayLike | None = None,
@@ -95,6 +97,10 @@ class _Survives(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no typ
         -------
         self
         """
+        if isinstance(X, Pool):
+            raise ValueError(whole_only(self.loss, X.home))
+        if y is None:
+            raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None")
         X = validate_data(self, X, accept_sparse=["csr", "csc"], dtype=[np.float64, np.float32])
         X = helpers.contiguous(X)
         records = survival_records(y, strata)

@@ -79,7 +79,7 @@ class LatticeProx:
         low, high, bound, ball = (np.zeros(self.shape) for _ in range(4))
         low[self.places], high[self.places] = self.values
         bound[:], ball[:] = 1.0, 1.0
-        bound[self.places] = prox.solver[5][self.edges]
+        bound[self.places] = prox.bound[self.edges]
         ball[(0, self.origin) if self.together else self.places] = radius[self.edges]
         lone = np.zeros(self.shape[1])
         lone[self.lone_features] = np.abs(self.lone_values) * radius[self.lone]

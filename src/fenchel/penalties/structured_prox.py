@@ -104,8 +104,10 @@ class StructuredProx(CompiledPenalty):
         The quadratic of w itself, one entry per entry of w.
     separated : bool
         Whether every feature stands in one block at most, so that the prox has a closed form.
+    bound : array
+        diag(bound) >= B'B, one entry per coordinate of B'w, constant on each unit.
     solver : tuple
-        What the kernel takes; see ``kernels/prox.py``.
+        What the kernel takes; see ``kernels/prox.py``. It is compiled for whoever asks.
     """
 
     def __init__(self, problem: BlockSum) -> None:
@@ -122,10 +124,16 @@ class StructuredProx(CompiledPenalty):
         self.separated = self._is_separated()
         closed = np.zeros(len(keep), dtype=bool) if self.separated else self._closed_blocks(keep)
         self._dual_rows = _of_blocks(np.array(keep, dtype=int)[~closed], counts)
-        bound = np.ones(problem.d) if self.separated else self._bounds()
-        with_dual, without = (tuple(column[which] for column in self.blocks) for which in (~closed, closed))
-        self.solver = (self.map, with_dual, self.scale, self.ridge, self.quadratic, bound, self._screened_units(),
-                       self.separated, without)  # fmt: skip
+        self.bound = np.ones(problem.d) if self.separated else self._bounds()
+        self._sides = tuple(tuple(column[which] for column in self.blocks) for which in (~closed, closed))
+
+    @functools.cached_property
+    def solver(self) -> tuple[Any, ...]:
+        from ..kernels.prox import address
+
+        with_dual, without = self._sides
+        return (self.map, with_dual, self.scale, self.ridge, self.quadratic, self.bound, self._screened_units(),
+                self.separated, without, address())  # fmt: skip
 
     @functools.cached_property
     def _kept(self) -> SparseMatrix:

@@ -191,15 +191,17 @@ def newton_nanoseconds(problem: Problem) -> tuple[float, float]:
 
 def multipliers_nanoseconds(problem: Problem) -> float:
     """A Newton step of the method of multipliers."""
-    stored, size = problem.data.stored, problem.size
+    stored, size, outputs = problem.data.stored, problem.size, problem.layout[0]
     if problem.data.sparse:
-        curvature = PRICES.multipliers_sparse_pair * problem.layout[0] * stored * (stored / problem.n)
+        curvature = PRICES.multipliers_sparse_pair * outputs * stored * (stored / problem.n)
     else:
         curvature = PRICES.multipliers_dense_pair * problem.vectors * stored * problem.p
+    if problem.loss.coupled:  # for every pair of classes, not for every class
+        curvature *= 0.5 * (outputs - 1)
     entry = PRICES.multipliers_sparse_entry if problem.data.sparse else PRICES.multipliers_dense_entry
     matrix = PRICES.multipliers_factor * size**3 + PRICES.multipliers_pair * size**2
     rows = PRICES.multipliers_row * (problem.visits + problem.d)
-    return PRICES.multipliers_call + curvature + matrix + problem.layout[0] * entry * stored + rows
+    return PRICES.multipliers_call + curvature + matrix + outputs * entry * stored + rows
 
 
 def accelerated_nanoseconds(problem: Problem) -> float:

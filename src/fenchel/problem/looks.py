@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from .._validate import Array, Flags
+from .._validate import AnyArray, Array, Flags
 from ..data.jobs import Look
 from ..data.pools import Facts, Outcome
 from ..losses import Loss
@@ -111,9 +111,24 @@ class Passes:
         self.may_balance = True  # whether a certificate may take passes of its own
 
 
+def class_codes(loss: Loss, facts: Facts, labels: Any) -> AnyArray | None:
+    """The labels of the classes: as they are given, or class numbers where a loss sees all classes together."""
+    if labels is not None:
+        return np.asarray(labels)
+    if not loss.coupled or facts.outputs > 1:
+        return None  # of more than one column, each is a class
+    found, name = facts.labels, type(loss).__name__
+    if found is None or found.dtype.kind not in "biuf" or not np.array_equal(found, np.arange(found.size)):
+        seen = "many different targets" if found is None else f"targets {', '.join(map(str, found[:4]))}"
+        raise ValueError(f"the rows have {seen}; {name} takes class numbers 0, 1, 2, ... (estimators take any labels)")
+    if found.size < 2:
+        raise ValueError(f"the rows hold one class only; {name} needs two or more")
+    return found
+
+
 def check_targets(loss: Loss, facts: Facts) -> None:
     """Of a classifier: labels -1 and +1."""
-    if not loss.classification:
+    if not loss.classification or loss.coupled:
         return
     labels: Any = facts.labels
     good: Flags = np.zeros(1, dtype=bool) if labels is None else np.isin(labels, (-1, 1))
@@ -124,3 +139,16 @@ def check_targets(loss: Loss, facts: Facts) -> None:
         )
     if labels.size < 2:
         raise ValueError(f"the rows hold one class only ({labels[0]}); {type(loss).__name__} needs both -1 and +1")
+
+
+def inverse(values: Array) -> Array:
+    """One over each, and 0 where they are not positive."""
+    return np.divide(1.0, values, out=np.zeros(values.size), where=values > 0)
+
+
+def whole_only(loss: Loss, home: str) -> str:
+    """Why a loss of all rows at once does not go with rows in parts, and the way out."""
+    return (
+        f"loss is {loss!r}: the slope of a row depends on the scores of all others, and rows in {home} are in parts that know "
+        "nothing of one another. Read them into memory by fenchel.io.read_data, or a sample of them"
+    )

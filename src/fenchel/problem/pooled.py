@@ -32,7 +32,7 @@ from ..penalties import Penalty
 from ..penalties.block_sum import _NONE, _once_per_map, _vector
 from .bounds import Certificate, NoCertificate
 from .fingerprint import Fingerprint
-from .looks import GRID, EnvelopeView, Passes, PoolData, Slopes, View, check_targets
+from .looks import GRID, EnvelopeView, Passes, PoolData, Slopes, View, check_targets, class_codes, inverse, whole_only
 from .objective import _as_alpha, _as_loss, _as_penalty
 from .points import Point
 from .pooled_kinks import best_with_kinks
@@ -79,16 +79,13 @@ class PooledProblem(PooledRounding, Problem):
                     f"{name} was given beside rows in {X.home}, which have their own; name the {name} where they are "
                     "opened"
                 )
-        self.loss = _as_loss(loss)
-        if self.loss.across_rows:
+        kind = _as_loss(loss)
+        if kind.across_rows:
+            raise ValueError(whole_only(kind, X.home))
+        if kind.coupled and kind.kinked:
             raise ValueError(
-                f"loss is {self.loss!r}, which compares all rows with one another; rows in {X.home} are read in parts. "
-                "Read the data whole"
-            )
-        if self.loss.coupled:
-            raise ValueError(
-                f"{type(self.loss).__name__} sees all scores of a row together, which rows in a pool do not have; take "
-                "a loss of one score"
+                f"{type(kind).__name__} sees all scores of a row together and has kinks, whose multipliers nobody "
+                "keeps in a pool; take Multinomial, or a hinge of each class against the rest"
             )
         penalty, alpha = _as_penalty(penalty), _as_alpha(alpha)
         self.passes = Passes(0 if "facts" in vars(X) else 1)
@@ -97,10 +94,11 @@ class PooledProblem(PooledRounding, Problem):
         self.columns = np.zeros(0) if self.scale is None else 1.0 / self.scale
         self.data: Any = PoolData(facts, self.columns)
         self.n, p = facts.n, facts.p
-        codes = None if labels is None else np.asarray(labels)
+        codes = class_codes(kind, facts, labels)
         if codes is None:
-            check_targets(self.loss, facts)
-        outputs = facts.outputs if codes is None or codes.size == 2 else codes.size
+            check_targets(kind, facts)
+        outputs = facts.outputs if codes is None or (codes.size == 2 and not kind.coupled) else codes.size
+        self.loss = kind.for_outputs(outputs)
         if facts.tasks and outputs > 1:
             raise ValueError("tasks and several outputs cannot be combined; repeat the rows, one task per output")
         single = facts.outputs == 1 and outputs == 1 and not facts.tasks
@@ -168,8 +166,7 @@ class PooledProblem(PooledRounding, Problem):
     def look_and_draw(self, w: Array, at: View) -> tuple[View, Outcome]:
         """A look at w, and in the same pass a new sample: rows by their share in the curvature at another point."""
         diagonal = at.diagonal.reshape(self.vectors, self.p + 1)[:, :-1].mean(axis=0)
-        some = diagonal > 0
-        bent = np.where(some, 1.0 / np.where(some, diagonal, 1.0), 0.0) / (2 * max(int(some.sum()), 1) * self.n)
+        bent = inverse(diagonal) / (2 * max(int((diagonal > 0).sum()), 1) * self.n)
         if self.columns.size:  # rows are drawn by their columns as they stand there
             bent = bent * np.square(self.columns)
         job = dataclasses.replace(self._sample_job(), w=self.seen_by_rows(at.w), bent=bent, seed=self.passes.count)
@@ -188,12 +185,11 @@ class PooledProblem(PooledRounding, Problem):
         """Which rows to draw: as many as help, and as memory allows."""
         facts, pool = self.pool.facts, self.pool
         per_row = max(facts.stored / facts.n, 1.0) * (facts.dtype.itemsize + (4 if facts.sparse else 0))
-        most = min(ROWS * facts.p, ROOM * (MEMORY if pool.memory is None else pool.memory) / per_row)
-        most = min(max(most, FEWEST), facts.n)
-        squares = facts.mean_squares
-        some = squares > 0
-        scale = np.where(some, 1.0 / np.where(some, squares, 1.0), 0.0)
-        total = facts.n * max(int(some.sum()), 1)  # of the sizes of all rows
+        room = ROOM * (MEMORY if pool.memory is None else pool.memory) / per_row
+        # rows that all fit are read once, and not once a round
+        most = facts.n if facts.n <= room else min(max(min(ROWS * facts.p, room), FEWEST), facts.n)
+        scale = inverse(facts.mean_squares)
+        total = facts.n * max(int((scale > 0).sum()), 1)  # of the sizes of all rows
         whole = most >= facts.n
         return Sample(self.terms, scale / (2 * total), 1.0 if whole else 0.5 * most / facts.n, most, 0)
 
@@ -328,7 +324,8 @@ class PooledProblem(PooledRounding, Problem):
     @_once_per_map
     def _split(self) -> bool:
         """Whether intercepts are all that has no penalty, and each has an output of its own."""
-        return bool(self.fit_intercept and self._free_count == self.vectors and not self.layout[2].size)
+        own = self.fit_intercept and not self.layout[2].size and not self.loss.coupled
+        return bool(own and self._free_count == self.vectors)
 
     @_once_per_map
     def _free(self) -> tuple[Array, Array]:
@@ -351,9 +348,7 @@ class PooledProblem(PooledRounding, Problem):
             raise NoCertificate(f"{len(zeroed)} dual variables have the wrong sign; at most {MOST_FREE} can be mended")
         assert y is not None
         free = self._free[0]
-        lifted = np.zeros((self.size, len(zeroed)))
-        for k, column in enumerate(self.map[zeroed].toarray()):
-            lifted[self.feature_slots, k] = self.gram.solve(column)
+        lifted = self._lifted(zeroed)
         self._ask_to_balance()
         # anew from the slopes at w: these directions were not known when they were looked at
         x = self._look_along(x, np.column_stack([free, lifted]), ())
@@ -396,6 +391,8 @@ class PooledProblem(PooledRounding, Problem):
             if not goal.size or (np.abs(goal) <= BALANCED * x.sizes).all():
                 return x, zx
             self._ask_to_balance()
+            if not np.isfinite(np.append(goal, x.gram)).all():
+                break
             scale = 1.0 / np.sqrt(np.maximum(np.diag(x.gram), 1e-300))
             move = scale * np.linalg.lstsq(scale[:, None] * x.gram * scale, scale * goal, rcond=1e-14)[0]
             moved = self._look_along(x, x.directions, (*x.moves, move))

@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from .._validate import Array, MatrixLike
 from ..data import Pool, Rows, as_offset, as_weights
-from ..foundation.html import Shown
+from ..foundation.html import Shown, short
 from ..foundation.lazy import lazy
 from ..foundation.numerics import LARGEST
 from ..losses import Squared
@@ -70,6 +70,14 @@ class Problem(Shown, Certifying, Snapping):
         if cls is Problem and isinstance(X, Pool):
             from .pooled import PooledProblem as kind
         return object.__new__(kind)
+
+    def __repr__(self) -> str:
+        kind = ", sparse" if self.data.sparse else ""
+        outputs = f", {self.vectors:,} outputs" if self.vectors > 1 else ""
+        return (
+            f"Problem({self.n:,} rows, {self.p:,} features{kind}{outputs}, {self.loss!r}, "
+            f"{short(self.penalty)}, alpha {self.alpha:.6g})"
+        )
 
     def _html_rows(self) -> list[tuple[str, Any]]:
         kind = ", sparse" if self.data.sparse else ""

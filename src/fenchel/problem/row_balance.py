@@ -83,10 +83,10 @@ class Directions:
         return np.asarray(np.abs(self.columns).T @ np.abs(x).ravel())
 
     def gram(self, h: Array) -> Array:
-        A = self.columns.reshape(*h.shape, self.count)
         total = h.sum(axis=1, keepdims=True)
-        rows = np.einsum("ik,ikc->ic", h / np.sqrt(np.where(total > 0, total, 1.0)), A)
-        return np.asarray(np.einsum("ikb,ik,ikc->bc", A, h, A, optimize=True) - rows.T @ rows)
+        bent = h.reshape(-1, 1) * self.columns
+        rows = bent.reshape(*h.shape, self.count).sum(axis=1) / np.sqrt(np.where(total > 0, total, 1.0))
+        return np.asarray(self.columns.T @ bent - rows.T @ rows)
 
 
 def balanced(problem: Certifying, x: Array, zx: Array, y: Array | None, zeroed: Ints) -> tuple[Array, Array]:
@@ -135,10 +135,7 @@ def _directions(problem: Certifying, x: Array, y: Array | None, zeroed: Ints) ->
         return Directions(along, m), goal
     if len(zeroed) > MOST_FREE:
         raise NoCertificate(f"{len(zeroed)} dual variables have the wrong sign; at most {MOST_FREE} can be mended")
-    lifted = np.zeros((problem.size, len(zeroed)))
-    for k, column in enumerate(problem.map[zeroed].toarray()):
-        lifted[problem.feature_slots, k] = problem.gram.solve(column)
-    extra = problem._along(lifted)
+    extra = problem._along(problem._lifted(zeroed))
     made = Directions(np.column_stack([along, extra]), m)
     # a move of x by so much along these takes y to zero there
     return made, np.concatenate([goal, extra.T @ x + y[zeroed]]) / made.lengths

@@ -205,7 +205,7 @@ def _convergence(found: Result | Path, tol: float) -> Iterator[str]:
         yield "<p>No certificate was made on the way.</p>"
         return
     content = picture(lambda ax: plotting.convergence(found, tol=tol, ax=ax), (6.2, 3.7))
-    yield embed(content, "svg", "The certified relative gap against epochs.")
+    yield embed(content, "svg", "The certified relative gap, certificate by certificate.")
 
 
 def _structure(known: _Known) -> Iterator[str]:

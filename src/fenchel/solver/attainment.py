@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any, cast
 
 import numpy as np
-import scipy.optimize
 import scipy.sparse as sp
 
 from ..foundation.numerics import BESIDE
@@ -60,6 +59,8 @@ def unattained(problem: Problem) -> str:
             low[first:last] = np.where((weights == 0) & np.isinf(lower), -np.inf, 0.0)
             high[first:last] = np.where((weights == 0) & np.isinf(upper), np.inf, 0.0)
     B = problem.map_slots @ sp.diags_array(1.0 / np.where(size > 0, size, 1.0))
+    import scipy.optimize  # takes as long to import as a first fit: only who asks waits for it
+
     limits = [scipy.optimize.LinearConstraint(sp.csr_array(rows), 0.0, 1.0)]
     if held.size:
         held = held / np.where(size > 0, size, 1.0)

@@ -59,6 +59,8 @@ class Best:
         best, allowed = self.certificate, self.rule.allowed(self.certificate.primal)
         if not (best.certified and 0 < allowed < best.gap <= max(allowed, made.rounding) + made.rounding):
             return False
+        if made.gap > best.gap + made.rounding:
+            return False  # a point far from the best, whose rounding says nothing of that
         if self.problem.can_be_exact and best.gap < _SHARPER * self.sharpened:
             self.sharpened, found = best.gap, point()
             dual = getattr(found, "x", None), getattr(found, "y", None)

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from ...data.jobs import Terms
+from ...data.jobs import Terms, alone
 from ...data.partitions import Partition
 from ...data.pools import Outcome
 from ...problem.looks import View
@@ -35,6 +35,7 @@ class SampledCurvature:
         self.problem = problem
         self.pairs: list[tuple[Vector, Vector]] = []
         self.terms = Terms(problem.loss, problem.layout[0])
+        self.together: Vector | None = None  # the curvatures of scores that a loss sees together, over n
         self.use(problem.sample())
 
     def use(self, outcome: Outcome) -> None:
@@ -69,7 +70,8 @@ class SampledCurvature:
         scores = terms.scores(part, w)
         scores = scores + offset if offset.size else scores
         bend = terms.loss.sums(scores, terms.target(part), weight)[2]
-        return np.asarray((np.maximum(bend, floor * weight) + more * weight) / problem.n)
+        self.together = bend / problem.n if terms.loss.coupled else None
+        return np.asarray((np.maximum(alone(terms.loss, bend), floor * weight) + more * weight) / problem.n)
 
     def _correct(self, H: Matrix, diagonal: Vector, mu: float) -> None:
         """H with the diagonal of all rows, in place."""
@@ -95,6 +97,7 @@ class SampledCurvature:
             sparse_curvature(*part.arrays, self.terms.layout(part), bend, H)
             H += H.T
             H[np.diag_indices_from(H)] /= 2
+            self._add_shared(H)
             return H
         groups = [np.arange(part.n)] * outputs
         if part.task.size:
@@ -107,7 +110,29 @@ class SampledCurvature:
             mirrored(lower_gram(X, h, block), H[at : at + p, at : at + p])
             H[at + p, at : at + p] = H[at : at + p, at + p] = h @ X
             H[at + p, at + p] = h.sum()
+        self._add_shared(H)
         return H
+
+    def _add_shared(self, H: Matrix) -> None:
+        """The curvature between the scores of a row, where a loss sees them together: -h h' / sum(h)."""
+        if self.together is None:
+            return
+        X, size = self.part.matrix(), self.problem.p + 1
+        h = self.together.reshape(-1, self.terms.outputs)
+        total = h.sum(axis=1)
+        block = np.empty((size, size))
+        for k in range(h.shape[1]):
+            for other in range(k):
+                own = -h[:, k] * h[:, other] / np.where(total > 0, total, 1.0)
+                pull = X.T @ own
+                if self.part.sparse:
+                    block[:-1, :-1] = (X.T @ sp.diags_array(own) @ X).toarray()
+                else:
+                    block[:-1, :-1] = (X.T * own) @ X
+                block[-1, :-1] = block[:-1, -1] = pull
+                block[-1, -1] = own.sum()
+                H[k * size : (k + 1) * size, other * size : (other + 1) * size] = block
+                H[other * size : (other + 1) * size, k * size : (k + 1) * size] = block
 
     def learn(self, d: Vector, change: Vector) -> bool:
         """A secant: the gradient changed so along d."""

@@ -24,7 +24,7 @@ from ...foundation.numerics import ROUNDING
 from ...problem import Problem
 from ...solver.entry import solve
 from ...solver.result import Result, Status
-from .exact import Broken, objective
+from .exact import DIGITS, Broken, objective
 from .exact_losses import NotJudged
 from .problems import Drawn, make
 
@@ -143,6 +143,7 @@ def _above(out: Outcome, problem: Problem, result: Result, value: Decimal) -> st
                 out.exact += 1
             except (NotJudged, Broken):
                 pass
+    value += Decimal(10) ** (10 - DIGITS) * (abs(value) + 1)  # sixty digits round, too
     for dual in duals:
         if np.isfinite(dual) and Decimal(dual) > value:
             return f"dual {dual!r} above the objective {value:.20e} of an answer"
