@@ -32,7 +32,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from .._validate import Array, SparseMatrix
-from ..foundation.numerics import AT_ONCE, COPY
+from ..foundation.numerics import AT_ONCE
 from ..foundation.numerics import UNIT as UNIT  # part of what this module offers
 from ..penalties.block_sum import _once_per_map
 from .objective import Objective
