@@ -154,7 +154,7 @@ def block_size(problem: Problem, threads: int = 1) -> int:
     more, and each of them much cheaper.
     """
     cost = penalty_nanoseconds(problem) / visit_nanoseconds(problem)
-    edges = np.any(np.diff(problem.map.indptr) > 1)
+    edges = problem.widest > 1
     rows = (1 if edges else 12) * threads * cost
     blocks = min(max(16_000 / cost, 4), 40 if edges else 10)
     most = 400 if problem.data.dtype == np.float32 and not problem.data.sparse else 200

@@ -29,9 +29,8 @@ import math
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 
-from .._validate import Array, SparseMatrix
+from .._validate import Array, Ints
 from ..foundation.numerics import AT_ONCE
 from ..foundation.numerics import UNIT as UNIT  # part of what this module offers
 from ..penalties.block_sum import _once_per_map
@@ -215,7 +214,7 @@ class Rounding(Objective):
         if self._picks:
             return 0.0
         row, size = self.entries
-        width = int(np.diff(self.map.indptr).max(initial=0)) + 1
+        width: int = self.widest + 1
         parts = np.bincount(row, size * np.abs(w)[self.entry_slots], self.d).astype(float, copy=False)
         return width * sum((block.steepest_at(parts[i:j]) for block, i, j in self._parts()), start=0.0)
 
@@ -236,24 +235,27 @@ class Rounding(Objective):
         if self.renames:
             out: Array = error[self.map.indices] / np.abs(self.map.data) + 2 * UNIT * np.abs(y)
             return out
-        width = int(np.diff(self.map.indptr).max(initial=0)) + 2
+        width = self.widest + 2
         error = error + UNIT * width * self._sums_of_sizes(y) + (0.0 if left is None else np.abs(left))
         if self.pins:
-            return np.asarray(self._pinned @ error)
+            alone, feature, share = self._pinned
+            out = np.zeros(self.d)
+            out[alone] = share * error[feature]
+            return out
         if self.gram.is_diagonal:
             return np.asarray(abs(self.map) @ self.gram.solve(error))
         return self._stretched(error)
 
     @_once_per_map
-    def _pinned(self) -> SparseMatrix:
-        """The matrix that leaves what a feature lacks to the rows of B' that have it alone."""
-        alone = np.flatnonzero(np.diff(self.map.indptr) == 1)
+    def _pinned(self) -> tuple[Ints, Ints, Array]:
+        """What leaves what a feature lacks to the rows of B' that have it alone: these, their features and shares."""
+        alone = np.flatnonzero(self.widths == 1)
         entry = self.map.indptr[alone]
         feature, size = self.map.indices[entry], np.abs(self.map.data[entry])
         total = np.bincount(feature, size**2, self.map.shape[1])
         with np.errstate(divide="ignore", invalid="ignore"):
             share = np.where(total[feature] > 0, size / total[feature], 0.0)
-        return sp.csr_array((share, (alone, feature)), shape=self.map.shape)
+        return alone, feature, share
 
     def _stretched(self, error: Array) -> Array:
         """The same where the map spreads it: no bound for all signs that an error may have, but three times the largest

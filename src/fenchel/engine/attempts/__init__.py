@@ -81,7 +81,7 @@ class Faces:
     def unfit(cls, problem: Problem) -> str | None:
         if not faces_apply(problem):
             return "loss or penalty are not smooth once the structure is fixed"
-        if Multiplied.unfit(problem) is None and np.diff(problem.map.indptr).max(initial=0) > _JOINED:
+        if Multiplied.unfit(problem) is None and problem.widest > _JOINED:
             return "zeros that join more than two features make faces on which it is slow"
         return None
 
