@@ -12,10 +12,9 @@ import scipy.sparse.linalg as sla
 from scipy.linalg import cho_solve_banded, cholesky_banded
 
 from .._validate import Array, Flags, Ints
+from ..foundation.numerics import BALANCED
 from ..maps.gram import squares
 from .block_sum import _NONE, BlockSum, _once_per_map
-
-JITTER = 1e-14  # of unit diagonals, so that factors exist where rows depend on each other; larger: zeros that are not
 
 
 class Snapping(BlockSum):
@@ -170,12 +169,12 @@ def _by_band(row: Ints, column: Ints, entry: Array, count: int) -> Callable[[Arr
     if width * count > 2 * sum(map(len, pairs)):
         return None
     band = np.bincount(np.concatenate(pairs), np.concatenate(sums), width * count).reshape(width, count)
-    band[0] += JITTER
+    band[0] += BALANCED
     try:
         factor = cholesky_banded(band, overwrite_ab=True, lower=True, check_finite=False)
     except np.linalg.LinAlgError:
         return None
-    if factor[0].min() <= math.sqrt(JITTER):
+    if factor[0].min() <= math.sqrt(BALANCED):
         return None
     return lambda right: np.asarray(cho_solve_banded((factor, True), right, check_finite=False))
 
@@ -184,7 +183,7 @@ def _by_pivots(row: Ints, column: Ints, entry: Array, count: int, features: int)
     """The same for any rows."""
     rows = sp.csr_array((entry, (row, column)), shape=(count, features))
     gram = sp.csc_array(squares(sp.csr_array(rows.T)))
-    found: Callable[[Array], Array] = sla.splu(sp.csc_array(gram + sp.diags_array(np.full(count, JITTER)))).solve
+    found: Callable[[Array], Array] = sla.splu(sp.csc_array(gram + sp.diags_array(np.full(count, BALANCED)))).solve
     return found
 
 
