@@ -18,19 +18,18 @@ import os
 for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS"):
     os.environ.setdefault(variable, "1")
 
-import argparse
-import json
 import math
 import sys
 import time
 import warnings
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
-from structured import distribution
+from rivals import Duel, main
 
 import fenchel as fl
 from fenchel.penalties import MultiTaskLasso
@@ -150,72 +149,15 @@ def saga(problem: fl.Problem, goals, limit: float) -> list[float]:
     return found
 
 
-def measure(seed: int, repetitions: int, peer: bool) -> dict:
+def duel(seed: int) -> Duel:
     make, kind, what = draw(seed)
-    row: dict = {"seed": seed, "text": what, "fenchel": [], "peer": [], "who": [], "status": [], "epochs": []}
-    for goal in GOALS:
-        times = []
-        for repetition in range(repetitions + 1):
-            problem = make()
-            began = time.process_time()
-            result = fl.solve(problem, tol=goal, time_limit=LIMIT)
-            if repetition or time.process_time() - began > 5:  # the first one compiles
-                times.append(time.process_time() - began)
-            if len(times) and times[-1] > 5:
-                break
-        row["fenchel"].append(float(np.median(times)))
-        row["status"].append(result.status.value)
-        row["epochs"].append(int(result.epochs))
-    if peer:
-        exact = fl.solve(make(), tol=1e-9, time_limit=60.0)
-        if exact.relative_gap > 1e-7:
-            print(f"seed {seed}: the optimum is known to {exact.relative_gap:.1e} only", file=sys.stderr)
-        goals = [exact.primal + goal * abs(exact.primal) for goal in GOALS]
+
+    def rivals(goals: Sequence[float]) -> dict[str, Sequence[float]]:
         runs = {"FISTA": fista(make(), goals, LIMIT)}
-        if kind == "l1":
-            runs["saga"] = saga(make(), goals, LIMIT)
-        row["peer"] = [min(run[k] for run in runs.values()) for k in range(len(GOALS))]
-        row["who"] = [min(runs, key=lambda name: runs[name][k]) for k in range(len(GOALS))]
-    return row
+        return runs | ({"saga": saga(make(), goals, LIMIT)} if kind == "l1" else {})
 
-
-def shown(row: dict, other: dict | None) -> str:
-    parts = [f"{row['seed']:5d}"]
-    for k in range(len(GOALS)):
-        cell = f"{1e3 * row['fenchel'][k]:8.1f} ({row['epochs'][k]:3d})"
-        if row["peer"]:
-            cell += f" {1e3 * row['peer'][k]:8.1f} {row['who'][k]:5} {row['peer'][k] / row['fenchel'][k]:6.2f}"
-        if other is not None:
-            cell += f" {1e3 * other['fenchel'][k]:8.1f} {other['fenchel'][k] / row['fenchel'][k]:6.2f}"
-        parts.append(cell + ("" if row["status"][k] == "converged" else f" {row['status'][k]}"))
-    return " | ".join(parts) + f"  {row['text']}"
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--seeds", type=int, nargs=2, default=(0, 20), help="first, and one beyond the last")
-    parser.add_argument("--repetitions", type=int, default=2)
-    parser.add_argument("--no-peer", action="store_true")
-    parser.add_argument("--save", type=Path)
-    parser.add_argument("--against", type=Path)
-    options = parser.parse_args()
-    others = {row["seed"]: row for row in json.loads(options.against.read_text())} if options.against else {}
-    rows = []
-    print("fenchel", fl.__file__)
-    for seed in range(*options.seeds):
-        rows.append(measure(seed, options.repetitions, not options.no_peer))
-        print(shown(rows[-1], others.get(seed)), flush=True)
-    for k, goal in enumerate(GOALS):
-        if not options.no_peer:
-            print(
-                distribution(f"best peer's time / ours, {goal:g}", [row["peer"][k] / row["fenchel"][k] for row in rows])
-            )
-        if others:
-            ratios = [others[row["seed"]]["fenchel"][k] / row["fenchel"][k] for row in rows if row["seed"] in others]
-            print(distribution(f"the other's time / ours, {goal:g}", ratios))
-    if options.save:
-        options.save.write_text(json.dumps(rows))
+    return Duel(what, make, rivals)
 
 
 if __name__ == "__main__":
-    main()
+    main(__doc__, duel, GOALS, LIMIT, rival="best peer", seeds=(0, 20), repetitions=2)

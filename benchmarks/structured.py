@@ -19,12 +19,12 @@ import os
 for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS"):
     os.environ.setdefault(variable, "1")
 
-import argparse
 import dataclasses
 import json
 import math
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -33,6 +33,7 @@ import scipy.sparse as sp
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 from environments import cache_folder
+from rivals import Duel, main
 
 import fenchel as fl
 from fenchel.engine.attempts.accelerated import Accelerated
@@ -203,72 +204,15 @@ def exact(drawn: Drawn) -> float:
     return result.primal
 
 
-def measure(seed: int, repetitions: int, peer: bool) -> dict:
-    """Seconds of both, for all goals."""
+def duel(seed: int) -> Duel:
+    """The problem of a seed, and FISTA on it, of which the first run compiles."""
     drawn = draw(seed)
-    row: dict = {"seed": seed, "text": drawn.text, "fenchel": [], "fista": [], "status": [], "by": []}
-    for goal in GOALS:
-        times = []
-        for repetition in range(repetitions + 1):
-            problem = drawn.make()
-            began = time.process_time()
-            result = fl.solve(problem, tol=goal, time_limit=LIMIT)
-            if repetition:  # the first one compiles
-                times.append(time.process_time() - began)
-        row["fenchel"].append(float(np.median(times)))
-        row["status"].append(result.status.value)
-        row["by"].append(int(result.epochs))
-    if peer:
-        optimum = exact(drawn)
-        goals = [optimum + goal * abs(optimum) for goal in GOALS]
-        runs = [Fista(drawn.make()).run(goals, LIMIT) for _ in range(repetitions + 1)][1:]
-        row["fista"] = [float(value) for value in np.median(runs, axis=0)]
-    return row
 
+    def fista(goals: Sequence[float]) -> dict[str, Sequence[float]]:
+        return {"FISTA": np.median([Fista(drawn.make()).run(goals, LIMIT) for _ in range(4)][1:], axis=0).tolist()}
 
-def shown(row: dict, other: dict | None) -> str:
-    parts = [f"{row['seed']:5d}"]
-    for k in range(len(GOALS)):
-        cell = f"{1e3 * row['fenchel'][k]:8.1f}"
-        if row["fista"]:
-            cell += f" {1e3 * row['fista'][k]:8.1f} {row['fista'][k] / row['fenchel'][k]:6.2f}"
-        if other is not None:
-            cell += f" {1e3 * other['fenchel'][k]:8.1f} {other['fenchel'][k] / row['fenchel'][k]:6.2f}"
-        parts.append(cell + ("" if row["status"][k] == "converged" else f" {row['status'][k]}"))
-    return " | ".join(parts) + f"  {row['text']}"
-
-
-def distribution(name: str, ratios) -> str:
-    ratios = np.sort([value for value in ratios if math.isfinite(value)])
-    low, middle, high = np.quantile(ratios, [0.25, 0.5, 0.75])
-    worst = ", ".join(f"{value:.2f}" for value in ratios[:6])
-    return f"{name}: median {middle:.2f}, quartiles {low:.2f} {high:.2f}, worst {worst} (of {ratios.size})"
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--seeds", type=int, nargs=2, default=(0, 30), help="first, and one beyond the last")
-    parser.add_argument("--repetitions", type=int, default=3)
-    parser.add_argument("--no-fista", action="store_true")
-    parser.add_argument("--save", type=Path)
-    parser.add_argument("--against", type=Path)
-    options = parser.parse_args()
-    others = {row["seed"]: row for row in json.loads(options.against.read_text())} if options.against else {}
-    rows = []
-    print("fenchel", fl.__file__)
-    for seed in range(*options.seeds):
-        rows.append(measure(seed, options.repetitions, not options.no_fista))
-        print(shown(rows[-1], others.get(seed)), flush=True)
-    for k, goal in enumerate(GOALS):
-        if not options.no_fista:
-            ratios = [row["fista"][k] / row["fenchel"][k] for row in rows]
-            print(distribution(f"FISTA's time / ours, {goal:g}", ratios))
-        if others:
-            ratios = [others[row["seed"]]["fenchel"][k] / row["fenchel"][k] for row in rows if row["seed"] in others]
-            print(distribution(f"the other's time / ours, {goal:g}", ratios))
-    if options.save:
-        options.save.write_text(json.dumps(rows))
+    return Duel(drawn.text, drawn.make, fista, lambda: exact(drawn))
 
 
 if __name__ == "__main__":
-    main()
+    main(__doc__, duel, GOALS, LIMIT, seeds=(0, 30))

@@ -17,18 +17,17 @@ import os
 for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS"):
     os.environ.setdefault(variable, "1")
 
-import argparse
-import json
 import math
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
-from structured import distribution
+from rivals import Duel, main
 
 import fenchel as fl
 from fenchel.penalties import MultiTaskLasso, MultiTaskLowRank
@@ -133,64 +132,14 @@ def fista(problem: fl.Problem, goals, limit: float) -> list[float]:
     return found + [math.inf] * (len(goals) - len(found))
 
 
-def measure(seed: int, repetitions: int, peer: bool) -> dict:
+def duel(seed: int) -> Duel:
     make, what = draw(seed)
-    row: dict = {"seed": seed, "text": what, "fenchel": [], "fista": [], "status": []}
-    for goal in GOALS:
-        times = []
-        for repetition in range(repetitions + 1):
-            problem = make()
-            began = time.process_time()
-            result = fl.solve(problem, tol=goal, time_limit=LIMIT)
-            if repetition or time.process_time() - began > 3:  # the first one compiles
-                times.append(time.process_time() - began)
-        row["fenchel"].append(float(np.median(times)))
-        row["status"].append(result.status.value)
-    if peer:
-        exact = fl.solve(make(), tol=1e-9, time_limit=30.0)
-        if exact.relative_gap > 1e-7:
-            print(f"seed {seed}: the optimum is known to {exact.relative_gap:.1e} only", file=sys.stderr)
-        goals = [exact.primal + goal * abs(exact.primal) for goal in GOALS]
-        runs = [fista(make(), goals, LIMIT) for _ in range(max(repetitions - 1, 1))]
-        row["fista"] = [float(value) for value in np.median(runs, axis=0)]
-    return row
 
+    def rival(goals: Sequence[float]) -> dict[str, Sequence[float]]:
+        return {"FISTA": np.median([fista(make(), goals, LIMIT) for _ in range(2)], axis=0).tolist()}
 
-def shown(row: dict, other: dict | None) -> str:
-    parts = [f"{row['seed']:5d}"]
-    for k in range(len(GOALS)):
-        cell = f"{1e3 * row['fenchel'][k]:8.1f}"
-        if row["fista"]:
-            cell += f" {1e3 * row['fista'][k]:8.1f} {row['fista'][k] / row['fenchel'][k]:6.2f}"
-        if other is not None:
-            cell += f" {1e3 * other['fenchel'][k]:8.1f} {other['fenchel'][k] / row['fenchel'][k]:6.2f}"
-        parts.append(cell + ("" if row["status"][k] == "converged" else f" {row['status'][k]}"))
-    return " | ".join(parts) + f"  {row['text']}"
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--seeds", type=int, nargs=2, default=(0, 20), help="first, and one beyond the last")
-    parser.add_argument("--repetitions", type=int, default=3)
-    parser.add_argument("--no-fista", action="store_true")
-    parser.add_argument("--save", type=Path)
-    parser.add_argument("--against", type=Path)
-    options = parser.parse_args()
-    others = {row["seed"]: row for row in json.loads(options.against.read_text())} if options.against else {}
-    rows = []
-    print("fenchel", fl.__file__)
-    for seed in range(*options.seeds):
-        rows.append(measure(seed, options.repetitions, not options.no_fista))
-        print(shown(rows[-1], others.get(seed)), flush=True)
-    for k, goal in enumerate(GOALS):
-        if not options.no_fista:
-            print(distribution(f"FISTA's time / ours, {goal:g}", [row["fista"][k] / row["fenchel"][k] for row in rows]))
-        if others:
-            ratios = [others[row["seed"]]["fenchel"][k] / row["fenchel"][k] for row in rows if row["seed"] in others]
-            print(distribution(f"the other's time / ours, {goal:g}", ratios))
-    if options.save:
-        options.save.write_text(json.dumps(rows))
+    return Duel(what, make, rival)
 
 
 if __name__ == "__main__":
-    main()
+    main(__doc__, duel, GOALS, LIMIT, seeds=(0, 20))

@@ -18,11 +18,9 @@ import os
 for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS"):
     os.environ.setdefault(variable, "1")
 
-import argparse
 import json
 import math
 import sys
-import time
 from pathlib import Path
 
 import numpy as np
@@ -30,7 +28,8 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 from environments import cache_folder
-from structured import Drawn, Fista, distribution
+from rivals import Duel, main
+from structured import Drawn, Fista
 
 import fenchel as fl
 
@@ -134,69 +133,12 @@ def exact(drawn: Drawn) -> float:
     return result.primal
 
 
-def measure(seed: int, repetitions: int, peer: bool, goals) -> dict:
-    """Seconds of both, for all goals."""
+def duel(seed: int) -> Duel:
     drawn = draw(seed)
-    row: dict = {"seed": seed, "text": drawn.text, "fenchel": [], "fista": [], "gap": [], "objective": []}
-    for goal in goals:
-        times = []
-        for _ in range(repetitions):
-            problem = drawn.make()
-            began = time.process_time()
-            result = fl.solve(problem, tol=goal, time_limit=LIMIT)
-            times.append(time.process_time() - began)
-        row["fenchel"].append(float(np.median(times)))
-        row["gap"].append(result.relative_gap)
-        row["objective"].append(result.primal)
-    if peer:
-        optimum = exact(drawn)
-        wanted = [optimum + goal * abs(optimum) for goal in goals]
-        row["fista"] = Fista(drawn.make()).run(wanted, LIMIT)
-    return row
-
-
-def shown(row: dict, other: dict | None, goals) -> str:
-    parts = [f"{row['seed']:5d}"]
-    for k, goal in enumerate(goals):
-        cell = f"{1e3 * row['fenchel'][k]:8.1f}"
-        if row["fista"]:
-            cell += f" {1e3 * row['fista'][k]:8.1f} {row['fista'][k] / row['fenchel'][k]:6.2f}"
-        if other is not None:
-            cell += f" {1e3 * other['fenchel'][k]:8.1f} {other['fenchel'][k] / row['fenchel'][k]:6.2f}"
-        parts.append(cell + (f" gap {row['gap'][k]:.0e}" if row["gap"][k] > goal else ""))
-    return " | ".join(parts) + f"  {row['text']}"
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--seeds", type=int, nargs=2, default=(0, 24), help="first, and one beyond the last")
-    parser.add_argument("--only", type=int, nargs="*", help="these seeds instead")
-    parser.add_argument("--goals", type=float, nargs="*", default=GOALS)
-    parser.add_argument("--repetitions", type=int, default=1)
-    parser.add_argument("--no-fista", action="store_true")
-    parser.add_argument("--save", type=Path)
-    parser.add_argument("--against", type=Path)
-    options = parser.parse_args()
-    others = {row["seed"]: row for row in json.loads(options.against.read_text())} if options.against else {}
-    rows: list[dict] = []
-    print("fenchel", fl.__file__)
-    warm = [draw(seed) for seed in (0, 1, 2, 3, 4, 5)]  # whatever compiles does it here
-    for drawn in warm:
-        fl.solve(drawn.make(), tol=1e-2, time_limit=5.0)
-    for seed in options.only or range(*options.seeds):
-        rows.append(measure(seed, options.repetitions, not options.no_fista, options.goals))
-        print(shown(rows[-1], others.get(seed), options.goals), flush=True)
-        if options.save:
-            options.save.write_text(json.dumps(rows))
-    for k, goal in enumerate(options.goals):
-        if not options.no_fista:
-            # a FISTA that never arrived counts with its limit
-            ratios = [min(row["fista"][k], LIMIT) / row["fenchel"][k] for row in rows]
-            print(distribution(f"FISTA's time / ours, {goal:g}", ratios))
-        if others:
-            ratios = [others[row["seed"]]["fenchel"][k] / row["fenchel"][k] for row in rows if row["seed"] in others]
-            print(distribution(f"the other's time / ours, {goal:g}", ratios))
+    return Duel(
+        drawn.text, drawn.make, lambda goals: {"FISTA": Fista(drawn.make()).run(goals, LIMIT)}, lambda: exact(drawn)
+    )
 
 
 if __name__ == "__main__":
-    main()
+    main(__doc__, duel, GOALS, LIMIT, repetitions=1, warm=range(6))

@@ -72,6 +72,9 @@ def page(name: str) -> str:
     lines = [name, "=" * len(name), "", ".. currentmodule:: fenchel", ""]
     if isinstance(value, types.ModuleType):
         lines += [f".. automodule:: fenchel.{name}", "   :members:"]
+        within = [value_of(other) for other in FURTHER if other.startswith(f"{name}.")]  # these have pages of their own
+        told = {key for other in within for key in other.__all__ if vars(value).get(key) is vars(other)[key]}
+        lines += [f"   :exclude-members: {', '.join(sorted(told))}"] if told else []
     elif inspect.isclass(value):
         members = documented_members(value)
         lines += [f".. autoclass:: {name}", *([f"   :members: {', '.join(members)}"] if members else [])]

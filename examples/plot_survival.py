@@ -95,7 +95,8 @@ path = groups.path_
 right.plot(path.alphas, path.coefs)
 right.axvline(model.alpha_, color="grey", linestyle=":")
 right.set(xscale="log", xlabel="alpha", ylabel="logarithm of hazard ratios", title="coefficients along the path")
-right.set_xticks([0.06, 0.03, 0.01], ["0.06", "0.03", "0.01"])
+ticks = path.alphas[np.linspace(0, len(path.alphas) - 1, 4).astype(int)]
+right.set_xticks(ticks, [f"{tick:.2g}" for tick in ticks])
 right.set_xticks([], minor=True)
 right.invert_xaxis()
 figure.tight_layout()

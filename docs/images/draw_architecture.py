@@ -21,7 +21,7 @@ TEXTS = {
     "dask": "the rows of a cluster",
     "models": "estimators,\npath, CV",
     "theory": "rates",
-    "datasets": "",
+    "datasets": "the paper's data",
     "io": "files",
     "formulas": "columns from words: y ~ a + bs(b)",
     "solver": "the one loop: whose turn, convergence, limits, Result",

@@ -144,11 +144,14 @@ def test_a9a():
     assert X.shape == (16281, 123) and (y == 1).sum() == 3846
 
 
-def test_a9a_graph_has_411_edges_from_sparse_and_dense():
+def test_the_graph_of_a9a_from_sparse_and_dense():
+    """Its 415 edges; at the usual accuracy a few are missing, and which ones depends on the release of scikit-learn."""
     needs("a9a")
     X, _ = datasets.load_a9a()
     edges = datasets.graph_edges(X)
-    assert edges.shape == (411, 2)
+    exact = {tuple(edge) for edge in datasets.graph_edges(X, tol=1e-7).tolist()}
+    assert len(exact) == 415
+    assert len(exact ^ {tuple(edge) for edge in edges.tolist()}) <= 8
     assert np.array_equal(edges, datasets.graph_edges(X.toarray()))
 
 

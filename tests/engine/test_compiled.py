@@ -360,7 +360,7 @@ def test_which_problems_are_compiled():
     assert is_compiled(make("logistic", "l1"), [0.1], PRICES)
     assert is_compiled(make("logistic", "l1", layout="csr"), [0.1, 0.05], PRICES)
     assert not is_compiled(make("logistic", "l1"), [0.1, 0.0], PRICES)
-    assert not is_compiled(make("huber", "l1", 20, 40), [0.1], PRICES)
+    assert is_compiled(make("huber", "l1", 20, 40), [0.1], PRICES)
     X, y = np.ones((4, 4)), np.array([1.0, -1.0, 1.0, 1.0])
     assert is_compiled(squared(X, y, fl.GroupL2([[0, 1], [2, 3]])), [0.1], PRICES)
     assert not is_compiled(fl.Problem(X, y, loss=fl.Logistic(), penalty=fl.L1() @ fl.Difference(4)), [0.1], PRICES)

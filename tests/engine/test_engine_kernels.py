@@ -14,6 +14,7 @@ from fenchel.engine.inner.columns import ColumnDescent
 from fenchel.engine.inner.descent import ModelDescent, _Single
 from fenchel.engine.inner.groups import GroupModel
 from fenchel.engine.inner.local import LocalPenalty
+from fenchel.engine.inner.products import SupportProducts
 from fenchel.engine.restrictions.columns import SparseColumns
 from fenchel.kernels import lapack, loss_sums, sparse_columns, unit_groups, units
 from fenchel.losses import LOSSES
@@ -240,7 +241,7 @@ def test_descent_on_sparse_columns_is_that_on_their_gram_matrix(kind, ridge, int
     g[7] = 1e-17
     columns = SparseColumns(fl.Problem(sp.csr_array(X), np.ones(50), loss="squared").data)
     columns.add(np.arange(M))
-    solver = ColumnDescent(columns, weight, np.full(M, ridge), intercept, ModelDescent(PRICES))
+    solver = ColumnDescent(columns, weight, np.full(M, ridge), intercept)
     v = np.zeros(M)
     solver.solve(g, v, local, 1e-10)
     G = X.T @ (weight[:, None] * X) + ridge * np.eye(M)
@@ -251,6 +252,31 @@ def test_descent_on_sparse_columns_is_that_on_their_gram_matrix(kind, ridge, int
     np.testing.assert_allclose(v, best, atol=1e-2)
     assert np.all(v >= local.lower) and np.all(v <= local.upper)
     assert solver.passes > 0
+
+
+@pytest.mark.parametrize("kind", ["l1", *GROUPED])
+def test_products_solve_an_ill_conditioned_model_on_its_support(kind):
+    """Conjugate gradients from the signs of the answer, where a thousand passes of descent are far from it."""
+    rng = np.random.default_rng(6)
+    n = 2000
+    X = np.outer(rng.standard_normal(n), np.ones(M)) + 1e-3 * rng.standard_normal((n, M))
+    weight, local = np.full(n, 1 / n), penalty(kind)
+    local = LocalPenalty(1e-4 * local.l1, local.lower, local.upper, local.start, 1e-4 * local.norm)
+    columns = SparseColumns(fl.Problem(sp.csr_array(X), np.ones(n), loss="squared").data)
+    columns.add(np.arange(M))
+    model = ColumnDescent(columns, weight, np.zeros(M), False)
+    G = X.T @ (weight[:, None] * X)
+    g = -G @ rng.standard_normal(M)
+    best = least(G, g, local)
+    begin = np.where(best == 0.0, 0.0, np.sign(best) * np.maximum(np.abs(best), 1e-3) * rng.uniform(0.5, 2.0, M))
+    begin = np.clip(begin, local.lower, local.upper)
+    some = local.support(begin)
+    v, start, rest, sums = begin.copy(), np.zeros(M), weight * (X @ begin), np.zeros(1)
+    newton = SupportProducts(model, some, np.full(some.size, 1.0), local.part(some))
+    assert newton.descend(g, start, v, rest, sums, 1e-10, 2000) <= 4000
+    assert value(G, g, v, local) <= value(G, g, best, local) + 1e-8 * abs(value(G, g, best, local))
+    np.testing.assert_allclose(rest, weight * (X @ v), atol=1e-10)
+    assert np.all(v >= local.lower) and np.all(v <= local.upper)
 
 
 def test_a_pass_at_rest_moves_nothing():

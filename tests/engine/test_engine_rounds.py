@@ -453,3 +453,24 @@ def test_other_weights_are_refused(bad):
         fl.L1([1.0, bad, np.inf])
     with pytest.raises(ValueError, match=r"weights\[1\] is .*; it must be at least 0, or infinite"):
         fl.Problem(np.eye(3), np.ones(3), loss="squared", penalty=fl.Lasso([1.0, bad, np.inf]))
+
+
+def test_epochs_that_get_nowhere_are_followed_by_working_sets():
+    """Where epochs seem cheaper than Gram matrices they go first. The engine names its price, without a bound, and its
+    turn comes when they have cost as much, or will."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((800, 700))
+    for j in range(1, 700):
+        X[:, j] = 0.9 * X[:, j - 1] + np.sqrt(0.19) * X[:, j]
+    y = np.where(X[:, :40] @ rng.standard_normal(40) + rng.standard_normal(800) > 0, 1.0, -1.0)
+    problem = fl.Problem(X, y, loss="logistic", penalty=fl.L1(), alpha=1.0)
+    problem = problem.with_alpha(3e-4 * problem.alpha_max())
+    engine, goal = rounds.WorkingSets(PRICES), Goal(1e-6, np.inf, 1e9, lambda primal: 1e-6 * primal)
+    engine.begin(problem, [problem.alpha], 1e-6)
+    found = engine.rounds(problem, None, goal)
+    first = next(found)
+    assert first.nanoseconds > 0 and first.certificate.dual == -np.inf and not first.w.any()
+    assert any(goal.reached(proposal.certificate) for proposal in found)
+    result = fl.solve(problem)
+    who = [record.by for record in result.history]
+    assert str(result.status) == "converged" and who[-1] == "working sets" and "sdca-admm" in who

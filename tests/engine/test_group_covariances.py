@@ -156,6 +156,21 @@ def test_which_problems_go_by_covariances(monkeypatch):
     assert np.array_equal(one, other)
 
 
+@pytest.mark.parametrize("layout", [np.asarray, sp.csr_array])
+def test_a_path_that_ends_with_most_features_goes_by_covariances(layout):
+    """Its sets would make the same Gram matrix piece by piece; one that ends early would not."""
+    rng = np.random.default_rng(3)
+    X = np.zeros((400, 300))
+    for first in range(0, 300, 5):
+        X[np.arange(400), first + rng.integers(0, 5, 400)] = 1.0
+    y = X[:, :20] @ rng.standard_normal(20) + rng.standard_normal(400)
+    groups = fl.GroupLasso(np.repeat(np.arange(60), 5))
+    problem = fl.Problem(layout(X), y, loss="squared", penalty=groups, alpha=1.0)
+    for depth, expected in ((0.5, False), (1e-2, True)):
+        alphas = list(problem.alpha_max() * np.geomspace(1.0, depth, 50))
+        assert on_covariances(problem, alphas, PRICES) == expected
+
+
 @pytest.mark.parametrize("penalty", PENALTIES)
 def test_sizes_that_a_penalty_cannot_hold(penalty):
     """The gauge of slopes is never above the bound of it."""

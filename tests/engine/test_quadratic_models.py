@@ -132,19 +132,52 @@ def test_separable_penalties_stay_with_working_sets():
     assert fitting(make("logistic", fl.L1() @ fl.Difference(cases.P))).name == QuadraticModels.name
 
 
+def in_other_units(loss, **options):
+    """A chain whose differences are so large beside the features that steps of one length do not suit both."""
+    return make(
+        loss, fl.L1() @ (1e3 * np.asarray(fl.Difference(cases.P).matrix(cases.P).todense())) + fl.L1(), **options
+    )
+
+
 @pytest.mark.parametrize(
     ("problem", "why"),
     [
         (lambda: make("hinge", fl.L1() @ fl.Difference(cases.P)), "kinks"),
-        (lambda: make("smoothed-hinge", fl.L1() @ fl.Difference(cases.P), sparse=True), "without curvature"),
-        (lambda: make("smoothed-hinge", fl.L1() @ fl.Difference(cases.P), n=20), "without curvature"),
-        (lambda: make("logistic", fl.GroupL2(cases.OVERLAP), n=8), "few rows"),
+        (lambda: in_other_units("smoothed-hinge", sparse=True), "without curvature"),
+        (lambda: in_other_units("smoothed-hinge", n=20), "without curvature"),
         (lambda: make("logistic", fl.L1() @ fl.Difference(cases.P), 0.0), "no penalty"),
         (lambda: make("logistic", fl.NonNegative() @ fl.Difference(cases.P) + 0.1 * fl.Ridge()), "bounds on sums"),
     ],
 )
 def test_declines_with_a_reason(problem, why):
     assert why in QuadraticModels(PRICES).unfit(problem())
+
+
+@pytest.mark.parametrize(
+    "problem",
+    [
+        lambda: make("smoothed-hinge", fl.L1() @ fl.Difference(cases.P), sparse=True),
+        lambda: make("huber", fl.L1() @ fl.Difference(cases.P), sparse=True),
+        lambda: make("smoothed-hinge", fl.L1() @ fl.Difference(cases.P), n=20),
+        lambda: make("logistic", fl.GroupL2(cases.OVERLAP), n=8),
+    ],
+)
+@pytest.mark.parametrize("several", [False, True])
+def test_steps_alone_where_models_change_too_much(problem, several, monkeypatch):
+    monkeypatch.setattr(WholeGram, "make", None)  # nobody asks for a curvature
+    problem, engine = problem(), QuadraticModels(PRICES)
+    assert engine.unfit(problem) is None
+    engine.begin(problem, [2 * problem.alpha, problem.alpha] if several else [problem.alpha], 1e-6)
+    goal = goal_of(problem, 1e-6)
+    assert any(goal.reached(proposal.certificate) for proposal in engine.rounds(problem, None, goal))
+
+
+def test_steps_alone_end_early_where_epochs_cost_less(monkeypatch):
+    problem = make("logistic", fl.GroupL2(cases.OVERLAP), alpha=1e-4, n=8)
+    longest = answer_of(problem, 1e-9)
+    assert goal_of(problem, 1e-9).reached(longest.certificate)
+    monkeypatch.setattr(models, "epoch_nanoseconds", lambda problem: 1e-3)
+    assert answer_of(problem, 1e-9) is None
 
 
 def test_declines_several_outputs_and_many_features(monkeypatch):

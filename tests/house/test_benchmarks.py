@@ -18,7 +18,7 @@ FOLDER = pathlib.Path(__file__).parents[2] / "benchmarks"
 MODULES = ("run", "objective", "solving", "worker", "results", "report", "environments", "composite_prox",
            "fenchel_model", "growth", "tuning", "breakdown", "compare", "separable", "separable_problem",
            "separable_report", "families", "real_data", "fenchel_separable", "specialist_worker",
-           "calibrate")  # fmt: skip
+           "calibrate", "rivals", "structured", "tasks", "softmax_families", "wide")  # fmt: skip
 
 
 @pytest.fixture(scope="module")
@@ -161,6 +161,7 @@ def run(folder, *arguments):
 
 def test_runner(tmp_path):
     """Two solvers in turns, one that is not installed, a page; and the same command again has nothing left to do."""
+    pytest.importorskip("sklearn", minversion="1.8", reason="the peer's own environment has it at least")
     solvers = ["--solver", "sklearn_liblinear", "--solver", "adelie_grpnet"]
     command = ["--problem", "tiny-l1", "--repetitions", "2", "--page", str(tmp_path / "page.md"), *solvers]
     done = run(tmp_path, *command)
@@ -541,3 +542,41 @@ def test_calibrated_file(bench):
         pytest.skip("there is no calibrated file yet")
     assert set(calibrate.UNITS) <= set(prices), "run benchmarks/calibrate.py"
     assert all(np.isfinite(value) and value > 0 for value in prices.values())
+
+
+@pytest.mark.parametrize("script", ["structured", "tasks", "softmax_families", "wide"])
+def test_a_seed_is_drawn_and_its_rivals_run(bench, script):
+    """One easy goal on one problem; every rival gets there, or says that it did not."""
+    module = bench[script]
+    duel = module.duel(1)
+    start = duel.make().objective_at_zero()
+    for seconds in duel.rivals([1.01 * start]).values():
+        assert len(seconds) == 1 and seconds[0] >= 0
+    assert module.main is bench["rivals"].main
+
+
+def test_the_runner_of_rivals(bench, tmp_path, capsys):
+    """A line a problem, the numbers kept and compared with; a rival that never arrives counts with the limit."""
+    rivals = bench["rivals"]
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((40, 8))
+    y = X[:, 0] + 0.1 * rng.standard_normal(40)
+
+    def draw(seed):
+        def make():
+            return fl.Problem(X, y, loss="squared", penalty=fl.L1(), alpha=0.1 + 0.01 * seed)
+
+        return rivals.Duel(
+            f"problem {seed}", make, lambda goals: {"slow": [np.inf] * len(goals), "fast": [2.0, np.inf]}
+        )
+
+    command = ["--seeds", "3", "5", "--repetitions", "1", "--save", str(tmp_path / "kept.json")]
+    rows = rivals.main("About.", draw, (1e-3, 1e-6), 9.0, argv=command)
+    assert [row["seed"] for row in rows] == [3, 4] and json.loads((tmp_path / "kept.json").read_text()) == rows
+    assert rows[0]["who"] == ["fast", "slow"] and rows[0]["peer"] == [2.0, np.inf] and rows[0]["say"] == ["", ""]
+    lines = capsys.readouterr().out.splitlines()
+    assert "problem 3" in lines[1] and "problem 4" in lines[2]
+    assert lines[-1].startswith("FISTA's time / ours, 1e-06: median") and "of 2" in lines[-1]
+    again = rivals.main("About.", draw, (1e-3, 1e-6), 9.0, argv=["--only", "4", "--no-peer", "--against", command[-1]])
+    assert again[0]["peer"] == []
+    assert "the other's time / ours, 0.001" in capsys.readouterr().out

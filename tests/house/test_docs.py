@@ -121,6 +121,15 @@ def test_links_lead_somewhere(page):
         assert (DOCS / f"{target}.md").exists() or is_generated(target), target
 
 
+@pytest.mark.parametrize("page", ["architecture.md", "contributing.md", "mathematics.md"])
+def test_files_that_a_page_names_are_there(page):
+    """What looks like a file of the project in a page for those who work on it is one."""
+    package = ROOT / "src" / "fenchel"
+    for name in re.findall(r"`([\w/.]+/|[\w/]+\.py)`", (DOCS / page).read_text(encoding="utf-8")):
+        known = any((folder / name).exists() for folder in (ROOT, package)) or any(package.rglob(name))
+        assert known, f"{page} names {name}, which is nowhere"
+
+
 def test_every_page_is_in_the_contents():
     contents = "".join(blocks(DOCS / "index.md", r"\{toctree\}"))
     entries = [line for line in contents.splitlines() if line and not line.startswith(":")]

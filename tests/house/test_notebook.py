@@ -80,6 +80,12 @@ def test_empty_and_uncertified_ones_too():
     assert "svg" not in Page(page._repr_html_()).tags  # one point is no curve
 
 
+def test_a_problem_prints_as_one_line():
+    text = repr(objects()["problem"][0])
+    assert text.startswith("Problem(80 rows, 6 features, Squared(), GroupLasso(") and text.endswith("alpha 0.05)")
+    assert "\n" not in text and "sparse" not in text
+
+
 # -- progress ---------------------------------------------------------------------------------------
 
 

@@ -423,6 +423,16 @@ class ByHand:
         return -np.diff(u, prepend=0, append=0)
 
 
+@pytest.mark.parametrize("shape", [(1, 1), (3, 1), (1, 6), (2, 5), (6, 2), (4, 4)])
+@pytest.mark.parametrize("kind", ["zero", "rank 1", "full"])
+def test_the_norm_of_a_small_operator(shape, kind):
+    matrix = np.random.default_rng(1).standard_normal(shape) * (kind != "zero")
+    if kind == "rank 1":
+        matrix[:] = matrix[0]
+    norm = fl.Operator(aslinearoperator(matrix)).norm()
+    assert np.linalg.norm(matrix, 2) <= norm * (1 + 1e-12) and norm <= 1.01 * np.linalg.norm(matrix, 2)
+
+
 def test_any_object_with_the_two_products():
     assert np.array_equal(fl.Operator(ByHand()).matrix(4).toarray(), fl.Difference(4).matrix(4).toarray())
     assert repr(fl.L1() @ ByHand()) == "(L1()) @ Operator(3, 4)"

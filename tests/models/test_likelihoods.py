@@ -131,7 +131,7 @@ def test_the_logistic_loss_takes_proportions():
     assert np.all((model.predict(X) > 0) & (model.predict(X) < 1)) and 0 < model.score(X, share) < 1
     for wrong in (1.3, -0.2):
         share[7] = wrong
-        with pytest.raises(ValueError, match=r"y\[.*or proportions, all of them from 0 to 1"):
+        with pytest.raises(ValueError, match=rf"y\[7\] is {wrong}; .*or proportions, all of them from 0 to 1"):
             fl.Problem(X, share, loss="logistic")
         with pytest.raises(ValueError, match=rf"y\[7\] is {wrong}; Binomial takes proportions from 0 to 1"):
             model.fit(X, share)

@@ -544,3 +544,12 @@ def test_columns_far_from_zero_cost_nothing(loss, penalty):
         for X in (near, near + away)
     ]
     np.testing.assert_allclose(scores[0].mean, scores[1].mean, rtol=1e-3)
+
+
+@pytest.mark.parametrize("loss", ["squared", "hinge"])
+def test_a_path_of_a_problem_without_alpha(loss):
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((30, 8))
+    problem = fl.Problem(X, np.sign(X[:, 0]), loss=loss, penalty=fl.FusedLasso(0.2), alpha=0.0)
+    path = fl.path(problem, n_alphas=4)
+    assert all(result.status is fl.Status.CONVERGED for result in path.results)

@@ -133,6 +133,20 @@ def test_a_path_adds_up_its_work(path):
     assert np.nanmax(x) <= path.epochs.sum() and np.count_nonzero(np.isnan(x)) == len(path) - 1
 
 
+def test_a_path_whose_points_took_no_pass_shows_all_of_them():
+    """One Gram matrix answers all alphas: a line through one epoch would show nothing."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((200, 5))
+    path = fl.path(X, X[:, 0] + rng.standard_normal(200), loss="squared", penalty=fl.L1(), n_alphas=80)
+    (line,) = [made for made in plotting.convergence(path).get_lines() if len(made.get_xdata()) > 2]
+    x, gap = np.asarray(line.get_xdata(), float), np.asarray(line.get_ydata(), float)
+    shown = np.isfinite(x) & np.isfinite(gap)
+    assert np.count_nonzero(shown) >= 80 and np.unique(x[shown]).size == np.count_nonzero(shown)
+    marked = line.get_markevery()
+    neighbours = np.isfinite(np.append(gap, np.nan)[1:]) | np.isfinite(np.append(np.nan, gap)[:-1])
+    assert line.get_marker() == "o" and (marked is None or set(marked) == set(np.flatnonzero(shown & ~neighbours)))
+
+
 def test_convergence_refuses_what_it_cannot_show(result):
     with pytest.raises(ValueError, match="against is 'minutes'"):
         plotting.convergence(result, against="minutes")
@@ -402,3 +416,7 @@ def test_without_matplotlib_the_extra_is_named():
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert "pip install 'fenchel[plot]'" in done.stdout, done.stderr
+
+
+def test_the_names_that_are_listed_are_the_functions():
+    assert dir(fl.plotting) == fl.plotting.__all__

@@ -15,6 +15,7 @@ from reference import reference
 
 import fenchel as fl
 from fenchel.maps import MadeMap
+from fenchel.penalties import snapping
 from fenchel.problem import NoCertificate
 
 
@@ -319,6 +320,32 @@ def test_alpha_max_is_safe_otherwise(penalty_name, loss_name):
     assert np.isfinite(top)
     _, w, _ = reference(X, y, loss, penalty, 1.001 * top, None, True)
     assert np.abs(problem.map @ w).max() < 1e-4
+
+
+# -- answers whose structure is exact -----------------------------------------------------------------
+
+
+@pytest.mark.parametrize("order", [2, 3])
+@pytest.mark.parametrize("banded", [True, False])
+@pytest.mark.parametrize("p", [9, 80])
+def test_zeros_of_a_trend_are_met_by_the_nearest_numbers(order, banded, p, monkeypatch):
+    rng = np.random.default_rng(p)
+    penalty = fl.L1() @ fl.Difference(p, order=order)
+    problem = fl.Problem(rng.standard_normal((5, p)), np.ones(5), loss="squared", penalty=penalty)
+    unused = "_by_pivots" if banded else "_by_band"  # neighbours share features, so that a band serves
+    monkeypatch.setattr(snapping, unused, lambda *given: None)
+    zero, values = np.flatnonzero(rng.random(problem.d) < 0.7), rng.standard_normal(p)
+    found, rows = problem._without(zero, values), problem.map[zero].toarray()
+    np.testing.assert_allclose(found, values - np.linalg.pinv(rows) @ (rows @ values), atol=1e-9)
+
+
+def test_rows_that_depend_on_others_are_met_too():
+    problem = build("graph")
+    rows = np.vstack([problem.map.toarray()[:6], problem.map.toarray()[:2]])
+    stacked = fl.Problem(GOOD_X[:, :1] * np.ones(cases.P), GOOD_Y, loss="squared", penalty=fl.L1() @ fl.Matrix(rows))
+    values = np.linspace(-1, 2, cases.P)
+    found = stacked._without(np.arange(len(rows)), values)
+    np.testing.assert_allclose(found, values - np.linalg.pinv(rows) @ (rows @ values), atol=1e-6)
 
 
 # -- what is refused --------------------------------------------------------------------------------

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -10,8 +12,12 @@ import fenchel as fl
 from fenchel import Status
 from fenchel.data.partitions import partitioned
 from fenchel.data.pools import Inline
+from fenchel.engine.covariances import covariances
+from fenchel.engine.moments import moments
+from fenchel.foundation.numerics import UNIT
 from fenchel.maps.gram import Gram, _is_full
 from fenchel.penalties import snapping
+from fenchel.prices import PRICES
 from fenchel.problem import Certificate, Point
 from fenchel.problem.convergence import Convergence
 from fenchel.problem.least_squares import least_squares
@@ -120,7 +126,8 @@ def test_targets_too_large_for_squares():
     assert fl.solve(problem).status is Status.CONVERGED
 
 
-@pytest.mark.parametrize("loss", [fl.Huber(), fl.Quantile(), fl.EpsilonInsensitive()])
+@pytest.mark.parametrize("loss", [fl.Huber(), fl.Quantile(), fl.EpsilonInsensitive(), fl.Poisson(), fl.Gamma(),
+                                  fl.Tweedie(), fl.NegativeBinomial()])  # fmt: skip
 def test_targets_too_large_for_bounds(loss):
     with pytest.raises(ValueError, match=r"y\[2\] is 1e\+154.*larger unit"):
         fl.Problem(np.eye(3), [1.0, 2.0, 1e154], loss=loss)
@@ -300,3 +307,22 @@ def test_a_cox_point_that_is_outside_by_rounding_is_paid_for(ties):
         assert loss.total_conjugate(outside, target, np.zeros(0)) >= inside + 500 * off
     outside = x + 1e-6 * (np.arange(20) == np.argmax(target["time"]))
     assert loss.total_conjugate(outside, target, np.zeros(0)) == np.inf
+
+
+@pytest.mark.parametrize("constant", [0.1, 1 / 3, 0.7, 1e5 / 3])
+def test_rounding_of_equal_terms_adds_up(constant):
+    """Errors of a sum over rows are not independent: where the terms are equal, so are the errors, and sums of n terms
+    are off by more than some roots of n."""
+    n, p = 20_000, 3
+    signs = np.where(np.random.default_rng(0).random((n, p)) < 0.5, -1.0, 1.0)
+    problem = fl.Problem(signs * constant, signs[:, 0] / 3, loss="squared", penalty=fl.L1(), alpha=0.1)
+    size, third = Fraction(constant), Fraction(1 / 3)
+    with_target = [float(size * third * int(one) / n) for one in signs.T @ signs[:, 0]]
+    known, plain = covariances(problem), moments(problem, PRICES)
+    lengths = constant * (1 / 3)
+    for found in (known.with_target, plain.with_target[0]):
+        assert np.abs(found - with_target).max() <= known._error * lengths
+    off, variance = abs(Fraction(known.variance) - third * third), (1 / 3) ** 2
+    assert off <= known._error * variance
+    of_loss, of_slopes = plain.spread(np.zeros((1, p)))
+    assert of_loss >= 0.9 * n * UNIT * variance and np.all(of_slopes >= 0.9 * n * UNIT * lengths)

@@ -131,7 +131,7 @@ def test_a_page_for_every_command_and_structure(folder, command, structure):
     for word in ("converged", "Certificate", "optimum is at least", "relative gap", "per standard deviation", NAMES[0]):
         assert word in page.text, word
     alts = " ".join(image["alt"] for image in page.images)
-    assert alts.count("against epochs") == 1
+    assert alts.count("certificate by certificate") == 1
     numbers = json.loads(re.search(r"<script type=application/json id=numbers>(.*?)</script>", page_text, re.S)[1])
     assert len(numbers["alphas"]) == (1 if command == "fit" else 5) and "R² on the rows fitted" in page.text
     assert ("Loss of held-out rows" in alts) == (command == "cv")

@@ -347,6 +347,7 @@ def test_masked_grid():
         (lambda: Grid((2, 0)), "shape is 0"),
         (lambda: Grid((2, 2), np.ones((2, 3), bool)), r"mask is bool of shape \(2, 3\)"),
         (lambda: Grid((2, 2), np.ones((2, 2))), "mask is float64"),
+        (lambda: Grid(np.ones((30, 40))), r"^shape is an array of float64 of shape \(30, 40\).{,99}$"),
         (lambda: Grid((2, 2), np.zeros((2, 2), bool)), "mask is false everywhere"),
         (lambda: Grid((2, 2)).image(np.ones(3)), r"coef has shape \(3,\); Grid\(2 x 2\) has 4 features"),
     ],

@@ -14,7 +14,7 @@ from fenchel.testing.hostile import command, conic, exact, judge, problems, targ
 @pytest.fixture
 def small(monkeypatch):
     """Problems whose runs take some milliseconds."""
-    monkeypatch.setattr(problems, "MOST", 12)
+    monkeypatch.setattr(problems, "DRAWS", problems.Draws(most=12))
     monkeypatch.setattr(judge, "SECONDS", 0.02)
 
 

@@ -14,7 +14,8 @@ from .pool import _is_array, current_client, from_collections
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-_ROWS = 10_000  # of a chunk, where arrays of numpy are handed over
+# of a chunk, where arrays of numpy are handed over; more: tasks that outgrow a worker, fewer: more tasks
+_ROWS = 10_000
 
 
 @contextlib.contextmanager

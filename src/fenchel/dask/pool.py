@@ -23,11 +23,11 @@ from ..data.streamed import Streamed
 
 log = logging.getLogger("fenchel.dask")
 
-RETRIES = 2  # of a task that failed with its worker
-TREE = 8  # results that are added by one task, where shards are many
+RETRIES = 2  # of a task that failed with its worker; more: longer before a shard that kills workers is named
+TREE = 8  # results that are added by one task, where shards are many; more: more of them in the memory of one worker
 INLINE = 1 << 20  # bytes of a job that are sent with every task; larger ones are scattered first
 FULL = 0.4  # of the workers' memory: data beyond that is cut into smaller shards, which Dask can put on disks
-PIECE = 0.1  # of the memory of a worker: such a shard
+PIECE = 0.1  # of the memory of a worker: such a shard; larger: two of them at once fill it
 
 
 def current_client(client: Any = None) -> Any:

@@ -104,10 +104,6 @@ class RowData(Protocol):
         """Multiply-adds of the Gram matrix of all columns of sparse data."""
         ...
 
-    def times_sparse(self, vector: Array) -> Array:
-        """X v for a v that may be mostly zero, from dense data."""
-        ...
-
     def take_columns(self, columns: Ints, out: Array, first: int) -> None:
         """out[first + k] = column columns[k] of dense data."""
         ...

@@ -19,9 +19,11 @@ from .._validate import AnyArray, Array, Floats, Ints, MatrixLike, SparseMatrix,
 from ..foundation.lazy import lazy
 from ..foundation.numerics import AT_ONCE, COPY
 
-WIDE = 256  # columns from which dense rows are visited by fours
+# columns from which dense rows are visited by fours; fewer: the products of four rows cost more than they save
+WIDE = 256
 ROUGH = 3e-6  # relative gap down to which numbers in single precision will do, as long as certificates become better
-_CACHED = 1 << 21  # bytes of data up to which reading them takes no time worth mentioning
+# bytes of data up to which reading them takes no time worth mentioning; larger: copies that save nothing are not made
+_CACHED = 1 << 21
 _spare: list[
     npt.NDArray[np.float32]
 ] = []  # memory of such numbers that nobody needs any more: fresh memory takes longer than what is written there
@@ -92,13 +94,6 @@ class Rows:
     def times(self, vector: Array) -> Array:
         """X v."""
         return self._product(vector, self.by_column)
-
-    def times_sparse(self, vector: Array) -> Array:
-        """X v for a v that may be mostly zero, from dense data."""
-        some = np.flatnonzero(vector)
-        if self.by_column or 8 * some.size > self.p:
-            return self.times(vector)
-        return self._stored[0][:, some].astype(float, copy=False) @ vector[some]
 
     def transposed_times(self, vector: Array) -> Array:
         """X'v."""

@@ -16,7 +16,7 @@ from .pools import Gathering, Outcome, Pool, Reading, ahead
 from .roles import Job
 
 PARTITION = 1 << 24  # bytes of rows that are read together; larger: more memory, and no faster
-AHEAD = 1  # partitions that wait while one is worked on, and one is being read
+AHEAD = 1  # partitions that wait while one is worked on, and one is being read; more: memory, and no time
 
 
 def rows_together(row_bytes: float) -> int:

@@ -29,6 +29,9 @@ CALLS = 400  # of Python, that a round takes however small it is
 MOVED = 4.0  # nanoseconds of an entry of a Gram matrix that is cleared, mirrored and copied when the set changes
 FEWEST = 3  # units that a set begins with at least
 EPOCHS = 28  # that SDCA-ADMM takes to a gap of 1e-6 where everything is active (measured on four problems: 21 to 28)
+# Gram matrices that a curved loss takes where epochs to the same gap would be many (measured on four problems: 7 to 8);
+# larger: epochs that get nowhere go on for longer.
+GRAMS = 8
 SPARE = 0.25  # of the price of a round: what a model may cost beyond its aim, if that saves one round in four or more
 # Columns from which one Gram matrix of all, in single precision, beats those of growing sets if all of them count: two
 # real problems with 256 columns were faster in growing sets, random ones with 375 and 781 slower. Larger: tall fits
@@ -107,14 +110,16 @@ class Choices:
         some = gram + 2 * n * size * prices.copy + rounds * self.pass_price + products * n * size * prices.gemv
         return bool(whole <= some)
 
-    def epochs_are_cheaper(self, support: float, epoch: Callable[[], float]) -> bool:
-        """Whether epochs, of which `epoch` tells the price, are the better way: a curved loss on dense data whose Gram
-        matrices for this support cost more than the epochs that the rest of a fit compares to."""
+    def price_beside_epochs(self, support: float, epoch: Callable[[], float]) -> float:
+        """Nanoseconds of a fit where epochs, of which `epoch` tells the price, are likely the better way: a curved loss
+        on dense data whose Gram matrices for this support cost more than the epochs that the rest of a fit compares
+        to. Otherwise 0."""
         if not self.curved or self.data.sparse or self.point.n < self.point.w.size or self.point.loss.across_rows:
-            return False
-        grams = 2 * self.point.n * support**2 / 2 * self.prices.syrk32
-        saved = EPOCHS - PRODUCTS
-        return bool(grams > saved * self.prices.epoch_call and grams > saved * epoch())
+            return 0.0
+        gram, saved = self.point.n * support**2 / 2 * self.prices.syrk32, EPOCHS - PRODUCTS
+        if 2 * gram <= saved * self.prices.epoch_call or 2 * gram <= saved * epoch():
+            return 0.0
+        return float(GRAMS * gram + PRODUCTS * epoch())
 
     def without_gram(self, working: Restriction, support: int, spent: float) -> bool:
         """Whether descent on sparse columns is cheaper than their Gram matrix and descent on that.

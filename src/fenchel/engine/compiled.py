@@ -19,7 +19,7 @@ import numpy as np
 from ..foundation.numerics import COPY
 from ..problem import Certificate
 from .choices import CALLS, LOOKS
-from .covariances import Covariances, covariances, covariances_price, whole_pays
+from .covariances import Covariances, covariances, whole_pays
 from .roles import Goal, Iterate, Proposal
 from .unit_rounding import UnitRounding
 from .units import Units, Vector, dual_variables, shared_units, units_of
@@ -42,11 +42,10 @@ FILLED_ONCE = 1 << 18  # the same for a single fit, which has fewer calls of Pyt
 TINY = 1 << 12  # numbers up to which a single fit takes all features at once, by loops that compile in half the time
 NARROW = 64  # features up to which it does; larger: Gram matrices of features that nobody needs
 ALWAYS = 100  # features that nothing holds at zero, beyond which the plain loops that balance x for them are slow
-# Losses with flat parts: where features are more than rows their models are so ill-conditioned that descent wants the
-# extrapolation of ``inner/descent.py`` (on eight random problems the compiled loops took .8 to 3.5 times as long).
-FLAT = ("huber", "smoothed-hinge", "squared-hinge")
-# Rows up to which sparse columns take these losses nonetheless: supports grow as large as that (on five random problems
-# below .2 to .7 times as long, on three above 1.3 times, for models that were left halfway).
+FLAT = ("huber", "smoothed-hinge", "squared-hinge")  # losses with parts that are straight
+# Rows up to which sparse columns take these losses where features are more than rows: supports grow as large as that,
+# and models on them are ill-conditioned (on five random problems below .2 to .7 times as long as rounds in Python, on
+# three above 1.3 times, for models that were left halfway).
 FEW_ROWS = 400
 STORED = 1 << 22  # entries of sparse data up to which the loops take its columns; more make products that take longest
 TURNED = 7.0  # nanoseconds of an entry that is copied, where rows are stored, so that columns are there
@@ -167,7 +166,7 @@ class CompiledPath:
         n, count = len(X), len(self.alphas)
         scale = problem.n / n  # weights have mean 1 over the rows that are left
         weight = weight / scale if weight.size else np.ones(n)
-        careful = units.unheld_count > 0
+        careful = units.alone and not units.held  # nothing scales the slopes of such features
         # a path keeps no dual variables: whoever asks for them can make them from w
         out = _Answers.room(count, problem.p, n if careful or count == 1 else 0)
         length = np.sqrt(scale * problem.data.mean_squares)  # of the columns; those of fewer rows are no longer
@@ -324,8 +323,6 @@ def is_compiled(problem: Problem, alphas: Sequence[float], prices: Any) -> bool:
         return False
     if on_columns(problem, units, alphas, prices):
         return True
-    if problem.p > problem.n and form[0] in FLAT:
-        return False
     return _may_be_filled(problem, alphas) or on_covariances(problem, alphas, prices)
 
 
@@ -370,24 +367,17 @@ def _is_tiny(problem: Problem, alphas: Sequence[float], units: Units) -> bool:
 
 def on_covariances(problem: Problem, alphas: Sequence[float], prices: Any) -> bool:
     """Whether the Gram matrix of all features costs less than looking at all of the data for every alpha."""
-    units, form = units_of(problem), problem.small_form
-    if form is None or form[0] != "squared" or isinstance(units, str):
+    (alpha, units), form = shared_units(problem), problem.small_form
+    if form is None or form[0] != "squared" or isinstance(units, str) or not alpha > 0:
         return False
     if not (units.held if units.alone else units.plain_groups):
         return False
-    data, n, p = problem.data, problem.n, problem.p
-    if len(alphas) == 1:
-        # a single answer needs the products of few features alone, unless most of them count
-        return (
-            not units.alone
-            and n >= p
-            and problem.remembered(
-                "whether covariances pay", lambda: whole_pays(problem, units, _may_be_filled(problem, alphas), prices)
-            )
-        )
-    entry = prices.csr_pass if data.sparse else prices.gemv
-    # slopes by covariances take one product of a row for every feature that counts, half of the most along a path
-    made = covariances_price(problem, prices)
-    widest = 1 if units.alone else int(np.diff(units.start).max())
-    made += (len(alphas) + LOOKS) * p * min(n * widest, p) / 2 * prices.gemv
-    return bool(made <= 2 * (len(alphas) + LOOKS) * data.stored * entry)
+    if len(alphas) == 1 and (units.alone or problem.n < problem.p):
+        return False  # a single answer needs the products of few features alone
+    last = units.times(min(alphas) / alpha)
+    filled = _may_be_filled(problem, alphas)
+    known: bool = problem.remembered(
+        f"whether covariances pay for {len(alphas)} alphas to {min(alphas)}",
+        lambda: whole_pays(problem, last, len(alphas), filled, prices),
+    )
+    return known

@@ -17,7 +17,7 @@ from ..foundation.lazy import lazy
 from ..foundation.numerics import DIGITS
 from ..kernels.rooms import Room
 from ..kernels.rules import MEMORY
-from ..problem.rounding import UNIT
+from ..problem.rounding import STEPS, UNIT
 from .choices import CALLS, LARGEST, LOOKS, PRODUCTS_QUADRATIC, expected_support
 from .curvatures.blocks import FAR
 from .lower_gram import ENTRIES, lower_gram
@@ -65,8 +65,9 @@ class Covariances:
 
     @lazy
     def _error(self) -> float:
-        """Of a sum over all rows, in units of the lengths of its factors: errors of rows are independent."""
-        return 2 * UNIT * (8 + math.sqrt(self.rows))
+        """Of a sum over all rows, and of one over the features, in units of the lengths of its factors. Errors of
+        rows are not independent: where all terms are equal, they are too."""
+        return UNIT * (self.rows + self.with_target.size + STEPS)
 
 
 def covariances_price(problem: Problem, prices: Any) -> float:
@@ -79,25 +80,42 @@ def covariances_price(problem: Problem, prices: Any) -> float:
     return float(n * p * prices.cast + n * p * p / 2 * prices.syrk64)
 
 
-def whole_pays(problem: Problem, units: Units, filled: bool, prices: Any) -> bool:
-    """Whether a single fit of groups costs less with the covariances of all features than with those of the working set
-    that slopes at the start foretell; `filled` tells whether the zeros of sparse data would be filled in for it."""
+def whole_pays(problem: Problem, units: Units, alphas: int, filled: bool, prices: Any) -> bool:
+    """Whether so many alphas, the last of which has the penalty of these units, cost less with the covariances of all
+    features than with those of the working sets that slopes at the start foretell; `filled` tells whether the zeros of
+    sparse data would be filled in for them.
+
+    A path that comes to a large support makes nearly all of the Gram matrix in the end, set by set, and reads the
+    columns of its set besides all of the data.
+    """
     data, n, p = problem.data, problem.n, problem.p
+    looks = LOOKS if alphas == 1 else alphas + LOOKS
 
     def by_sets(size: float) -> float:
         if data.sparse and not filled:
-            look, share = 2 * data.stored * prices.csr_pass + CALLS * prices.call, size / p
-            return float(LOOKS * look + share * share * data.pairs * prices.csr_gram)
-        read = n * size * prices.copy + (LOOKS * p + 2 * PRODUCTS_QUADRATIC * size) * n * prices.gemv
-        return float(n * size * size / 2 * prices.syrk64 + read * (_CACHED if 8 * n * p <= _CACHE else 1.0))
+            share, look = size / p, 2 * data.stored * prices.csr_pass
+            look += 0.0 if units.alone else CALLS * prices.call  # groups have no compiled loops over sparse columns
+            return float(looks * look + share * share * data.pairs * prices.csr_gram)
+        products = PRODUCTS_QUADRATIC if alphas == 1 else 0.5 * looks  # with a set that grows as alpha falls
+        read = n * size * prices.copy + (looks * p + 2 * products * size) * n * prices.gemv
+        made = looks * n * prices.loss + n * size * size / 2 * prices.syrk64
+        return float(made + read * (_CACHED if 8 * n * p <= _CACHE else 1.0))
 
     made = covariances_price(problem, prices) + _CALLS * prices.call
-    if made > by_sets(p):
+    widest = 1 if units.alone else int(np.diff(units.start).max())
+    most = min(n * widest, p)
+
+    def known(size: float) -> float:
+        # slopes by covariances take one product of a row for every feature that counts, half of the last ones on a path
+        return float(made if alphas == 1 else made + looks * p * size / 2 * prices.gemv)
+
+    if known(most) > by_sets(most):
         return False
     weight = problem.weight if problem.weight.size else np.ones(n)
     mean = float(weight @ problem.target) / n if problem.fit_intercept else 0.0
     slope = data.transposed_times(weight * (problem.target - mean)) / n
-    return bool(made <= by_sets(min(p, _GROWN * expected_support(units.scores(slope), n, p))))
+    size = min(most, _GROWN * expected_support(units.scores(slope), max(n, p), p))
+    return bool(known(size) <= by_sets(size))
 
 
 def covariances(problem: Problem) -> Covariances | None:

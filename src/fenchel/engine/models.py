@@ -19,9 +19,10 @@ from typing import Any, cast
 
 import numpy as np
 
+from ..foundation.numerics import DIGITS
 from ..kernels.rules import ROUNDING, ROUNDS
 from ..penalties import Block
-from ..prices import Prices
+from ..prices import Prices, epoch_nanoseconds
 from ..problem import Certificate, Problem
 from .accuracy import ACCURACY, CHANGED, FINE, FINEST, HOPE, IDLE, NEAR
 from .curvatures.step_length import PREPARE, StepLength
@@ -52,7 +53,7 @@ REPAIR = 8.0  # passes that such a repair takes, about
 # curvatures and models of a fit, medians over 58 random problems: with a quadratic loss, and with others
 USUAL_QUADRATIC, USUAL = (1, 2), (3, 7)
 TURNING = 2.0  # times as much where the loss has flat parts: a fifth of such fits cost 4 to 20 times; less: they do
-HOPELESS, SLOW = 2.5, 1.25  # times the price of models: if the rest seems to cost more, at first and later, steps end
+HOPELESS = 2.5  # times the price of models: if the rest seems to cost more, steps end; larger: they end late
 CLOSE, LONGEST = 0.5, 1.5  # of the price of models: accelerated steps that may come beyond it, and all of them
 FIRM = 2.0  # rows for each feature from which losses with flat parts have models that last
 SEVERAL = 4  # alphas that share a curvature and are worth it
@@ -80,41 +81,27 @@ class QuadraticModels:
         unfit = WholeGram.unfit(problem) or Admm.unfit(problem)
         if unfit is not None:
             return unfit
-        joined = _joined(problem)
-        flat = _has_flat_parts(problem)
-        if flat and problem.data.sparse:
-            return "rows without curvature change their minds, and sparse data is read fast enough for epochs"
-        few = problem.n < FIRM * problem.p and (joined <= 2 or problem.p <= MOST_WIDE)
-        if flat and problem.loss.classification and few:
-            return "few rows, most of them without curvature in the end, make models that change too much"
-        if problem.n < problem.p and joined <= 1:
-            return "with few rows Newton's method on faces is faster where groups overlap"
+        if _spoils_models(problem) and StepLength.unfit(problem) is not None:
+            return "rows without curvature, or few rows where groups overlap, make models that change too much"
         return None
-
-    def _steps_are_dear(self, problem: Problem) -> bool:
-        """Whether accelerated steps alone are not worth a try, or there are none."""
-        return StepLength.unfit(problem) is not None or HUNDRED * StepLength.price(problem, self.prices) > SMALL
 
     def begin(self, problem: Problem, alphas: Sequence[float], tol: float) -> None:
         """A falling sequence of alphas on the same data begins."""
         # along a path the curvature is kept, which pays for it
         self._fit, self._several = None, len(alphas) >= SEVERAL
-        wide, pairs = problem.n < problem.p, _joined(problem) <= 2
+        wide, pairs = problem.n < problem.p, problem.widest <= 2
         most = (MOST_WIDE if wide else MOST_PAIRS) if pairs else (MOST_FEW_ROWS if wide else MOST)
-        self._declined = len(alphas) == 1 and problem.p > most
+        self._declined = (len(alphas) == 1 and problem.p > most) or _spoils_models(problem)
 
     def rounds(self, problem: Problem, start: Iterate | None, goal: Goal) -> Iterator[Proposal]:
         """Proposals with their certificates, until somebody stops asking or nothing is gained."""
-        if Admm.unfit(problem) is not None or (self._declined and self._steps_are_dear(problem)):
+        if Admm.unfit(problem) is not None or (self._declined and StepLength.unfit(problem) is not None):
             return  # alpha = 0 has no penalty
         if self._fit is None or self._fit.problem.d != problem.d:
             self._fit = _Fit(problem, self.prices, self._several, not self._declined)
+            dear = HUNDRED * StepLength.price(problem, self.prices) > SMALL
+            self._fit.wary = self._declined and (dear or _spoils_models(problem))
         yield from self._fit.rounds(problem, start, goal)
-
-
-def _joined(problem: Problem) -> int:
-    """Features that a row of B' joins, at the most."""
-    return int(np.diff(problem.map.indptr).max(initial=0))
 
 
 def _bounds_several(block: Block) -> bool:
@@ -122,12 +109,27 @@ def _bounds_several(block: Block) -> bool:
     return block.function.limits(block.d) is not None and bool(np.any(np.diff(block.matrix.indptr) > 1))
 
 
+def _spoils_models(problem: Problem) -> bool:
+    """Whether rows without curvature change their minds, and models with them; or Newton's method on faces is faster
+    than they are."""
+    if problem.n < problem.p and problem.widest <= 1:
+        return True
+    if not _has_flat_parts(problem):
+        return False
+    few = problem.n < FIRM * problem.p and (problem.widest <= 2 or problem.p <= MOST_WIDE)
+    return problem.data.sparse or (problem.loss.classification and few)
+
+
 def _has_flat_parts(problem: Problem) -> bool:
     """Whether the loss has no curvature in places, as far as three looks tell."""
-    target, loss = problem.target[:1], cast(Any, problem.loss)
-    return not loss.quadratic and any(
-        float(loss.curvature(np.full(1, score), target)[0]) == 0.0 for score in (-10.0, 0.0, 10.0)
-    )
+    loss = cast(Any, problem.loss)
+
+    def look() -> bool:
+        bends = loss.curvature(np.array([-10.0, 0.0, 10.0]), np.repeat(problem.target[:1], 3))
+        return not loss.quadratic and not bool(np.all(bends))
+
+    found: bool = problem.remembered("flat parts of the loss", look)
+    return found
 
 
 @dataclasses.dataclass
@@ -145,6 +147,7 @@ class _Fit:
 
     def __init__(self, problem: Problem, prices: Prices, several: bool, models: bool = True) -> None:
         self.problem, self.prices, self.several, self.models = problem, prices, several, models
+        self.wary = False  # whether epochs may well be faster than steps, where there are no models
         self.spent = 0.0  # nanoseconds, since the last proposal
         self.gram = WholeGram(problem, prices)
         self._inner: InnerSolver | None = None
@@ -244,6 +247,9 @@ class _Fit:
     def _rent(self, steps: StepLength, point: WholePoint, answer: Answer, goal: Goal, buy: float) -> Iterator[Proposal]:
         """Accelerated steps until they have cost what models would, unless little seems to be left."""
         repair, offered = self.repair, 0.0
+        # what epochs surely cost, and Newton's method on faces between them
+        surely = epoch_nanoseconds(self.problem) * max(math.log(1 / max(goal.tol, DIGITS)), 1.0)
+        other = surely if self.wary else buy
         steps.begin(point.w, point.scores, answer.y)
         spent = proofs = 0.0
         again = 0  # steps before which no proof is tried
@@ -284,7 +290,7 @@ class _Fit:
                 return
             if spent + one > buy and (rest > CLOSE * buy or spent + rest > LONGEST * buy):
                 return
-            if rest > (HOPELESS if steps.count < 2 * LOOK else SLOW) * buy:
+            if rest > max(HOPELESS * other - spent, CLOSE * other):
                 return
 
     def _proof(self, steps: StepLength, allowed: float) -> tuple[Iterate, Certificate] | None:

@@ -10,13 +10,12 @@ wrong by rounding; :meth:`Moments.slack` bounds what that may do to a lower boun
 from __future__ import annotations
 
 import dataclasses
-import math
 
 import numpy as np
 
 from ..prices import Prices
 from ..problem import Problem
-from ..problem.rounding import UNIT
+from ..problem.rounding import STEPS, UNIT
 from .curvatures.blocks import BlockGram, TaskRows, has_tasks
 from .lower_gram import ENTRIES
 from .parts import Vector
@@ -50,10 +49,10 @@ class Moments:
     def spread(self, each: Vector) -> tuple[float, Vector]:
         """By how much rounding may change the mean loss at w, and its gradient (vectors, p).
 
-        A sum over n rows of products a_i b_i is wrong by at most about (8 + sqrt n) units in the last place of
-        |a| |b|: errors of rows are independent.
+        A sum over n rows of products a_i b_i is wrong by at most n units in the last place of |a| |b|, and it may be:
+        where all terms are equal, so are their errors.
         """
-        error = 2 * UNIT * (8 + math.sqrt(self.rows))
+        error = UNIT * (self.rows + each.shape[1] + STEPS)
         size = np.sqrt(self.gram.diagonal)
         reach = np.sqrt(self.variance) + np.sum(np.abs(each) * size, axis=1)
         return error * float(reach @ reach), error * size * reach[:, None]

@@ -8,6 +8,7 @@ from typing import Any, TypeVar, cast
 from ..prices import PRICES, Prices
 from ..problem import Problem
 from .classes import RowClasses
+from .coupled import CoupledModels
 from .latent import LatentGroups
 from .models import QuadraticModels
 from .pooled_multipliers import PooledMultipliers
@@ -20,7 +21,15 @@ from .tasks import BlockModels
 from .wide import Faces
 
 Kind = TypeVar("Kind")
-ENGINES: list[Callable[[Prices], Engine]] = [BlockModels, RowClasses, WorkingSets, LatentGroups, Faces, QuadraticModels]
+ENGINES: list[Callable[[Prices], Engine]] = [
+    BlockModels,
+    RowClasses,
+    WorkingSets,
+    LatentGroups,
+    CoupledModels,
+    Faces,
+    QuadraticModels,
+]
 
 # for rows that nobody holds: others want to see them
 POOLED: list[Callable[[Prices], Engine]] = [SampledModels, SampledWorkingSets, SampledFaces, PooledMultipliers]

@@ -18,12 +18,12 @@ Symbols: H the curvature with the rows' h; R a step of every coordinate, constan
 from __future__ import annotations
 
 import dataclasses
-import functools
 import math
 
 import numpy as np
 from scipy.linalg import lapack
 
+from ..foundation.lazy import lazy
 from ..penalties import Block
 from ..problem import Certificate, Problem
 from .inner.admm import FLAT
@@ -217,7 +217,7 @@ class Repair:
             return None
         return self._certified(at, x, y, g, primal, allowed)
 
-    @functools.cached_property
+    @lazy
     def _band(self) -> int:
         """How far apart features are that a row of B' joins, 0 where a factor of such a band takes too long."""
         start, slots, _ = self.maps.arrays
@@ -226,7 +226,7 @@ class Repair:
         widest = int(np.abs(reach).max(initial=0))  # entries of a row are in order
         return widest if widest**2 <= BANDED * self.problem.data.stored / self.problem.p else 0
 
-    @functools.cached_property
+    @lazy
     def _radius(self) -> Vector:
         """Of the ball of every coordinate's unit, zero where it has none."""
         return np.concatenate([_ball(block) for block in self.problem.blocks] or [np.zeros(0)])

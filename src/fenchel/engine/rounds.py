@@ -19,6 +19,7 @@ import numpy as np
 
 from ..kernels.rules import INNER, NEAR, ROUNDING, SLOW, STAGE, STAGE_TOL
 from ..prices import epoch_nanoseconds
+from ..problem import Certificate
 from .choices import FEWEST, WIDE, Choices, expected_support, look_first
 from .compiled import CompiledPath, is_compiled
 from .inner.descent import ModelDescent
@@ -56,7 +57,7 @@ class WorkingSets:
         self.prices = prices
         self._fit: _Fit | None = None
         self._compiled: CompiledPath | None = None
-        self._several = self._declined = False
+        self._several = False
 
     def unfit(self, problem: Problem) -> str | None:
         """Why it does not suit the problem; None where it does."""
@@ -73,14 +74,13 @@ class WorkingSets:
 
     def begin(self, problem: Problem, alphas: Sequence[float], tol: float) -> None:
         """A falling sequence of alphas on the same data begins."""
-        self._fit, self._several, self._declined = None, len(alphas) > 1, False
+        self._fit, self._several = None, len(alphas) > 1
         suits = is_compiled(problem, alphas, self.prices)
         if suits and not self._several and look_first(problem, self.prices):
             fit, units = _Fit(problem, self.prices, False), units_of(problem)
             assert isinstance(units, Units)
             fit.stages = fit._begin(units, None)
-            self._declined = fit.declined
-            suits = not fit.declined and not (fit.working.whole and problem.p > WIDE)
+            suits = not fit.price and not (fit.working.whole and problem.p > WIDE)
             self._fit = None if suits else fit  # it has looked at all slopes already
         self._compiled = CompiledPath(problem, alphas, tol, self.prices) if suits else None
 
@@ -91,8 +91,6 @@ class WorkingSets:
 
     def rounds(self, problem: Problem, start: Iterate | None, goal: Goal) -> Iterator[Proposal]:
         """Proposals with their certificates, one a round, until somebody stops asking or nothing is gained."""
-        if self._declined:
-            return
         if self._compiled is not None and self._compiled.has(problem.alpha):
             proposal = self._compiled.proposal(problem, goal)
             yield proposal
@@ -126,7 +124,7 @@ class _Fit:
         self.models = SetFit(self.point, self.working, self.choices, inner, halved)
         self.epoch = functools.partial(epoch_nanoseconds, problem)  # asked for where epochs may be the better way
         self.stages: list[float] | None = None  # the way to the goal, where somebody has begun
-        self.declined = False  # whether epochs of the method are the better way
+        self.price = 0.0  # nanoseconds of a fit, where epochs of the method are likely the better way
         self.alpha: float | None = None  # the last one
         self.answers: list[_Answer] = []  # the last two before it
         self.slope: Vector | None = None  # -X'x/n at the last look at all features
@@ -149,8 +147,16 @@ class _Fit:
             if time.perf_counter() > goal.deadline:
                 break
             self._stage(units.times(factor), goal)
-        if not self.declined:
-            yield from self._final(problem, units, goal)
+        if self.price:
+            yield self._later(problem)
+        yield from self._final(problem, units, goal)
+
+    def _later(self, problem: Problem) -> Proposal:
+        """Zero, with nothing proven, for the price of the rounds to come: the loop asks for them once the epochs have
+        cost about as much. (Slopes at zero would be worse a start for these than none.)"""
+        zero = Iterate.zero(problem)
+        made = Certificate(self.point.f, -math.inf, 0.0)
+        return Proposal(zero, self.point.f, 0.0, WorkingSets.name, made, nanoseconds=self.price)
 
     def _begin(self, units: Units, start: Iterate | None) -> list[float]:
         """Go to the start, and say through which multiples of the penalty the way to the goal leads."""
@@ -180,9 +186,8 @@ class _Fit:
         expected = expected_support(scores, point.n, units.l1.size)
         if self.choices.may_be_whole() and self.choices.whole_is_cheaper(expected, 6):
             self._take_all(units)
-        if self.choices.epochs_are_cheaper(expected, self.epoch):
-            self.declined = True
-        if self.working.whole or self.declined:
+        self.price = self.choices.price_beside_epochs(expected, self.epoch)
+        if self.working.whole or self.price:
             return []
         top = float(scores.max(initial=0.0, where=np.isfinite(scores)))
         stage = STAGE if units.alone else STAGE_GROUPS
@@ -262,7 +267,7 @@ class _Fit:
             if added < 0:
                 return
             closed = self.working.whole or self._closed()
-            if not added and self.quadratic:  # one step is a round
+            if not added and self.quadratic and not units.alone:  # one step is a round
                 self.models.judge_accuracy(gap, last, lowest - primal)
             last, lowest = gap, primal
             aim = INNER * goal.allowed(primal)

@@ -90,12 +90,12 @@ class SetFit:
             if slow > PATIENCE:
                 break
             value, last = point.f + local.value(v) + local.quadratic(v), value
-            if step and not refresh:
+            if step and not refresh and not local.alone:
                 self.judge_accuracy(gap, before, last - value)
             bare = self.choices.without_gram(working, int(np.count_nonzero(v)), self.spent)
             if bare:
                 weight, centred = point.bend()[0] / point.n, point.intercept or point.loss.across_rows
-                model = ColumnDescent(working.columns[0], weight, local.ridge, centred, self.inner)
+                model = ColumnDescent(working.columns[0], weight, local.ridge, centred)
                 new, follow = v.copy(), model.follow(push)
                 along = g + local.ridge * v - model.centres * (push[0] / model.height)
                 model.solve(along, new, penalty, self._accuracy(limit, gap, False, local.alone))
@@ -139,8 +139,8 @@ class SetFit:
 
     def judge_accuracy(self, gap: float, before: float, gained: float) -> None:
         """Whole steps that gain nothing were too short: a model's own estimate of its gap can be far too small, where
-        columns of one group have very different sizes for instance. (Models that are careful about flat parts of the
-        loss have short steps by themselves.)"""
+        columns of one group have very different sizes. (Models that are careful about flat parts of the loss have short
+        steps by themselves; the estimate for single coefficients is a bound.)"""
         if gap > 0.9 * before and gained < 0.01 * gap and self.point.floor <= CARELESS:
             self.care = max(0.01 * self.care, 1e-8)
         elif gap < 0.3 * before:

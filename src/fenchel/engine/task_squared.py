@@ -138,7 +138,7 @@ class SquaredTasks:
         nanoseconds, self.admm.spent, self.made = self.admm.spent + self.made, 0.0, 0.0
         passes, self.passes = self.passes, 0.0
         if self.by_moments and slack <= SHARE * allowed:
-            made = Certificate(primal, dual, 0.0)
+            made = Certificate(primal, dual - of_loss, 0.0, rounding=slack)  # the objective is wrong by as much
             return Proposal(iterate, primal, passes, self.name, made, problem.renames, w, nanoseconds)
         at = iterate()
         made = problem.certificate(at, fresh=False, enough=primal - allowed)

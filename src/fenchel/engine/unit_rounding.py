@@ -4,7 +4,9 @@ See ``problem/rounding.py`` for the mathematics. Here the penalty falls into uni
 slopes may cost is not made but bounded: it takes at most a share of the penalty of the optimum. With p(w) the penalty,
 x feasible and 0 < t < 1, the dual bound of (1 - t) x says that p at the optimum is at most (P - D((1 - t) x)) / t,
 about p(w) + gap / t + t P: it is at most p(w) + 4 sqrt(gap P) for the best t, and at most P in any case. Where that is
-too much, whoever asks makes a certificate.
+too much, whoever asks makes a certificate; and so he does where a coefficient has no weight on a side without a limit.
+
+An intercept asks for sums of zero: see ``problem/corrections.py``. The loops balance x to twice what its sum rounds.
 """
 
 from __future__ import annotations
@@ -27,7 +29,9 @@ class UnitRounding:
     def __init__(self, problem: Problem, units: Units) -> None:
         self.problem, self.units = problem, units
         self.lengths = np.sqrt(problem.data.mean_squares)
-        self.gauge, self.held = units.share_of_weights(self.lengths), 0.0
+        self.gauge, self.held, self.stake = units.share_of_weights(self.lengths), 0.0, 0.0
+        if problem.fit_intercept:
+            self.stake = problem._loss_at_zero + problem._conjugate_at_zero
         if units._bounded:
             limits = np.zeros(units.l1.size)
             for end in (units.lower, units.upper):
@@ -50,6 +54,10 @@ class UnitRounding:
         if self.gauge > 0 and size > 0:
             penalty = multiple * self.units.value(coef) + 4 * math.sqrt(max(primal - dual, 0.0) * size)
             scaling = self.gauge / multiple * min(penalty, size) if multiple > 0 else math.inf
-        down = (problem.n + SCORE) * steep * (scaling + self.held + 2 * reach)
+        down, level = scaling + self.held, 0.0
+        if problem.fit_intercept:  # x is shrunk by no more than four times its rounding
+            stake = min(self.stake, steep * target) if problem.loss.of_residual else self.stake
+            down, level = 5 * down, 4 * stake
+        down = (problem.n + SCORE) * (steep * down + level)
         down += (problem.n + STEPS) * steep * (target + reach + steep)
         return UNIT * (up + down)

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..maps import row_width
 from ..problem import Problem
 from ..proximal import compiled_map
 from .parts import Vector
@@ -21,7 +20,7 @@ class Maps:
     def __init__(self, problem: Problem) -> None:
         self.size, self.d = problem.size, problem.d
         self.arrays = compiled_map(problem)
-        widths = [row_width(block.matrix) for block in problem.blocks]
+        widths = problem.block_widths
         none = np.zeros(len(widths), dtype=np.int64)
         # what the kernels ask of blocks; these functions never call one
         first, last = problem.bounds[:-1].copy(), problem.bounds[1:].copy()
@@ -32,7 +31,7 @@ class Maps:
         self._entries = slots, rows, value**2
         # entries, by row and feature, with the factor of the least y on rows of one entry with B y = e; on all rows,
         # which is a guess, where not every feature has such a row
-        counts = np.diff(self.arrays[0])
+        counts = problem.widths
         some = counts[rows] == 1 if self.pins else counts[rows] > 0
         row, feature, value = rows[some], slots[some], value[some]
         squares = np.bincount(feature, value**2, self.size)

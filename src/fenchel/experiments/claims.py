@@ -18,15 +18,42 @@ from .traces import Traces, decades, median, reach, settle
 if TYPE_CHECKING:
     from .traces import Trace
 
-STRAIGHT = 0.3  # least share of the decades that a linear method loses in the second half of its way
-DECADES = 3.0  # least number of decades to speak of a rate at all
-COMPARABLE = 3.0  # factor between times up to which they are of one size; from there on one is much longer
-LEVELS = (1e-2, 1e-3, 1e-4)
-FINE_LEVELS = (1e-6, 1e-5, 1e-4, 1e-3, 1e-2)
-LOSS_BAND, ERROR_BAND = 0.01, 0.02
-SPEED_UP = 0.4  # of what is possible, for nearly orthogonal rows
-NO_SPEED_UP = 2.0
-SAME = 1.5  # factor between epochs up to which they count as the same; larger: fewer differences are found
+
+@dataclasses.dataclass(frozen=True)
+class Criteria:
+    """What counts as shown, fixed before anything is run.
+
+    Attributes
+    ----------
+    straight : float
+        The least share of its decades that a linear method loses in the second half of its way.
+    decades : float
+        The least number of them to speak of a rate at all.
+    comparable : float
+        The factor between times up to which they are of one size; from there on one is much longer.
+    same : float
+        The factor between epochs up to which they count as the same.
+    levels, fine_levels : tuple of float
+        Relative excesses to which methods race, and those that are looked through for one that is reached.
+    loss_band, error_band : float
+        How near to its last value a test loss or error stays where it has settled.
+    speed_up, no_speed_up : float
+        By larger blocks: the share of what is possible for nearly orthogonal rows, and the most for correlated ones.
+    """
+
+    straight: float = 0.3
+    decades: float = 3.0
+    comparable: float = 3.0
+    same: float = 1.5
+    levels: tuple[float, ...] = (1e-2, 1e-3, 1e-4)
+    fine_levels: tuple[float, ...] = (1e-6, 1e-5, 1e-4, 1e-3, 1e-2)
+    loss_band: float = 0.01
+    error_band: float = 0.02
+    speed_up: float = 0.4
+    no_speed_up: float = 2.0
+
+
+ASKED = Criteria()
 
 
 @dataclasses.dataclass(frozen=True)
@@ -79,8 +106,9 @@ def make_claims(settings: Settings, traces: Traces, studies: Sequence[dict[str, 
 def linear(traces: Traces) -> Claim:
     text = "SDCA-ADMM's excess empirical risk falls linearly; that of the online methods does not."
     criterion = (
-        f"Linear: from a relative excess of 0.1 to 1e-10 (or to the end of the window) at least {DECADES:g} decades "
-        f"are lost, and at least {STRAIGHT:.0%} of them in the second half of the epochs (a straight line: 50%). "
+        f"Linear: from a relative excess of 0.1 to 1e-10 (or to the end of the window) at least {ASKED.decades:g} "
+        f"decades are lost, and at least {ASKED.straight:.0%} of them in the second half of the epochs (a straight "
+        "line: 50%). "
         "SDCA-ADMM is linear on every data set, no online method is on any. Medians over repetitions."
     )
     values: dict[str, Any] = {}
@@ -92,7 +120,7 @@ def linear(traces: Traces) -> Claim:
             if curve == PAPER or curve in ONLINE:
                 total, share = _straightness(traces.of(dataset, curve))
                 values[dataset][curve] = {"decades": total, "second_half": share}
-                (yes if curve == PAPER else no).append(total >= DECADES and share >= STRAIGHT)
+                (yes if curve == PAPER else no).append(total >= ASKED.decades and share >= ASKED.straight)
     if not yes or not no:
         return Claim("a", text, criterion, "", None, {})
     measured = _join(
@@ -112,11 +140,12 @@ def batch(traces: Traces, small: str, large: str, studies: Sequence[dict[str, An
         "Batch-ADMM converges linearly too, and is comparable to SDCA-ADMM for a small sample (n = 512); for a large "
         "one (n = 5120) SDCA-ADMM is much faster."
     )
+    of_one_size = ASKED.comparable
     criterion = (
-        f"Seconds to the smallest relative excess of 1e-2, ..., 1e-6 that SDCA-ADMM reaches in 1/{COMPARABLE:g} of its "
-        f"window: on the small sample Batch-ADMM takes at most {COMPARABLE:g} times as long (and at least "
-        f"1/{COMPARABLE:g}) and is linear as in (a); on the large one it takes at least {COMPARABLE:g} times as long. "
-        "Medians over repetitions."
+        f"Seconds to the smallest relative excess of 1e-2, ..., 1e-6 that SDCA-ADMM reaches in 1/{of_one_size:g} of "
+        f"its window: on the small sample Batch-ADMM takes at most {of_one_size:g} times as long (and at least "
+        f"1/{of_one_size:g}) and is linear as in (a); on the large one it takes at least {of_one_size:g} times as "
+        "long. Medians over repetitions."
     )
     values: dict[str, Any] = {}
     for dataset in (small, large):
@@ -124,7 +153,10 @@ def batch(traces: Traces, small: str, large: str, studies: Sequence[dict[str, An
         if not ours or not theirs or small == large:
             return Claim("b", text, criterion, "", None, {})
         window = median(theirs, lambda trace: float(trace.seconds[-1]))
-        level = next((x for x in FINE_LEVELS if median(ours, reach, x) <= window / COMPARABLE), FINE_LEVELS[-1])
+        level = next(
+            (x for x in ASKED.fine_levels if median(ours, reach, x) <= window / of_one_size),
+            ASKED.fine_levels[-1],
+        )
         seconds, other = median(ours, reach, level), median(theirs, reach, level)
         reached = math.isfinite(other)
         other = other if reached else window  # at least that long
@@ -134,8 +166,8 @@ def batch(traces: Traces, small: str, large: str, studies: Sequence[dict[str, An
             "ratio": other / seconds, "batch_decades": total, "batch_second_half": share,
         }  # fmt: skip
     near, far = values[small], values[large]
-    comparable = near["batch_reached"] and 1 / COMPARABLE <= near["ratio"] <= COMPARABLE
-    straight = near["batch_decades"] >= DECADES and near["batch_second_half"] >= STRAIGHT
+    comparable = near["batch_reached"] and 1 / of_one_size <= near["ratio"] <= of_one_size
+    straight = near["batch_decades"] >= ASKED.decades and near["batch_second_half"] >= ASKED.straight
     measured = _join(
         f"{traces.title(name)}, to {v['level']:.0e}: SDCA-ADMM {_seconds(v['sdca_admm'])}, Batch-ADMM "
         f"{'' if v['batch_reached'] else 'more than '}{v['batch_admm']:.3g} s, a factor of "
@@ -155,7 +187,7 @@ def batch(traces: Traces, small: str, large: str, studies: Sequence[dict[str, An
             f"{v['batch-admm'][1] / v['sdca-admm'][1]:.1f}"
             for name, v in tuned.items()
         )
-    return Claim("b", text, criterion, measured, comparable and straight and far["ratio"] >= COMPARABLE, values)
+    return Claim("b", text, criterion, measured, comparable and straight and far["ratio"] >= of_one_size, values)
 
 
 def _tuned_rho(studies: Sequence[dict[str, Any]]) -> dict[str, Any]:
@@ -175,25 +207,26 @@ def _tuned_rho(studies: Sequence[dict[str, Any]]) -> dict[str, Any]:
 
 def fastest(traces: Traces) -> Claim:
     text = "On real data SDCA-ADMM's empirical risk converges much faster than that of the other methods."
-    levels = ", ".join(f"{level:.0e}" for level in LEVELS)
+    levels = ", ".join(f"{level:.0e}" for level in ASKED.levels)
     criterion = (
         f"On every data set SDCA-ADMM is the first of the paper's methods to reach each of the relative excesses "
         f"{levels} (seconds, medians over repetitions)."
     )
-    measures = {f"to {level:.0e}": functools.partial(reach, level=level) for level in LEVELS}
+    measures = {f"to {level:.0e}": functools.partial(reach, level=level) for level in ASKED.levels}
     return _race("c", text, criterion, traces, measures)
 
 
 def settles_first(traces: Traces) -> Claim:
     text = "On real data SDCA-ADMM's test loss and test error converge faster than those of the other methods."
     criterion = (
-        f"Settled: from then on the test loss stays within {LOSS_BAND:.0%}, the error within {ERROR_BAND:.0%}, of the "
+        f"Settled: from then on the test loss stays within {ASKED.loss_band:.0%}, the error within "
+        f"{ASKED.error_band:.0%}, of the "
         "value at the optimum. On every data set SDCA-ADMM is the first of the paper's methods to settle in both "
         "(seconds, medians over repetitions)."
     )
     measures = {
-        "test loss": functools.partial(settle, metric="test_loss", tolerance=LOSS_BAND),
-        "test error": functools.partial(settle, metric="test_error", tolerance=ERROR_BAND),
+        "test loss": functools.partial(settle, metric="test_loss", tolerance=ASKED.loss_band),
+        "test error": functools.partial(settle, metric="test_error", tolerance=ASKED.error_band),
     }
     return _race("d", text, criterion, traces, measures)
 
@@ -248,7 +281,8 @@ def blocks(studies: Sequence[dict[str, Any]], sizes: Sequence[int]) -> Claim:
     most = high / low
     criterion = (
         f"Iterations to the goal with blocks of {low}, divided by iterations with blocks of {high}: at least "
-        f"{SPEED_UP * most:g} (of {most:g} possible) for independent rows, at most {NO_SPEED_UP:g} for correlated ones."
+        f"{ASKED.speed_up * most:g} (of {most:g} possible) for independent rows, at most {ASKED.no_speed_up:g} for "
+        "correlated ones."
     )
     efforts = _efforts(studies, "blocks", "iterations")
     correlations = sorted({dict(case)["correlation"] for case in efforts})
@@ -264,14 +298,16 @@ def blocks(studies: Sequence[dict[str, Any]], sizes: Sequence[int]) -> Claim:
         f"{v['speed_up']:.1f} times fewer"
         for key, v in values.items()
     )
-    return Claim("e", text, criterion, measured, ups[0] >= SPEED_UP * most and ups[-1] <= NO_SPEED_UP, values)
+    return Claim(
+        "e", text, criterion, measured, ups[0] >= ASKED.speed_up * most and ups[-1] <= ASKED.no_speed_up, values
+    )
 
 
 def order(studies: Sequence[dict[str, Any]]) -> Claim:
     text = "Blocks should be drawn at random: cyclic order carries no guarantee of linear convergence."
     criterion = (
-        f"Cyclic order needs at least {SAME:g} times the epochs of random order on one of the two problems "
-        f"(independent and correlated rows), and random order never {SAME:g} times those of cyclic order."
+        f"Cyclic order needs at least {ASKED.same:g} times the epochs of random order on one of the two problems "
+        f"(independent and correlated rows), and random order never {ASKED.same:g} times those of cyclic order."
     )
     efforts = _efforts(studies, "order", "epochs")
     correlations = sorted({dict(case)["correlation"] for case in efforts})
@@ -287,21 +323,23 @@ def order(studies: Sequence[dict[str, Any]]) -> Claim:
         f"{_count(v['cyclic'])} in cyclic order"
         for key, v in values.items()
     )
-    worse = any(v["cyclic"] >= SAME * v["random"] for v in values.values())
-    better = any(v["random"] >= SAME * v["cyclic"] for v in values.values())
+    worse = any(v["cyclic"] >= ASKED.same * v["random"] for v in values.values())
+    better = any(v["random"] >= ASKED.same * v["cyclic"] for v in values.values())
     return Claim("f", text, criterion, measured, worse and not better, values)
 
 
 def quadratic(studies: Sequence[dict[str, Any]]) -> Claim:
     text = "Without the quadratic term in the regulariser SDCA-ADMM converges with almost the same speed."
-    criterion = f"Epochs to the goal without it, divided by epochs with it, lie between 1/{SAME:g} and {SAME:g}."
+    criterion = (
+        f"Epochs to the goal without it, divided by epochs with it, lie between 1/{ASKED.same:g} and {ASKED.same:g}."
+    )
     efforts = _efforts(studies, "quadratic", "epochs")
     if not efforts:
         return Claim("g", text, criterion, "", None, {})
     with_it, without = (efforts[_case(quadratic=there)] for there in (True, False))
     ratio = without / with_it
     measured = f"{_count(with_it)} epochs with it, {_count(without)} without, a ratio of {ratio:.2f}"
-    shown = 1 / SAME <= ratio <= SAME
+    shown = 1 / ASKED.same <= ratio <= ASKED.same
     return Claim("g", text, criterion, measured, shown, {"with": with_it, "without": without, "ratio": ratio})
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import hashlib
+import math
 import os
 import re
 import warnings
@@ -18,19 +19,19 @@ import scipy.sparse as sp
 
 from .. import datasets
 from .._validate import AnyArray, Array, Ints, MatrixLike, SparseMatrix
+from ..foundation.numerics import UNIT
 from ..io import read_data, read_edges
 from ..losses import Loss, SmoothedHinge
 from ..models import encode_labels
 from ..problem import Problem
-from .settings import GRAPH_C, TEST_ROWS, TRAIN_ROWS, DataSet
+from .settings import SETUP, TEST_ROWS, TRAIN_ROWS, DataSet
 
 if TYPE_CHECKING:
     from ..io.contents import Data
 
 KNOWN = ("20news", "a9a")
 _TITLES = {"20news": "20 Newsgroups", "a9a": "a9a"}
-_A9A_POSITIVE = (7_841, 3_846)  # in the training and the test file
-_NOISE = 0.1
+_POSITIVE_ROWS = {"a9a": (7_841, 3_846)}  # in the training and the test file
 _NEWS_GROUPS = ("comp.", "rec.", "sci.", "talk.")
 _NEWS_WORDS = """
     aids baseball bible bmw cancer car card case children christian computer course data dealer disease disk display
@@ -69,7 +70,7 @@ def make_instance(data: DataSet, seed: int) -> Instance:
     X, y, X_test, y_test = _split(_read(data.kind, data.path), data, seed)
     edges = find_edges(data, X)
     p = X.shape[1]
-    alpha = GRAPH_C / np.sqrt(len(y))
+    alpha = SETUP.graph_c / np.sqrt(len(y))
     problem = Problem(X, y, loss=SmoothedHinge(), penalty=datasets.graph_penalty(edges, p), alpha=alpha)
     about = {"rows": len(y), "features": p, "test rows": len(y_test), "edges": len(edges)}
     return Instance(problem, SampleTest(problem.loss, X_test, y_test), about)
@@ -100,7 +101,7 @@ class GaussianTest:
     has density 2 phi(t) Phi(t r / sqrt(1 - r^2)): the expected loss is an integral in one dimension.
     """
 
-    _END = 10.0
+    _END = math.sqrt(-2 * math.log(UNIT))  # beyond it a normal density is lost in rounding
 
     def __init__(self, loss: Loss, true_w: Array, noise: float) -> None:
         self.loss, self.true_w = loss, true_w
@@ -126,10 +127,10 @@ class GaussianTest:
 
 
 def _artificial(data: DataSet, seed: int) -> Instance:
-    X, y, true_w = datasets.artificial(data.rows, data.side, _NOISE, seed)
+    X, y, true_w = datasets.artificial(data.rows, data.side, SETUP.noise, seed)
     problem = datasets.artificial_problem_of(X, y, data.side)
     about = {"rows": data.rows, "features": problem.p, "groups": 2 * data.side}
-    return Instance(problem, GaussianTest(problem.loss, true_w, _NOISE), about)
+    return Instance(problem, GaussianTest(problem.loss, true_w, SETUP.noise), about)
 
 
 # -- real data --------------------------------------------------------------------------------------
@@ -278,7 +279,7 @@ def _fetch_a9a() -> tuple[SparseMatrix, Array, SparseMatrix, Array]:
     train = TRAIN_ROWS["a9a"]
     if X.shape != (train + TEST_ROWS["a9a"], 123):
         raise ValueError(f"OpenML's a9a has shape {X.shape}; expected 48842 rows of 123 features")
-    if ((y[:train] > 0).sum(), (y[train:] > 0).sum()) != _A9A_POSITIVE:
+    if ((y[:train] > 0).sum(), (y[train:] > 0).sum()) != _POSITIVE_ROWS["a9a"]:
         raise ValueError("the rows of OpenML's a9a do not stand in LIBSVM's order")
     return X[:train], y[:train], X[train:], y[train:]
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import copy
+import dataclasses
 import math
 import time
 from collections.abc import Iterator
@@ -17,6 +18,7 @@ import numpy as np
 
 from .._validate import Array
 from ..engine.roles import Goal, Iterate
+from ..foundation.numerics import BALANCED, NOTHING
 from ..methods import make_method
 from ..problem import Problem
 from ..solver import solve
@@ -25,12 +27,29 @@ from ..solver.progress import Progress
 from ..solver.result import Result, Status
 from ..solver.schedule import Schedule
 from .data import Instance
-from .traces import ROUNDING, Optimum
+from .traces import Optimum
 
-_ENOUGH = 1e-9  # relative gap of an optimum, and what Newton's method aims at, where a method uses it
-_EVERY = 10  # epochs that are all evaluated
-_STILL = 25  # evaluations without a change, after which a method has nothing left to do
-_DIVERGED = 1e3  # times the objective at zero
+
+@dataclasses.dataclass(frozen=True)
+class Looking:
+    """When a method is looked at, and when it has ended.
+
+    Attributes
+    ----------
+    first : int
+        Epochs that are all evaluated.
+    still : int
+        Evaluations without a change, after which a method has nothing left to do.
+    diverged : float
+        Times the objective at zero, which a method that diverges is above.
+    """
+
+    first: int = 10
+    still: int = 25
+    diverged: float = 1e3
+
+
+LOOKING = Looking()
 
 
 @contextlib.contextmanager
@@ -48,7 +67,7 @@ def certify(problem: Problem, tol: float) -> Result:
         result = solve(problem, tol=tol, max_epochs=20_000)
     if result.status is Status.INTERRUPTED:  # `solve` turns Ctrl-C into an answer; here half an answer is none
         raise KeyboardInterrupt
-    if not result.relative_gap <= _ENOUGH:
+    if not result.relative_gap <= NOTHING:
         raise ValueError(f"the optimum could not be certified: its relative gap is {result.relative_gap:.1e}")
     return result
 
@@ -69,7 +88,7 @@ def advance(problem: Problem, method: str, options: dict[str, Any], seed: int) -
     algorithm.epoch(copy.deepcopy(state))  # compiles and loads what is needed
     schedule = Schedule(problem) if algorithm.attempts else None
     progress = Progress(attempt_due=0 if schedule is None else schedule.first_due())
-    goal = Goal(_ENOUGH, math.inf, math.inf, Convergence.of(problem, _ENOUGH).allowed)
+    goal = Goal(NOTHING, math.inf, math.inf, Convergence.of(problem, NOTHING).allowed)
     seconds = 0.0
     while True:
         yield progress.passes, seconds, state.w
@@ -110,13 +129,13 @@ def run_method(
     with one_thread():
         for epoch, seconds, w in advance(problem, method, options, seed):
             last = seconds >= window or epoch >= max_epochs
-            if not (last or epoch <= _EVERY or seconds >= due):
+            if not (last or epoch <= LOOKING.first or seconds >= due):
                 continue
             due = seconds + window / points
             objective = problem.primal_at(w)
             rows.append((epoch, seconds, objective, *instance.test(problem.unpack(w)[0])))
-            still = _is_still([row[2] for row in rows[-_STILL:]])
-            if last or still or not objective <= _DIVERGED * rows[0][2]:
+            still = _is_still([row[2] for row in rows[-LOOKING.still :]])
+            if last or still or not objective <= LOOKING.diverged * rows[0][2]:
                 break
     names = ("epoch", "seconds", "objective", "test_loss", "test_error")
     columns = {name: list(column) for name, column in zip(names, zip(*rows, strict=True), strict=True)}
@@ -125,4 +144,4 @@ def run_method(
 
 def _is_still(objectives: list[float]) -> bool:
     """Rounding is all that moves."""
-    return len(objectives) == _STILL and max(objectives) - min(objectives) <= 10 * ROUNDING * abs(objectives[-1])
+    return len(objectives) == LOOKING.still and max(objectives) - min(objectives) <= BALANCED * abs(objectives[-1])

@@ -13,8 +13,6 @@ from .claims import Claim
 from .settings import LABELS, Settings
 from .traces import Traces, median, reach
 
-_LEVELS = (1e-1, 1e-2, 1e-3, 1e-4, 1e-6, 1e-9)
-
 
 def make(
     settings: Settings,
@@ -86,14 +84,14 @@ def _figures(settings: Settings, pictures: dict[str, bytes]) -> Iterator[str]:
 
 
 def _times(settings: Settings, traces: Traces) -> str:
-    head = "".join(f"<th>{level:.0e}</th>" for level in _LEVELS)
+    head = "".join(f"<th>{level:.0e}</th>" for level in settings.levels)
     out = []
     for data in settings.data:
         rows = []
         for curve in traces.curves(data.name):
             these = traces.of(data.name, curve)
             cells = []
-            for level in _LEVELS:
+            for level in settings.levels:
                 seconds, epochs = median(these, reach, level), median(these, reach, level, axis="epoch")
                 cells.append(f"<td class=n>{_time(seconds, epochs)}</td>")
             last = median(these, lambda trace: float(trace.epoch[-1]))

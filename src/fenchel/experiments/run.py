@@ -18,7 +18,7 @@ from . import figures, report, studies, tables
 from .claims import Claim, make_claims
 from .data import make_instance
 from .measure import find_optimum, run_method
-from .settings import HELD_OUT, Settings
+from .settings import Settings
 from .store import Store
 from .traces import Optimum, Trace, Traces
 from .tune import grid, tune
@@ -98,7 +98,7 @@ def _look(settings: Settings) -> tuple[dict[str, Any], list[tuple[str, str, str]
     """Sizes of the data sets, and the curves that do not fit, with the reason."""
     abouts, left_out = {}, []
     for data in settings.data:
-        instance = make_instance(data, HELD_OUT)
+        instance = make_instance(data, settings.tuning.held_out)
         abouts[data.name] = instance.about
         for curve in settings.curves:
             reason = make_method(curve.method, dict(curve.options)).supports(instance.problem)
@@ -179,7 +179,7 @@ def _do(job: Job, settings: Settings, store: Store) -> Job | None:
             return job
         data = settings.dataset(name)
         if kind == "tune":
-            curve, instance = settings.curve(more[0]), make_instance(data, HELD_OUT)
+            curve, instance = settings.curve(more[0]), make_instance(data, settings.tuning.held_out)
             store.save(job.key, tune(instance, curve, settings.tuning, data.window, settings.max_epochs))
         elif kind == "optimum":
             best = find_optimum(make_instance(data, more[0]), settings.optimum_tol)

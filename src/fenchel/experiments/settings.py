@@ -10,20 +10,12 @@ from typing import Any
 
 from .. import __version__
 
-BLOCK_SIZE = 50
-RHO = 0.1
-GRAPH_C = 0.01  # C1 sqrt(n) of the real problems
-HELD_OUT = 1000  # the seed on which step sizes are chosen; repetitions are numbered from 0
 TRAIN_ROWS = {"a9a": 32_561, "20news": 12_995}
 TEST_ROWS = {"a9a": 16_281, "20news": 3_247}
 
 # seconds inside a method; SDCA-ADMM with the paper's settings reaches rounding in them on a laptop
-_WINDOWS = {"n512": 0.4, "n5120": 9.0, "20news": 1.0, "a9a": 4.5}
-_QUICK_WINDOWS = {"n512": 0.3, "n5120": 2.5, "20news": 0.8, "a9a": 2.0}
-_QUICK_POINTS = 120
-_FILE_WINDOW = 5.0
-_ETA0 = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0)
-_QUICK_ETA0 = (0.1, 1.0, 10.0)
+_WINDOWS = {"n512": 0.4, "n5120": 9.0, "20news": 1.0, "a9a": 4.5, "other": 5.0}
+_QUICK_WINDOWS = {"n512": 0.3, "n5120": 2.5, "20news": 0.8, "a9a": 2.0, "other": 5.0}
 
 PAPER = "sdca-admm"
 DEFAULT = "sdca-admm-default"
@@ -43,6 +35,31 @@ LABELS = {
 _ARTIFICIAL_CURVES = (PAPER, DEFAULT, "batch-admm", "ol-admm", "opg-admm", "rda-admm", "rda")
 _REAL_CURVES = (PAPER, DEFAULT, "ol-admm", "opg-admm", "rda-admm", "rda")
 ONLINE = ("ol-admm", "opg-admm", "rda-admm", "rda", "fobos")
+
+
+@dataclasses.dataclass(frozen=True)
+class Setup:
+    """What the paper says of its experiments.
+
+    Attributes
+    ----------
+    block_size : int
+        Rows of a block.
+    rho : float
+        Of the augmented Lagrangian.
+    graph_c : float
+        C1 sqrt(n) of the real problems.
+    noise : float
+        Standard deviation of what is added to the scores of the artificial problem.
+    """
+
+    block_size: int = 50
+    rho: float = 0.1
+    graph_c: float = 0.01
+    noise: float = 0.1
+
+
+SETUP = Setup()
 
 
 @dataclasses.dataclass(frozen=True)
@@ -92,13 +109,15 @@ class Tuning:
     """The grid, and how it is searched.
 
     Every point runs for `share` of the window, and with `long` the best eta0 of every schedule and iterate for a
-    whole window; from the best of these the neighbours in eta0 do, as long as the objective at the end falls.
+    whole window; from the best of these the neighbours in eta0 do, as long as the objective at the end falls. All of
+    it on data of the seed `held_out`; repetitions are numbered from 0.
     """
 
-    eta0: tuple[float, ...]
+    eta0: tuple[float, ...] = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0)
     reports: tuple[str, ...] = ("average", "last")
     share: float = 0.1
     long: bool = True
+    held_out: int = 1000
 
 
 @dataclasses.dataclass(frozen=True)
@@ -120,7 +139,7 @@ class Studies:
 
 @dataclasses.dataclass(frozen=True)
 class Settings:
-    """Everything that the results depend on."""
+    """Everything that the results depend on; `levels` are the relative excesses of the report's table."""
 
     experiment: str
     data: tuple[DataSet, ...]
@@ -131,6 +150,7 @@ class Settings:
     points: int = 300
     max_epochs: int = 100_000
     optimum_tol: float = 1e-14
+    levels: tuple[float, ...] = (1e-1, 1e-2, 1e-3, 1e-4, 1e-6, 1e-9)
     quick: bool = False
     version: str = __version__
 
@@ -186,7 +206,7 @@ def artificial(
     windows = _QUICK_WINDOWS if quick else _WINDOWS
     data = []
     for n in dict.fromkeys(_whole("rows", n, 2) for n in rows):
-        default = windows.get(f"n{n}", _FILE_WINDOW * n / 5120) if side == 32 else _FILE_WINDOW
+        default = windows.get(f"n{n}", windows["other"] * n / 5120) if side == 32 else windows["other"]
         data.append(
             DataSet(f"n{n}", f"n = {n}", "artificial", _window(window, default), rows=n, side=_whole("side", side, 2))
         )
@@ -226,7 +246,7 @@ def real(
     data = []
     for name in dict.fromkeys(datasets):
         about = describe(name, edges)
-        data.append(DataSet(window=_window(window, windows.get(name, _FILE_WINDOW)), **about))
+        data.append(DataSet(window=_window(window, windows.get(name, windows["other"])), **about))
     if not data:
         raise ValueError("no data set is given")
     if len({d.name for d in data}) < len(data):
@@ -256,22 +276,24 @@ def _curve(name: str) -> Curve:
     from ..methods import METHODS
 
     if name == PAPER:
-        options = {"preset": "paper", "rho": RHO, "block_size": BLOCK_SIZE}
+        options = {"preset": "paper", "rho": SETUP.rho, "block_size": SETUP.block_size}
     elif name == DEFAULT:
         options = {"newton": True}
     else:
         offered = METHODS[name].OPTIONS
-        options = {key: value for key, value in (("rho", RHO), ("block_size", BLOCK_SIZE)) if key in offered}
+        options = {
+            key: value for key, value in (("rho", SETUP.rho), ("block_size", SETUP.block_size)) if key in offered
+        }
     method = PAPER if name == DEFAULT else name
     return Curve(name, LABELS.get(name, name), method, tuple(options.items()), name in ONLINE)
 
 
 def _pace(quick: bool) -> dict[str, Any]:
-    return {"quick": True, "points": _QUICK_POINTS} if quick else {}
+    return {"quick": True, "points": 120} if quick else {}
 
 
 def _tuning(quick: bool) -> Tuning:
-    return Tuning(_QUICK_ETA0, long=False) if quick else Tuning(_ETA0)
+    return Tuning((0.1, 1.0, 10.0), long=False) if quick else Tuning()
 
 
 def _repetitions(value: int | None, default: int) -> int:

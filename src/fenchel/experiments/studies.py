@@ -16,9 +16,9 @@ from ..penalties import GroupL2
 from ..problem import Problem
 from .data import make_instance
 from .measure import advance, certify, one_thread
-from .settings import BLOCK_SIZE, HELD_OUT, RHO, Settings
+from .settings import SETUP, Settings
 
-_PAPER = {"preset": "paper", "rho": RHO}
+_PAPER = {"preset": "paper", "rho": SETUP.rho}
 
 
 def jobs(settings: Settings) -> list[tuple[str, int, float]]:
@@ -88,7 +88,7 @@ def _quadratic(settings: Settings, repetition: int) -> list[dict[str, Any]]:
     without = Problem(X, y, loss=SmoothedHinge(), penalty=norms, alpha=with_it.alpha)
     rows = []
     for quadratic, problem in ((True, with_it), (False, without)):
-        options = {**_PAPER, "block_size": BLOCK_SIZE}
+        options = {**_PAPER, "block_size": SETUP.block_size}
         best = _optimum(problem, settings)
         effort = _effort(problem, best, "sdca-admm", options, studies.level, studies.max_epochs, repetition)
         rows.append({"case": {"quadratic": quadratic}, **effort})
@@ -99,9 +99,9 @@ def _rho(settings: Settings, repetition: int) -> list[dict[str, Any]]:
     """SDCA-ADMM and Batch-ADMM, each with every rho of the grid, on the held-out seed of each data set."""
     rows = []
     for data in settings.data:
-        instance = make_instance(data, HELD_OUT)
+        instance = make_instance(data, settings.tuning.held_out)
         best = _optimum(instance.problem, settings)
-        for method, options in (("sdca-admm", {"preset": "paper", "block_size": BLOCK_SIZE}), ("batch-admm", {})):
+        for method, options in (("sdca-admm", {"preset": "paper", "block_size": SETUP.block_size}), ("batch-admm", {})):
             for rho in settings.studies.rho:
                 effort = _effort(
                     instance.problem, best, method, {**options, "rho": rho}, settings.studies.level,

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from .._validate import AnyArray, Array
+from ..foundation.numerics import BALANCED
 
-ROUNDING = 1e-15
 METRICS = ("excess", "test_loss", "test_error")
 AXES = ("seconds", "epoch")
 
@@ -27,7 +27,7 @@ class Optimum:
     @property
     def floor(self) -> float:
         """The excess below which nothing is proven."""
-        return max(self.primal - self.dual, ROUNDING * abs(self.primal))
+        return max(self.primal - self.dual, BALANCED * abs(self.primal))
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

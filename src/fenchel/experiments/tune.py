@@ -10,7 +10,7 @@ import numpy as np
 from ..methods import METHODS
 from .data import Instance
 from .measure import run_method
-from .settings import HELD_OUT, Curve, Tuning
+from .settings import Curve, Tuning
 
 # of every method's schedules: the one of its general theory, and the one for strongly convex penalties
 _SCHEDULES = ("sqrt", "strong", "linear")
@@ -35,7 +35,7 @@ def tune(instance: Instance, curve: Curve, tuning: Tuning, window: float, max_ep
     """
 
     def attempt(point: dict[str, Any], seconds: float) -> dict[str, Any]:
-        return _try(instance, curve, point, seconds, max_epochs)
+        return _try(instance, curve, point, seconds, max_epochs, tuning.held_out)
 
     short = [attempt(point, tuning.share * window) for point in grid(curve, tuning)]
     if not tuning.long:
@@ -66,9 +66,11 @@ def _options(entry: dict[str, Any]) -> dict[str, Any]:
     return {key: entry[key] for key in ("schedule", "report", "eta0")}
 
 
-def _try(instance: Instance, curve: Curve, point: dict[str, Any], window: float, max_epochs: int) -> dict[str, Any]:
+def _try(
+    instance: Instance, curve: Curve, point: dict[str, Any], window: float, max_epochs: int, seed: int
+) -> dict[str, Any]:
     trace = run_method(
-        instance, curve.method, dict(curve.options) | point, seed=HELD_OUT, window=window, points=8,
+        instance, curve.method, dict(curve.options) | point, seed=seed, window=window, points=8,
         max_epochs=max_epochs,
     )  # fmt: skip
     last = trace["objective"][-1]

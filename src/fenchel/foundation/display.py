@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+import importlib
 import sys
 import threading
 import time
@@ -34,10 +35,10 @@ class NotebookLine:
         self._drawn = time.monotonic()
         bar = "" if share is None else f'<progress max="1" value="{min(max(share, 0.0), 1.0):.4f}"></progress> '
         # both kinds are sent: a page shows the first, a console that follows the notebook the second
-        content = {"text/html": f"<div>{bar}<code>{html.escape(text)}</code></div>", "text/plain": text}
+        words = f'<span style="font:12px monospace;white-space:pre-wrap">{html.escape(text)}</span>'
+        content = {"text/html": f"<div>{bar}{words}</div>", "text/plain": text}
         if self._handle is None:
-            from IPython.display import display
-
+            display: Any = importlib.import_module("IPython.display").display  # untyped, and not always there
             self._handle = display(content, raw=True, display_id=True)
         else:
             self._handle.update(content, raw=True)

@@ -247,8 +247,9 @@ class _Bounded(io.RawIOBase):
 # -- packed files -------------------------------------------------------------------------------------
 
 BEYOND = 200_000_000  # bytes that a file may unpack to whatever its size; more: a small file can take all memory
-_PACKED = 100  # times its own size; mostly zeros shrink a hundredfold, and a bomb a thousandfold
-_TEXT = 20  # times the size of packed text, which shrinks tenfold
+# times its own size; mostly zeros shrink a hundredfold, and a bomb a thousandfold; larger: bombs are unpacked
+_PACKED = 100
+_TEXT = 20  # times the size of packed text, which shrinks tenfold; larger: the same
 
 
 def check_unpacked(path: str | os.PathLike[str], size: int, way_out: str, times: int = _PACKED) -> None:

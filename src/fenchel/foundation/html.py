@@ -130,7 +130,7 @@ def drawing(
         end = "end" if float(across_at(place)) > wide / 2 else "start"
         parts.append(
             f'<line x1="{line}" x2="{line}" y1="{top}" y2="{tall - below}" stroke="currentColor" '
-            f'stroke-dasharray="3 3" {faint}/><text x="{line}" y="{top + 10 + 12 * k}" '
+            f'stroke-dasharray="3 3" {faint}/><text x="{line}" y="{tall - below - 6 - 12 * k}" '
             f'dx="{-4 if end == "end" else 4}" text-anchor="{end}">'
             f"{html.escape(name)}</text>"
         )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 UNIT = 2.0**-53
 """The largest relative error of one operation with doubles. A fact."""
 
@@ -13,10 +15,20 @@ LARGEST = 1e140
 """Of a target of squares, or a coefficient in a file: squares of 1e20 rows still have a sum, and so have products of
 these sums with others. Larger: such problems end in infinities rather than in a sentence."""
 
-SLACK = 1e-12
-"""Of the radius of a dual constraint, by which rounding may pass it in a function that a user calls (a certificate
-takes no such allowance: it scales). Larger: points outside count as feasible; smaller: a prox's own answer is
-refused."""
+HALF: float = UNIT**0.5
+"""Half of the digits, 1e-8: what is left of a number that is a difference of squares, or a root of one, and what is
+lost where a number has only half of its digits, as a share that a file tells. From UNIT."""
+
+ROUNDING = 1e-12
+"""Of what a long computation is made of (an objective, a radius, the largest curvature): what rounding may leave of it
+where nothing should be left. A gap below it may be the last one, a point this far outside counts as feasible to a user
+who asks (a certificate takes no such allowance: it scales), and damping begins there. Larger: slow runs count as
+stalled, and points outside as feasible; smaller: rounding is waited for, and a prox's own answer refused."""
+
+NOTHING = 1e-10
+"""Of the largest of its kind (the objective at zero, an eigenvalue, the size of a sum): what counts as zero where
+thousands of roundings may have added up. Larger: small things that count are lost, and answers are sloppy where the
+optimum is tiny; smaller: rounding is taken for something."""
 
 BALANCED = 1e-14
 """Of the sizes of the terms of a sum over all rows: what counts as a sum of zero. Larger: dual points are less
@@ -26,36 +38,28 @@ DIGITS = 1e-13
 """Of an objective or a norm: below it rounding is all that steps change. Larger: sums that are to be zero are not;
 smaller: steps in vain."""
 
-DIFFERENCE = 2.0**-18
-"""Of the size of a point, for a derivative by central differences that nobody told: near the third root of UNIT,
-where rounding and curvature spoil about as much. Larger or smaller: fewer digits."""
+DIFFERENCE: float = UNIT ** (1 / 3)
+"""Of the size of a point, for a derivative by central differences that nobody told: there rounding, UNIT / h, and
+curvature, h^2, spoil about as much. From UNIT."""
 
 ARMIJO = 1e-4
 """Of the fall that the slope promises: what a step must bring. Larger: good steps are shortened; zero: steps that
 bring nothing are taken for ever."""
 
-HALVINGS = 40
-"""Of a step that brings too little: 2^-40 of it is below the digits that a sum over rows has. More: steps that change
-nothing."""
+HALVINGS = math.ceil(-math.log2(ROUNDING))
+"""Of a step that brings too little: after so many it is below the digits that a sum over rows has. From ROUNDING."""
 
 NEWTON_STEPS = 100
-"""Of a damped Newton iteration over few directions. More are wanted only where the optimum lies at infinity, and
-would not reach it."""
-
-LEAST_DAMPING = 1e-12
-"""Of the largest curvature, in such an iteration. Larger: slower at the end; zero: no way back from a singular
-matrix."""
+"""Of an iteration over few directions that doubles its digits, or multiplies its weight, from step to step. More are
+wanted only where the optimum lies at infinity, and would not reach it."""
 
 DENSE = 2000
 """Rows of a square matrix that dense linear algebra decomposes: 32 MB, and seconds. Larger: minutes."""
 
 AT_ONCE = 1 << 16
-"""Entries that one call of numpy looks at: temporaries of half a megabyte, which stay in the cache. Larger: slower by
-reading memory; smaller: slower by calls."""
-
-KEPT = 1 << 16
-"""Numbers in an object that is kept for the next one of its size: half a megabyte. Larger: memory that nobody sees
-go."""
+"""Entries that one call of numpy looks at, that are kept for the next object of their size, and of data on which an
+answer is polished unasked: half a megabyte, which stays in the cache and takes milliseconds. Larger: slower by reading
+memory; smaller: slower by calls."""
 
 BESIDE = 1 << 22
 """Numbers that are held beside the data for a while, whatever its size: 32 MiB. Larger: memory that nobody asked for;

@@ -217,8 +217,8 @@ def _whole_numbers(arrays: dict[str, AnyArray], name: str) -> AnyArray:
     return values
 
 
-_SURELY = 1_000_000  # features: a vector of them takes 8 MB
-_PER_ENTRY = 100  # features for every stored entry; most columns of such data are empty
+_SURELY = 1_000_000  # features: a vector of them takes 8 MB; larger: a damaged file may ask for gigabytes
+_PER_ENTRY = 100  # features for every stored entry; most columns of such data are empty; larger: as above
 
 
 def check_width(path: str | Path, width: int, entries: int, max_features: int | None) -> None:

@@ -21,7 +21,8 @@ from .offsets import named, taken
 from .text import _cells, _exact_floats, _first_line, _is_number, _listed, _looks_like_header, _pandas, _separator
 from .wide import _is_wide, _read_wide
 
-_LOOKED_AT = 10_000  # names among which one like a name that does not exist is looked for: a second
+# names among which one like a name that does not exist is looked for: a second; more: a longer wait for an error
+_LOOKED_AT = 10_000
 
 
 @dataclasses.dataclass

@@ -20,17 +20,9 @@ from .files import _kind
 from .shards import cache_folder, key_of, sharded
 
 _UNITS = {"": 1, "K": 1e3, "M": 1e6, "G": 1e9, "T": 1e12}
-_LEAST = 60e6  # bytes: what the partitions that are worked on, read and kept waiting take
+# bytes: what the partitions that are worked on, read and kept waiting take; smaller: less than they do take
+_LEAST = 60e6
 _READERS = {"parquet": parquet_chunks, "csv": csv_chunks, "libsvm": libsvm_chunks, "npz": npz_chunks}
-
-
-def _existing(path: str | os.PathLike[str]) -> str:
-    path = os.fspath(path)
-    if os.path.isdir(path):
-        raise ValueError(f"{path} is a folder; give a file, or a pattern such as {os.path.join(path, '*.parquet')}")
-    if not os.path.exists(path):
-        raise FileNotFoundError(f"{path} does not exist")
-    return path
 
 
 def open_data(

@@ -15,7 +15,7 @@ import numpy as np
 from .._validate import Array
 from .text import _cells, _is_number
 
-_MANY = 1000  # columns from which on it matters
+_MANY = 1000  # columns from which on it matters; fewer: no time to save
 _FEW = 200  # rows: with more of them the time that pandas takes for a column is less than that for its cells here
 
 

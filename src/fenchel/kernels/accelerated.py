@@ -19,13 +19,15 @@ from __future__ import annotations
 import math
 
 import numpy as np
+from numba import float64, types
 from numba.extending import overload
 
+from .apart import HOT, VECTOR, apart, specialised
 from .caching import WITHIN, njit
 from .chain import chain_prox
 from .lattice import lattice_prox
 from .products import mean_of, scores_of
-from .prox import apply_map, block_value, structured_prox
+from .prox import BLOCKS, MAP, apply_map, block_value, structured_prox
 from .rows import KERNEL, LEAN
 from .rules import INEXACT, JUMP, ROUNDING, TRIES
 from .small_losses import mean_loss
@@ -67,7 +69,7 @@ def _whole_prox(solver, v, eta, dual, w, far, enough, most, info):
     return general
 
 
-@njit(cache=True, nogil=True, **KERNEL)
+@specialised(nogil=True, **KERNEL)
 def accelerated_steps(data, loss, solver, penalty, point, numbers, trace, leads, rounds, wanted, most):
     """Steps until so many are made, or the objective seems to be within `wanted` of the least.
 
@@ -165,7 +167,7 @@ def left(trace, count):
     return second * second / (first - second)
 
 
-@njit(cache=True, **LEAN, **WITHIN)
+@apart(float64(types.Tuple((MAP, BLOCKS, VECTOR, VECTOR, VECTOR)), VECTOR, VECTOR, VECTOR), **HOT)
 def _penalty(penalty, w, at, scratch):
     B, psi, scale, ridge, quadratic = penalty
     total = 0.0

@@ -43,6 +43,7 @@ READ_LIST = types.Array(int64, 1, "C", readonly=True)
 # costs seconds of compiling. HOT ones are the few that take the time.
 PLAIN = {**LEAN, "fastmath": False}
 HOT = LEAN
+OWNING = {key: True if key == "_nrt" else value for key, value in PLAIN.items()}  # of those that make arrays
 INSIDE = {**PLAIN, **WITHIN}  # of small functions that are compiled with those that call them
 INLINE = {**INSIDE, "forceinline": True}
 
@@ -109,6 +110,22 @@ def _stub(kernel: Apart) -> Any:
     return intrinsic(definition)
 
 
+def called_at(signature: Any) -> Any:
+    """What an intrinsic returns that calls a kernel of this signature at an address, its first argument. No name has to
+    be known when such a caller comes from the cache, so that callers may be specialised for whatever they are given."""
+
+    def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        convention, kinds = context.call_conv, sig.args[1:]
+        kind = convention.get_function_type(sig.return_type, kinds)
+        function = builder.inttoptr(args[0], kind.as_pointer())
+        status, value = convention.call_function(builder, function, sig.return_type, kinds, args[1:])
+        with cgutils.if_unlikely(builder, status.is_error):  # there may be no memory left
+            convention.return_status_propagate(builder, status)
+        return imputils.impl_ret_borrowed(context, builder, sig.return_type, value)
+
+    return typing.signature(signature.return_type, types.int64, *signature.args), codegen
+
+
 def address_of(stub: Any) -> int:
     """Where a kernel that was marked `apart` is in this process."""
     return _aparts[stub].load()
@@ -130,6 +147,18 @@ def door(signature: Any, **options: Any) -> Callable[[Callable[..., Any]], Any]:
         kernel.compile(signature)
         kernel.disable_compile()
         return kernel
+
+    return decorate
+
+
+def specialised(**options: Any) -> Callable[[Callable[..., Any]], Any]:
+    """A kernel that is compiled for whatever it is given, and calls others apart."""
+
+    def decorate(function: Callable[..., Any]) -> Any:
+        def before() -> None:
+            load_called(function)
+
+        return njit(**options, cache=True, stamp=_stamp(), before=before)(function)
 
     return decorate
 

@@ -36,14 +36,16 @@ logger = logging.getLogger("fenchel")
 WITHIN = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
 
 
-def njit(*, cache: bool = False, stamp: Any = None, **options: Any) -> Callable[[Callable[..., Any]], Any]:
+def njit(
+    *, cache: bool = False, stamp: Any = None, before: Callable[[], None] | None = None, **options: Any
+) -> Callable[[Callable[..., Any]], Any]:
     """As numba's; with `cache` what is compiled is kept, if it can be. `stamp` tells what is out of date, where that
-    is more than the file of the function."""
+    is more than the file of the function; `before` brings in what a kept kernel needs."""
 
     def decorate(function: Callable[..., Any]) -> Any:
         kernel = numba.njit(**options)(function)
         if cache and isinstance(kernel, Dispatcher):
-            kernel._cache = KernelCache(function, stamp)
+            kernel._cache = KernelCache(function, stamp, before)
         return kernel
 
     return decorate
@@ -106,8 +108,10 @@ event.register("numba:compile", _Compiling())
 class KernelCache:
     """What numba asks of a cache, over one of its own that may fail."""
 
-    def __init__(self, function: Callable[..., Any], stamp: Any = None) -> None:
-        self._function, self._stamp = function, stamp
+    def __init__(
+        self, function: Callable[..., Any], stamp: Any = None, before: Callable[[], None] | None = None
+    ) -> None:
+        self._function, self._stamp, self._before = function, stamp, before
         self._temporary = False
         self._inner: Any = None
         try:
@@ -123,6 +127,8 @@ class KernelCache:
         """The compiled kernel, or None where there is none that can be trusted."""
         if self._inner is None:
             return None
+        if self._before is not None:
+            self._before()
         with interrupts_held():
             try:
                 return self._inner.load_overload(signature, target_context)

@@ -18,16 +18,26 @@ closed     the same for blocks that need no dual variable
 
 from __future__ import annotations
 
+import functools
 import math
 
 import numpy as np
+from numba import boolean, float64, int64, types, uint64, void
+from numba.extending import intrinsic
 
+from .apart import HOT, LIST, OWNING, READ, VECTOR, address_of, apart, called_at
 from .caching import WITHIN, njit
 from .calls import call_prox
 from .rows import KERNEL, LEAN
 
 AHEAD = 1.6  # over-relaxation of ADMM, which converges between 0 and 2; larger: it oscillates, smaller: it is slower
 LEAST_SQUARE = 1e-6  # of the square length of a step: a difference of two such squares below it is rounding
+
+MAP = types.Tuple((LIST, uint64[::1], VECTOR))
+BLOCKS = types.UniTuple(LIST, 7)
+_UNITS = types.Tuple((LIST, LIST, VECTOR, boolean[::1]))
+_SOLVER = types.Tuple((MAP, BLOCKS, *4 * [VECTOR], _UNITS, boolean, BLOCKS, int64))
+_WHOLE = void(READ, float64, VECTOR, VECTOR, VECTOR, _SOLVER, types.Tuple((float64, float64, int64)), VECTOR)
 
 
 @njit(cache=True, **LEAN)
@@ -134,8 +144,8 @@ def separated_slope(v, M, eta, w, slope, B, psi):
             slope[e] = (v[j] - w[j] / M[j]) / (a * eta)
 
 
-@njit(cache=True, **WITHIN)
-def screen(v, eta, B, units, dead, s):
+@apart(void(VECTOR, float64, MAP, _UNITS, boolean[::1], VECTOR), **OWNING)
+def _screen(v, eta, B, units, dead, s):
     """Mark the features that are surely zero, zero them in v, and give the units their dual variable s.
 
     units: first and last row, radius and kind (0: Euclidean, 1: absolute sum) of the dual ball. A unit whose
@@ -163,17 +173,17 @@ def screen(v, eta, B, units, dead, s):
                     v[B[1][e]] = 0.0
 
 
-@njit(cache=True, nogil=True, **KERNEL)
-def structured_prox(v, eta, slope, w, u, solver, rule, info):
+@apart(_WHOLE, **{**OWNING, **KERNEL})
+def _structured_prox(v, eta, slope, w, u, solver, rule, info):
     """w = argmin 1/2 |w - v|^2 + eta (psi(B'w) + mu/2 |w|^2): FISTA with restarts on the dual.
 
     `slope` is the warm start and receives the answer's; `u` receives p. `solver` is (B, psi, scale, ridge, mu,
-    c, units, separated, closed): blocks in `closed` stand beside others that join features, and need no dual variable,
-    for they are simple in w itself. `rule` is (tol, level, most): stop when the duality gap is at most tol times the
-    objective, or times eta times `level` (the size of an objective of which this is a step), or after `most` steps.
-    info receives gap, objective, steps, and 1.0 where it stopped by the gap.
+    c, units, separated, closed, address): blocks in `closed` stand beside others that join features, and need no dual
+    variable, for they are simple in w itself; `address` is this kernel's own. `rule` is (tol, level, most): stop when
+    the duality gap is at most tol times the objective, or times eta times `level` (the size of an objective of which
+    this is a step), or after `most` steps. info receives gap, objective, steps, and 1.0 where it stopped by the gap.
     """
-    B, psi, scale, ridge, mu, bound, units, separated, closed = solver
+    B, psi, scale, ridge, mu, bound, units, separated, closed, _ = solver
     tol, level, most = rule
     size, d = w.size, slope.size
     M, widest = np.empty(size), 0.0
@@ -188,7 +198,7 @@ def structured_prox(v, eta, slope, w, u, solver, rule, info):
     separated_steps(M, eta, B, closed, scale, step)
     point, dead, fixed = v.copy(), np.zeros(size, dtype=np.bool_), np.zeros(d)
     if units[0].size > 0:
-        screen(point, eta, B, units, dead, fixed)
+        _screen(point, eta, B, units, dead, fixed)
     c, undo, shrink, s = np.ones(d), np.ones(d), np.ones(d), np.zeros(d)
     for b in range(psi[0].size):
         for e in range(psi[0][b], psi[1][b]):
@@ -238,7 +248,24 @@ def structured_prox(v, eta, slope, w, u, solver, rule, info):
         separated_slope(back, M, eta, w, slope, B, closed)
 
 
-@njit(cache=True, **LEAN, **WITHIN)
+@functools.cache
+def address() -> int:
+    """Where it is in this process. It is compiled once, on its own: whatever calls it is specialised for the data."""
+    return address_of(_structured_prox)
+
+
+@intrinsic
+def _call_whole(typingctx, address, v, eta, slope, w, u, solver, rule, info):
+    return called_at(_WHOLE)
+
+
+@njit(cache=True, nogil=True, **KERNEL)
+def structured_prox(v, eta, slope, w, u, solver, rule, info):
+    """The same for callers from Python, and in kernels: see above."""
+    _call_whole(solver[9], v, eta, slope, w, u, solver, rule, info)
+
+
+@apart(void(*6 * [VECTOR], MAP, BLOCKS, BLOCKS, VECTOR), **HOT)
 def _primal_point(point, M, s, back, w, u, B, psi, closed, step):
     """w = the minimiser that belongs to the dual variable s."""
     apply_adjoint(B, psi, s, back)
@@ -274,7 +301,7 @@ def _extrapolate(new, s, share, ahead):
         s[e] = new[e]
 
 
-@njit(cache=True, **WITHIN)
+@apart(boolean(READ, float64, *5 * [VECTOR], VECTOR, VECTOR, BLOCKS, BLOCKS, float64, float64, VECTOR), **OWNING)
 def _closed(v, eta, s, w, at, p, scale, ridge, mu, psi, closed, tol, level, info):
     """Whether the duality gap at w, with at = B'w, is small; fills in gap and objective.
 

@@ -17,10 +17,12 @@ from __future__ import annotations
 import math
 
 import numpy as np
+from numba import float64, int64, types, void
 
+from .apart import HOT, LIST, MATRIX, READ, VECTOR, apart, specialised
 from .caching import WITHIN, njit
 from .products import mean_of, scores_of
-from .prox import apply_adjoint, apply_map
+from .prox import MAP, apply_adjoint, apply_map
 from .rows import KERNEL, LEAN
 from .small_losses import mean_conjugate
 
@@ -33,8 +35,10 @@ _ROOM, _ROOM_BANDED = 3.0, 100.0
 _STEEPEST = 100.0  # times the same: R at the most
 _ROUGH = 0.1  # of e: what may be left of it by a rough solution
 
+_UNITS = types.Tuple((LIST, int64, VECTOR))
 
-@njit(cache=True, nogil=True, **KERNEL)
+
+@specialised(nogil=True, **KERNEL)
 def repair(
     data, loss, B, psi, units, back, band, diagonal, even, kappa, domain, u, x, y, g, h, primal, allowed, share, most,
     info,
@@ -128,7 +132,7 @@ def _norms(labels, y, lengths):
         lengths[g] = math.sqrt(lengths[g])
 
 
-@njit(cache=True, **LEAN, **WITHIN)
+@apart(void(_UNITS, READ, READ, READ, float64, float64, VECTOR, VECTOR, VECTOR), **HOT)
 def _follow(units, u, y, even, kappa, most, step, tangent, lengths):
     """R = diag(step) (1 - tangent tangent'), unit by unit."""
     labels, _, radius = units
@@ -152,7 +156,7 @@ def _follow(units, u, y, even, kappa, most, step, tangent, lengths):
             step[k] = even[k] * max(most * room, kappa)
 
 
-@njit(cache=True, **LEAN, **WITHIN)
+@apart(void(MAP, READ, READ, READ, MATRIX), **HOT)
 def _factorise(B, diagonal, step, tangent, factor):
     """Cholesky's factor of diag(diagonal) + B diag(step) B', of which factor[j, k] is entry (j + k, j)."""
     start, column, value = B
@@ -185,7 +189,7 @@ def _factorise(B, diagonal, step, tangent, factor):
                     other[k - c] -= share * line[k]
 
 
-@njit(cache=True, **LEAN, **WITHIN)
+@apart(void(MATRIX, READ, VECTOR), **HOT)
 def _precondition(factor, left, z):
     size, band = factor.shape[0], factor.shape[1] - 1
     if band == 0:
@@ -206,7 +210,7 @@ def _precondition(factor, left, z):
         z[j] = total / line[0]
 
 
-@njit(cache=True, **LEAN, **WITHIN)
+@apart(void(LIST, VECTOR, READ, READ, VECTOR), **HOT)
 def _turned(labels, dots, step, tangent, seen):
     """seen = R seen."""
     dots[:] = 0.0

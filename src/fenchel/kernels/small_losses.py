@@ -21,12 +21,11 @@ import functools
 from typing import Any
 
 import numpy as np
-from numba import float64, njit, types
-from numba.core import cgutils, typing
+from numba import float64, njit
 from numba.extending import intrinsic
 
 from . import lapack, loss_sums
-from .apart import INLINE, INSIDE, READ, VECTOR, address_of, apart
+from .apart import INLINE, INSIDE, READ, VECTOR, address_of, apart, called_at
 
 SUMS, CONJUGATE, ENDS = range(3, 6)  # entries of the vector of addresses, after those of lapack.py
 SQUARED, LOGISTIC, SMOOTHED_HINGE, SQUARED_HINGE, HUBER, POISSON, COVARIANCES = range(7)
@@ -45,35 +44,19 @@ _ENDS = float64(float64, READ, READ, VECTOR, VECTOR)
 # -- calls by address ---------------------------------------------------------------------------------
 
 
-def _call(signature: Any) -> Any:
-    """What calls a kernel of this signature at an address."""
-
-    def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-        convention, kinds = context.call_conv, sig.args[1:]
-        kind = convention.get_function_type(sig.return_type, kinds)
-        function = builder.inttoptr(args[0], kind.as_pointer())
-        result = cgutils.alloca_once(builder, kind.args[0].pointee)
-        error = cgutils.alloca_once(builder, kind.args[1].pointee)  # these kernels raise nothing
-        values = context.get_arg_packer(kinds).as_arguments(builder, args[1:])
-        builder.call(function, [result, error, *values])
-        return builder.load(result)
-
-    return typing.signature(signature.return_type, types.int64, *signature.args), codegen
-
-
 @intrinsic
 def _call_sums(typingctx, address, parameter, target, weight, score, slope, curvature):
-    return _call(_SUMS)
+    return called_at(_SUMS)
 
 
 @intrinsic
 def _call_conjugate(typingctx, address, parameter, target, weight, dual, scale):
-    return _call(_CONJUGATE)
+    return called_at(_CONJUGATE)
 
 
 @intrinsic
 def _call_ends(typingctx, address, parameter, target, weight, low, high):
-    return _call(_ENDS)
+    return called_at(_ENDS)
 
 
 @njit(**INLINE)

@@ -20,7 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from .._validate import Array
-from ..foundation.numerics import DIFFERENCE, UNIT
+from ..foundation.numerics import DIFFERENCE, LARGEST, UNIT
 
 if TYPE_CHECKING:
     pass
@@ -50,7 +50,6 @@ class Loss:
     quadratic = False  # whether the curvature is 1 everywhere
     of_residual = False  # whether f(u; t) depends on u - t alone, so that an offset may as well be in the target
     closed_step = True  # whether the dual step has a closed form; where it has none a visit to a row takes longer
-    fast_sums = False  # whether `sums` is compiled, or takes no more than a few operations
     gradient_kernel: str | None = None  # the name of a compiled gradient in ``kernels/gradients.py``
     deviance = False  # whether the loss is half a deviance, up to a constant of the target: D^2 judges predictions
     likelihood = False  # whether the loss is minus the logarithm of a probability, which `probability` gives
@@ -223,12 +222,23 @@ class Loss:
         if not good.all():
             bad = np.flatnonzero(~good)
             raise ValueError(f"y[{_where(bad[0], target)}] is {target.flat[bad[0]]}; y must be finite")
+        # squares are added: for the objective, or for what rounding may do to it
+        most = LARGEST if self.quadratic else float(np.sqrt(np.finfo(float).max / (4 * max(target.size, 1))))
+        if target.size and max(-target.min(), target.max()) > most:
+            place = int(np.argmax(np.abs(target)))
+            raise ValueError(
+                f"y[{_where(place, target)}] is {target.flat[place]:g}; the squares of numbers above {most:.3g} are "
+                "too large to be summed: give y a larger unit"
+            )
         if self.classification:
             good = np.abs(target) == 1
             if not good.all():
-                bad = np.flatnonzero(~good)
-                other = "for 0/1 labels pass 2 * y - 1"
-                other = other if self.for_proportions() is None else "or proportions, all of them from 0 to 1"
+                bad, other = np.flatnonzero(~good), "for 0/1 labels pass 2 * y - 1"
+                if self.for_proportions() is not None:
+                    other = "or proportions, all of them from 0 to 1"
+                    outside = np.flatnonzero((target < 0) | (target > 1))
+                    inside = ((target > 0) & (target < 1)).any()  # where they are proportions, but for some
+                    bad = outside if inside and outside.size else bad
                 raise ValueError(
                     f"y[{_where(bad[0], target)}] is {target.flat[bad[0]]:g}; {type(self).__name__} takes labels -1 "
                     f"and +1 ({other})"

@@ -18,7 +18,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from .._validate import AnyArray, Array, Floats, Index
-from ..foundation.numerics import ARMIJO, BALANCED, LEAST_DAMPING, NEWTON_STEPS
+from ..foundation.numerics import ARMIJO, BALANCED, NEWTON_STEPS, ROUNDING
 from .base import Loss
 
 
@@ -115,7 +115,7 @@ class CoupledLoss(Loss):
         c = np.zeros(A.shape[1])
         wanted, size = np.broadcast_to(wanted, c.shape), np.abs(A).T
         value, x, _ = self.sums(start, target, weight)
-        slope, damping = A.T @ x - wanted, LEAST_DAMPING
+        slope, damping = A.T @ x - wanted, ROUNDING
         for _ in range(NEWTON_STEPS):
             if np.all(np.abs(slope) <= BALANCED * (size @ np.abs(x))):
                 break
@@ -138,5 +138,5 @@ class CoupledLoss(Loss):
                 damping = 0.1 * damping if taken else max(100 * damping, 1e-9)
             if not taken:
                 break
-            c, value, x, slope, damping = c + move, made[0], made[1], new, max(damping, LEAST_DAMPING)
+            c, value, x, slope, damping = c + move, made[0], made[1], new, max(damping, ROUNDING)
         return c, x

@@ -35,10 +35,10 @@ import numpy.typing as npt
 
 from .._validate import AnyArray, Array, Floats, Index
 from ..foundation.lazy import lazy
-from ..foundation.numerics import SLACK
+from ..foundation.numerics import LARGEST, ROUNDING
 from .coupled import CoupledCurvature, CoupledLoss
 
-_EDGE = 1e-200  # of a row's weight: how near to the edge of the domain a slope is taken for one inside
+_EDGE = 1 / LARGEST  # of a row's weight: how near to the edge of the domain a slope is taken for one inside
 RECORD = np.dtype([("event", "?"), ("time", "f8"), ("stratum", "i8"), ("order", "i8"), ("opens", "i1")])
 
 
@@ -131,7 +131,7 @@ class Cox(CoupledLoss):
         from ..kernels import cox
 
         rows = _rows(target)
-        return float(cox.conjugate(*rows, self.ties == "efron", _ones(weight, target), _own(dual), SLACK))
+        return float(cox.conjugate(*rows, self.ties == "efron", _ones(weight, target), _own(dual), ROUNDING))
 
     def scores_of(self, dual: Array, target: AnyArray, weight: Array) -> Array:
         from ..kernels import cox

@@ -129,7 +129,6 @@ class Logistic(Loss):
     classification = True
     kernel = gradient_kernel = "logistic"
     closed_step = False
-    fast_sums = True
     likelihood = True
     smoothness = 0.25
     attained = False

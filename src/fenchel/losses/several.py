@@ -26,10 +26,9 @@ import numpy as np
 import numpy.typing as npt
 
 from .._validate import Array, _count
-from ..foundation.numerics import SLACK
+from ..foundation.numerics import HALF, ROUNDING
 from .base import Loss
 
-_SHARES = 1e-8  # how far from 1 the shares of a target may add up to, as numbers of a file do
 _MOST_CLASSES = 100_000  # more in a vector of labels are measurements, not classes
 
 
@@ -105,10 +104,17 @@ class SimplexLoss(Loss):
         mean = hs.sum(axis=1, keepdims=True) / np.where(total > 0, total, 1.0)
         return np.asarray((hs - h * mean).reshape(np.shape(scores)))
 
+    def reached(self, dual: Array, target: Array, weight: Array, reach: float) -> Array:
+        """h, of which `bent` makes how a dual step answers to the scores, where it has led to these dual variables; for
+        losses with kinks. `reach` is one over the steps' curvature. All classes that have kept a share move alike."""
+        free = self.rows(dual) + self.rows(weight * target) > 0
+        free &= free.sum(axis=1, keepdims=True) > 1
+        return np.asarray(np.where(free, reach, 0.0).reshape(np.shape(dual)))
+
     def conjugate(self, dual: Array, target: Array) -> Array:
         x, t = self.rows(dual), self.rows(target)
         v = x + t
-        good = (v >= -SLACK).all(axis=1) & (np.abs(x.sum(axis=1)) <= SLACK)
+        good = (v >= -ROUNDING).all(axis=1) & (np.abs(x.sum(axis=1)) <= ROUNDING)
         out = self.potential(np.maximum(v, 0.0), t)
         out[~good] = np.inf
         return np.asarray(out.reshape(np.shape(dual)))
@@ -161,7 +167,7 @@ class SimplexLoss(Loss):
 
     def _checked_rows(self, target: Array) -> Array:
         name, total = type(self).__name__, target.sum(axis=1)
-        wrong = (target < 0).any(axis=1) | (np.abs(total - 1) > _SHARES)
+        wrong = (target < 0).any(axis=1) | (np.abs(total - 1) > HALF)
         if not self.shares:
             wrong |= ~((target == 0) | (target == 1)).all(axis=1)
         bad = np.flatnonzero(wrong)
@@ -203,7 +209,6 @@ class Multinomial(SimplexLoss):
     smoothness = 0.5
     likelihood = True
     attained = False
-    fast_sums = True
     shares = True
 
     def probability(self, score: Array) -> Array:

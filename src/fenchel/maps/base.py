@@ -16,7 +16,7 @@ import scipy.sparse as sp
 import scipy.sparse.linalg as sla
 
 from .._validate import Array, Ints, MatrixLike, SparseMatrix, _count, sound
-from ..foundation.numerics import KEPT
+from ..foundation.numerics import AT_ONCE
 from .gram import Gram, _is_plain
 
 _identities: weakref.WeakValueDictionary[int, SparseMatrix] = weakref.WeakValueDictionary()
@@ -107,7 +107,7 @@ class Identity(Map):
         found = _identities.get(p)
         if found is None:
             found = _identities[p] = self.matrix(p)
-            if p <= KEPT:
+            if p <= AT_ONCE:
                 _last.append(found)
         return found
 

@@ -15,9 +15,11 @@ from .._validate import Array, Ints, SparseMatrix
 
 _LONG = 1e9  # multiply-adds of a factor of a band: more take longer than dozens of solves by conjugate gradients
 _EVEN = 100.0  # condition of B B' up to which these are quick; larger: more rounds
-_SMALL = 400  # features up to which a dense form would gain nothing, or is taken at any rate
+# features up to which a dense form would gain nothing, or is taken at any rate; larger: seconds for singular values
+_SMALL = 400
 _FULL = 4  # an entry in so many is not zero: then dense products and factors are faster; larger: they waste time
-_DIRECT = 30_000  # above this many features B B' is solved by conjugate gradients
+_DIRECT = 30_000  # features up to which B B' has a factor; more: conjugate gradients, where a factor may fill memory
+CG_ROUNDS = 2000  # of conjugate gradients that are given up; more: longer before an error, or a factor
 
 
 def _is_plain(matrix: SparseMatrix) -> bool:
@@ -168,7 +170,7 @@ class Gram:
 
         def solve(r: Array) -> Array:
             if not direct:
-                v, failed = sla.cg(rows, r, rtol=1e-14, maxiter=2000, M=precondition)
+                v, failed = sla.cg(rows, r, rtol=1e-14, maxiter=CG_ROUNDS, M=precondition)
                 if not failed:
                     out: Array = v
                     return out

@@ -10,13 +10,11 @@ import scipy.sparse as sp
 import scipy.sparse.linalg as sla
 
 from .._validate import Array, SparseMatrix
+from ..foundation.numerics import NOTHING, ROUNDING
 from .base import Map, spectral_norm
+from .gram import CG_ROUNDS
 
 _MOST = 100_000_000  # entries that are kept, 1.2 GB; a map that mixes more features than that needs a form of its own
-_TRIES = 3  # random vectors by which the two products are compared
-_FEW = 3  # rows or columns up to which Lanczos has nothing to iterate on
-_SOLVED, _LEFT, _ROUNDS = 1e-12, 1e-9, 2000  # of a right side, in conjugate gradients: aim, and what is an error
-_DIGITS = 1e4  # units of rounding by which these may differ, relative to the lengths of the vectors
 
 
 class Operator(Map):
@@ -76,9 +74,11 @@ class Operator(Map):
 
     def norm(self) -> float:
         """An upper bound on the largest singular value, tight to 1 %: Lanczos comes near it from below."""
-        if min(self._products.shape) <= _FEW:
+        if self.p == 1:  # Lanczos has nothing to iterate on
             return spectral_norm(self._values)
         start = np.random.default_rng(0).standard_normal(self.p)
+        if not self._squared.matvec(start).any():
+            return 0.0
         value = sla.eigsh(self._squared, k=1, v0=start, tol=1e-4, return_eigenvectors=False)[0]
         return float(np.sqrt(max(value, 0.0)) * 1.005)
 
@@ -86,10 +86,10 @@ class Operator(Map):
         """The least-norm solution v of B B' v = r, for r in the range of B, by conjugate gradients."""
         r = np.asarray(r, dtype=float)
         with np.errstate(divide="ignore", invalid="ignore"):
-            v: Array = sla.cg(self._squared, r, rtol=_SOLVED, maxiter=_ROUNDS)[0]
+            v: Array = sla.cg(self._squared, r, rtol=ROUNDING, maxiter=CG_ROUNDS)[0]
         length = float(np.linalg.norm(r))
         left = float(np.linalg.norm(self._squared.matvec(v) - r))
-        if not left <= _LEFT * length:
+        if not left <= NOTHING * length:
             raise ValueError(
                 f"operator: conjugate gradients leave {left / length:.1g} of B B' v = r, so that no certificate could "
                 "be made of v: r is not in the range of B, or the map is too badly conditioned"
@@ -101,22 +101,22 @@ class Operator(Map):
 
 
 def _check_adjoint(made: Any) -> None:
-    """<A w, u> = <w, A'u>, for a few vectors."""
+    """<A w, u> = <w, A'u> for vectors drawn at random, among which hardly any agree where the products do not; half of
+    the digits tell."""
     rng = np.random.default_rng(0)
     kind = np.dtype(made.dtype) if made.dtype is not None else np.dtype(float)
     rounding = float(np.finfo(kind if kind.kind == "f" else float).eps)
-    for _ in range(_TRIES):
-        w, u = rng.standard_normal(made.shape[1]), rng.standard_normal(made.shape[0])
-        try:
-            forth, back = made.matvec(w), made.rmatvec(u)
-        except NotImplementedError:
-            raise ValueError("operator has no rmatvec; a certificate needs products with the adjoint") from None
-        lengths = np.linalg.norm(forth) * np.linalg.norm(u) + np.linalg.norm(w) * np.linalg.norm(back)
-        if not abs(forth @ u - w @ back) <= _DIGITS * rounding * lengths:
-            raise ValueError(
-                f"operator's rmatvec is not the adjoint of its matvec: <A w, u> is {forth @ u:.6g} where <w, A'u> "
-                f"is {w @ back:.6g}, so that no certificate could be made"
-            )
+    w, u = rng.standard_normal(made.shape[1]), rng.standard_normal(made.shape[0])
+    try:
+        forth, back = made.matvec(w), made.rmatvec(u)
+    except NotImplementedError:
+        raise ValueError("operator has no rmatvec; a certificate needs products with the adjoint") from None
+    lengths = np.linalg.norm(forth) * np.linalg.norm(u) + np.linalg.norm(w) * np.linalg.norm(back)
+    if not abs(forth @ u - w @ back) <= rounding**0.5 * lengths:
+        raise ValueError(
+            f"operator's rmatvec is not the adjoint of its matvec: <A w, u> is {forth @ u:.6g} where <w, A'u> "
+            f"is {w @ back:.6g}, so that no certificate could be made"
+        )
 
 
 def _read(operator: Any) -> SparseMatrix:

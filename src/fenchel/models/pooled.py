@@ -21,8 +21,10 @@ if TYPE_CHECKING:
     from ..solver.result import Result
     from .paths import Path
 
-_FITS = 0.25  # of the memory of this machine: data below that fit it, with room for work
-_FEWEST = 3e8  # bytes: below that nobody waits long, and nothing is said
+# of the memory of this machine: data below that fit it, with room for work; larger: somebody is told to load what
+# does not fit
+_FITS = 0.25
+_FEWEST = 3e8  # bytes: below that nobody waits long, and nothing is said; smaller: hints that nobody needs
 
 
 def pooled_problem(model: Any, pool: Pool, **given: Any) -> PooledProblem:

@@ -65,10 +65,8 @@ class Bar:
         """How far it is, in words."""
         seconds = time.monotonic() - self._began
         left = seconds * (self.total - self.done) / max(self.done, 1)
-        return (
-            f"{self.done} of {self.total} {self.noun}, {seconds:.0f} s, about {left:.0f} s left"
-            f"{'   ' + note if note else ''}"
-        )
+        rest = f", about {left:.0f} s left" if self.done < self.total else ""
+        return f"{self.done} of {self.total} {self.noun}, {seconds:.0f} s{rest}{'   ' + note if note else ''}"
 
 
 def _rich_bar() -> Any:

@@ -15,7 +15,7 @@ import scipy.linalg
 import scipy.sparse as sp
 
 from .._validate import Array, Flags, Ints
-from ..foundation.numerics import DENSE
+from ..foundation.numerics import DENSE, NOTHING
 from ..penalties import Box, Penalty
 from ..penalties.snapping import tied_features
 from ..problem import Problem
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from ..solver.result import Result
     from .paths import Path
 
-_ZERO = 1e-9  # of the sizes that a row of B' adds up: zero up to rounding where it joins more than two features
 SHARES = (0.0, 0.25, 0.5, 0.75, 1.0)  # of the refit, that cross-validation tries: one minus glmnet's gammas
 
 
@@ -97,7 +96,7 @@ def structure_basis(problem: Problem, w: Array) -> Any:
     """A matrix whose columns span the coefficients with the structure of w: (outputs * p, directions)."""
     values, u = w[problem.feature_slots], problem.penalised(w)
     size = np.asarray(abs(problem.map) @ np.abs(values)).ravel()
-    zero = (np.abs(u) <= np.where(np.diff(problem.map.indptr) > 2, _ZERO, 0.0) * size) & _structural(problem)
+    zero = (np.abs(u) <= np.where(np.diff(problem.map.indptr) > 2, NOTHING, 0.0) * size) & _structural(problem)
     (lone, feature), (pairs, left, right, between), others, alone = problem.links
     joined = np.flatnonzero(zero[pairs])
     a, b, sign = [left[joined]], [right[joined]], [between[joined]]

@@ -19,7 +19,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from .._validate import Array, Flags, Index, Ints, MatrixLike, SparseMatrix
-from ..foundation.numerics import KEPT, SLACK
+from ..foundation.numerics import AT_ONCE, ROUNDING
 from ..maps import Identity, MadeMap, Map, Matrix, Operator
 from .run import jacobian_by_differences, run_prox
 from .written import Written
@@ -432,7 +432,7 @@ class Mapped(Penalty):
 
 def unbounded(d: int) -> tuple[Array, Array]:
     """Bounds that are none, which nobody may change."""
-    return _kept_unbounded(d) if d <= KEPT else _unbounded(d)
+    return _kept_unbounded(d) if d <= AT_ONCE else _unbounded(d)
 
 
 def _unbounded(d: int) -> tuple[Array, Array]:
@@ -449,7 +449,7 @@ class _Norm(Penalty):
     """A norm, through the gauge of its dual ball."""
 
     def conjugate(self, y: Array) -> float:
-        return 0.0 if self.gauge(y) <= 1 + SLACK else np.inf
+        return 0.0 if self.gauge(y) <= 1 + ROUNDING else np.inf
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.size()})"

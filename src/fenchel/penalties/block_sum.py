@@ -91,6 +91,28 @@ class BlockSum:
         return np.arange(self.p, self.size, self.p + 1)
 
     @_once_per_map
+    def widths(self) -> Ints:
+        """Entries in every row of B'."""
+        out: Ints = np.diff(self.map.indptr)
+        return out
+
+    @_once_per_map
+    def block_widths(self) -> list[int]:
+        """Per block the entries in every row of B', or 0 where rows differ."""
+        parts = [self.widths[first:last] for first, last in self._spans]
+        return [int(own[0]) if own.size and bool((own == own[0]).all()) else 0 for own in parts]
+
+    @_once_per_map
+    def block_joins(self) -> list[bool]:
+        """Per block whether some row of B' joins several features."""
+        return [bool((self.widths[first:last] > 1).any()) for first, last in self._spans]
+
+    @_once_per_map
+    def widest(self) -> int:
+        """Features that a row of B' joins, at the most."""
+        return int(self.widths.max(initial=0))
+
+    @_once_per_map
     def map_slots(self) -> sp.csr_array:
         """B' on w with its intercept slots."""
         return sp.csr_array(
@@ -114,9 +136,12 @@ class BlockSum:
         w = _vector("w", w, self.size)
         if self._is_w:
             return w[: self.p].copy()
-        # a matrix is made only where it does more than to pick numbers
-        out: Array = self.map.data * w[self.entry_slots] if self._picks else self.map_slots @ w
-        if not self._picks and self._rounded_limits is not None:
+        # a sparse matrix takes longer to make than most products with it
+        out: Array = self.map.data * w[self.entry_slots]
+        if self._picks:
+            return out
+        out = np.bincount(self.entries[0], out, self.d).astype(float, copy=False)
+        if self._rounded_limits is not None:
             self._settle(out, w)
         return out
 
@@ -124,13 +149,15 @@ class BlockSum:
     def _rounded_limits(self) -> tuple[Ints, Array, Array] | None:
         """Rows of B' whose sums round, and which have limits; None where there are none. A product does not pass a
         limit by rounding, and a difference of two numbers has the right sign."""
-        counts, start = np.diff(self.map.indptr), self.map.indptr[:-1]
+        limited = [(block.function.limits(block.d), first, last) for block, first, last in self._parts()]
+        if all(limits is None for limits, _, _ in limited):
+            return None
+        counts, start = self.widths, self.map.indptr[:-1]
         pairs = np.flatnonzero(counts == 2)
         exact = counts <= 1
         exact[pairs[self.map.data[start[pairs]] == -self.map.data[start[pairs] + 1]]] = True
         low, high = np.full(self.d, -np.inf), np.full(self.d, np.inf)
-        for block, first, last in self._parts():
-            limits = block.function.limits(block.d)
+        for limits, first, last in limited:
             if limits is not None:
                 low[first:last], high[first:last] = limits
         sign_only = ((low == 0) | np.isinf(low)) & ((high == 0) | np.isinf(high))
@@ -238,7 +265,7 @@ class BlockSum:
     @_once_per_map
     def entries(self) -> tuple[Ints, Array]:
         """The row and the size of every entry of B'."""
-        return np.repeat(np.arange(self.d), np.diff(self.map.indptr)), np.abs(self.map.data)
+        return np.repeat(np.arange(self.d), self.widths), np.abs(self.map.data)
 
     @_once_per_map
     def map_squares(self) -> SparseMatrix:
@@ -273,7 +300,7 @@ class BlockSum:
     @_once_per_map
     def pins(self) -> bool:
         """Whether every feature has a row of B' of its own, so that no direction is without penalty."""
-        alone = self.map.indptr[:-1][np.diff(self.map.indptr) == 1]
+        alone = self.map.indptr[:-1][self.widths == 1]
         alone = alone[np.square(self.map.data[alone]) > 0]
         return bool((np.bincount(self.map.indices[alone], minlength=self.map.shape[1]) > 0).all())
 

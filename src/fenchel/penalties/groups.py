@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from .._validate import Array, Flags, Index, Ints, SparseMatrix, index_array, repeated, weight_vector
-from ..foundation.numerics import SLACK
+from ..foundation.numerics import ROUNDING
 from ..maps import Copies, Identity, Map
 from .base import Penalty, UnitForm, unbounded
 from .run import run_prox
@@ -170,20 +170,20 @@ class _Groups(Penalty):
         return run_prox(self, u, step)
 
     def conjugate(self, y: Array) -> float:
-        return 0.0 if self.gauge(y) <= 1 + SLACK else np.inf
+        return 0.0 if self.gauge(y) <= 1 + ROUNDING else np.inf
 
     def gauge(self, y: Array) -> float:
         if not self._local and (len(np.unique(self.copies)) < len(self.copies)):
             raise ValueError("the conjugate of overlapping groups has no closed form; ask the Problem")
         y = np.asarray(y, dtype=float)
         size = self._dual_norms(self._split(y))
-        if np.any(size[self.weights == 0] > SLACK * np.abs(y).max(initial=0.0)):
+        if np.any(size[self.weights == 0] > ROUNDING * np.abs(y).max(initial=0.0)):
             return np.inf
         gauge = float(np.divide(size, self.weights, out=np.zeros_like(size), where=self.weights > 0).max(initial=0.0))
         if not self._local:
             left_out = np.ones(len(y), dtype=bool)
             left_out[self.copies] = False
-            if np.any(np.abs(y[left_out]) > SLACK * np.abs(y).max(initial=0.0)):
+            if np.any(np.abs(y[left_out]) > ROUNDING * np.abs(y).max(initial=0.0)):
                 return np.inf
         return gauge
 

@@ -16,14 +16,14 @@ if TYPE_CHECKING:
     from .base import Penalty
     from .compile import Block
 
-_DIRECTIONS = 4  # that edges may have
+_DIRECTIONS = 4  # that edges may have; more: sweeps in turns take longer than another prox
 
 
 def has_directions(problem: BlockSum) -> bool:
     """Whether the edges of a problem have few directions; a look that costs little."""
-    start = problem.map.indptr[:-1][np.diff(problem.map.indptr) == 2]
+    start = problem.map.indptr[:-1][problem.widths == 2]
     reach = np.abs(problem.map.indices[start + 1] - problem.map.indices[start])
-    return bool(np.count_nonzero(np.bincount(reach)) <= _DIRECTIONS)
+    return bool(_distinct(reach)[0].size <= _DIRECTIONS)
 
 
 class LatticeProx:
@@ -39,7 +39,7 @@ class LatticeProx:
         edges = np.flatnonzero(prox._dual_rows)
         if prox.separated or prox.ridge[prox._rows].any() or not all(_is_norm(block.function) for block in kept):
             return None
-        if np.any(np.diff(prox.map[0])[edges] != 2) or not has_directions(problem):
+        if np.any(problem.widths[edges] != 2) or not has_directions(problem):
             return None
         made = cls(prox, edges)
         if not made._fits():
@@ -54,7 +54,7 @@ class LatticeProx:
         backwards = slots[entries[0]] > slots[entries[1]]
         entries = np.where(backwards, entries[::-1], entries)
         self.origin, self.end = slots[entries]
-        self.shift, direction = np.unique(self.end - self.origin, return_inverse=True)
+        self.shift, direction = _distinct(self.end - self.origin)
         self.places = direction, self.origin  # of the edges in s
         self.shape = self.shift.size, problem.size
         self.values = data[entries]
@@ -66,20 +66,21 @@ class LatticeProx:
         """Whether no two edges have one place, and balls hold one edge each or all from a feature; then the kernel's
         arrays are made."""
         prox, count = self.prox, self.edges.size
-        units, place = np.unique(prox._units[self.edges], return_inverse=True)
+        units, place = _distinct(prox._units[self.edges])
         self.together = bool(units.size < count)
-        if np.unique(self.places[0] * self.shape[1] + self.origin).size < count:
+        if _count(self.places[0] * self.shape[1] + self.origin) < count:
             return False
-        if (
-            self.together
-            and not np.unique(self.origin).size == np.unique(place * self.shape[1] + self.origin).size == units.size
-        ):
-            return False
+        if self.together:
+            first = np.zeros(units.size, dtype=np.int64)
+            first[place] = self.origin
+            # every ball has one origin, and every origin one ball
+            if not (np.array_equal(first[place], self.origin) and _count(first) == units.size):
+                return False
         radius = prox.scale * np.concatenate([_weights(block) for block in prox.problem.blocks])
         low, high, bound, ball = (np.zeros(self.shape) for _ in range(4))
         low[self.places], high[self.places] = self.values
         bound[:], ball[:] = 1.0, 1.0
-        bound[self.places] = prox.solver[5][self.edges]
+        bound[self.places] = prox.bound[self.edges]
         ball[(0, self.origin) if self.together else self.places] = radius[self.edges]
         lone = np.zeros(self.shape[1])
         lone[self.lone_features] = np.abs(self.lone_values) * radius[self.lone]
@@ -187,6 +188,17 @@ class ChainProx(LatticeProx):
         info[:] = 0.0, np.nan, 1.0, 1.0
         value = self.values[1]
         return value * (w[self.origin + 1] - w[self.origin]), pull[self.origin] / value
+
+
+def _distinct(numbers: Ints) -> tuple[Ints, Ints]:
+    """Different numbers of some that are not negative, and for every one its place among them."""
+    some = np.bincount(numbers) > 0
+    return np.flatnonzero(some), (np.cumsum(some) - 1)[numbers]
+
+
+def _count(numbers: Ints) -> int:
+    """How many of them differ."""
+    return int(np.count_nonzero(np.bincount(numbers)))
 
 
 def _is_norm(function: Penalty) -> bool:

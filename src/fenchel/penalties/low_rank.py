@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from .._validate import Array, SparseMatrix, _count, finite_vector
-from ..foundation.numerics import SLACK
+from ..foundation.numerics import ROUNDING
 from ..maps import Selection
 from .base import Penalty, Sum
 from .outputs import _features_of, _outputs
@@ -43,7 +43,7 @@ class TraceNorm(Penalty):
         return out
 
     def conjugate(self, y: Array) -> float:
-        return 0.0 if self.gauge(y) <= 1 + SLACK else np.inf
+        return 0.0 if self.gauge(y) <= 1 + ROUNDING else np.inf
 
     def gauge(self, y: Array) -> float:
         return float(np.linalg.norm(np.reshape(y, self.shape), 2))

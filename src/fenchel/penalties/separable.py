@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from .._validate import Array, Flags, Index, Ints, weight_vector
 from ..foundation.lazy import lazy
-from ..foundation.numerics import SLACK
+from ..foundation.numerics import ROUNDING
 from .base import Penalty, UnitForm, unbounded
 from .run import run_prox
 
@@ -70,7 +70,7 @@ class Separable(Penalty):
         if self._unbounded and (np.abs(y) <= self.weights).all():
             return 0.0
         # the supremum of u y - w|u| over an interval is at 0 (clipped to it) or at an end
-        if np.any(self._excess(y) > SLACK):
+        if np.any(self._excess(y) > ROUNDING):
             return np.inf
         if self._unbounded:
             return float(np.sum(0.0 * y))  # what is no number stays none

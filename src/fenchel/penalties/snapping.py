@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import math
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 import scipy.sparse.linalg as sla
+from scipy.linalg import cho_solve_banded, cholesky_banded
 
 from .._validate import Array, Flags, Ints
 from ..maps.gram import squares
 from .block_sum import _NONE, BlockSum, _once_per_map
+
+JITTER = 1e-14  # of unit diagonals, so that factors exist where rows depend on each other; larger: zeros that are not
 
 
 class Snapping(BlockSum):
@@ -39,7 +43,7 @@ class Snapping(BlockSum):
         """What zeros of B'w say of features: rows with one entry, and its feature; rows that join two features by
         entries of one size, these, and the sign between them; whether a row says anything else; and per block whether
         all its rows have one entry."""
-        counts, start = np.diff(self.map.indptr), self.map.indptr[:-1]
+        counts, start = self.widths, self.map.indptr[:-1]
         lone, pairs = np.flatnonzero(counts == 1), np.flatnonzero(counts == 2)
         left, right = self.map.data[start[pairs]], self.map.data[start[pairs] + 1]
         even = np.abs(left) == np.abs(right)
@@ -53,7 +57,7 @@ class Snapping(BlockSum):
 
     def _restore(self, w: Array, u: Array, brief: bool) -> Array:
         """w moved to the ranks of u and, where zero rows of B' join more than two features, to its zeros."""
-        values, counts, changed = w[self.feature_slots], np.diff(self.map.indptr), False
+        values, counts, changed = w[self.feature_slots], self.widths, False
         for block, first, last in self._parts():
             if np.all(counts[first:last] == 1):
                 entries = slice(self.map.indptr[first], self.map.indptr[last])
@@ -64,18 +68,26 @@ class Snapping(BlockSum):
                     values[column], changed = restored / entry, True
         zero = np.flatnonzero((u == 0) & (counts > 0))  # an empty row asks for nothing
         if not brief and np.any(counts[zero] > 2):
-            rows, changed = self.map[zero], True
-            length = np.sqrt(np.asarray(rows.power(2).sum(axis=1)).ravel())
-            rows = sp.csr_array(sp.diags_array(1.0 / length) @ rows)
-            gram = sp.csc_array(squares(sp.csr_array(rows.T)))
-            solve = sla.splu(sp.csc_array(gram + sp.diags_array(np.full(zero.size, 1e-14)))).solve
-            for _ in range(3):
-                values = values - rows.T @ solve(rows @ values)
+            values, changed = self._without(zero, values), True
         if not changed:
             return w
         w = w.copy()
         w[self.feature_slots] = values
         return w
+
+    def _without(self, zero: Ints, values: Array) -> Array:
+        """The values nearest to the given ones for which these rows of B' are zero."""
+        place = np.full(self.d, -1)
+        place[zero] = np.arange(zero.size)
+        row = place[self.entries[0]]
+        own = row >= 0
+        row, column, entry = row[own], self.map.indices[own], self.map.data[own]
+        entry = entry / np.sqrt(np.bincount(row, entry**2).astype(float))[row]
+        solve = _by_band(row, column, entry, zero.size) or _by_pivots(row, column, entry, zero.size, values.size)
+        for _ in range(3):
+            left = solve(np.bincount(row, entry * values[column], zero.size).astype(float, copy=False))
+            values = values - np.bincount(column, entry * left[row], values.size)
+        return values
 
     def snap(self, w: Array, u: Array) -> Array:
         """w with the zeros and ties of u = prox(...) made exact: zero features are 0.0, equal ones equal bits."""
@@ -124,7 +136,7 @@ class Snapping(BlockSum):
     @_once_per_map
     def _orders(self) -> tuple[Ints, Ints] | None:
         """Pairs of slots the first of which may not be below the second; None where there are none."""
-        counts, start = np.diff(self.map.indptr), self.map.indptr[:-1]
+        counts, start = self.widths, self.map.indptr[:-1]
         above, below = [], []
         for block, first, last in self._parts():
             limits = block.function.limits(block.d)
@@ -141,6 +153,39 @@ class Snapping(BlockSum):
         if not any(part.size for part in above):
             return None
         return np.concatenate(above), np.concatenate(below)
+
+
+def _by_band(row: Ints, column: Ints, entry: Array, count: int) -> Callable[[Array], Array] | None:
+    """A solve with R R' for rows R, where rows that share features are neighbours; None where they are not, or some
+    depend on others. Sparse matrices take longer to make than such a band to solve."""
+    order = np.argsort(column, kind="stable")
+    row, column, entry = row[order], column[order], entry[order]
+    pairs, sums = [], []
+    for apart in range(int(np.bincount(column).max())):
+        shared = np.flatnonzero(column[apart:] == column[: column.size - apart])
+        low, high = row[shared], row[shared + apart]
+        pairs.append((high - low) * count + low)
+        sums.append(entry[shared] * entry[shared + apart])
+    width = max(int(each.max(initial=0)) for each in pairs) // count + 1
+    if width * count > 2 * sum(map(len, pairs)):
+        return None
+    band = np.bincount(np.concatenate(pairs), np.concatenate(sums), width * count).reshape(width, count)
+    band[0] += JITTER
+    try:
+        factor = cholesky_banded(band, overwrite_ab=True, lower=True, check_finite=False)
+    except np.linalg.LinAlgError:
+        return None
+    if factor[0].min() <= math.sqrt(JITTER):
+        return None
+    return lambda right: np.asarray(cho_solve_banded((factor, True), right, check_finite=False))
+
+
+def _by_pivots(row: Ints, column: Ints, entry: Array, count: int, features: int) -> Callable[[Array], Array]:
+    """The same for any rows."""
+    rows = sp.csr_array((entry, (row, column)), shape=(count, features))
+    gram = sp.csc_array(squares(sp.csr_array(rows.T)))
+    found: Callable[[Array], Array] = sla.splu(sp.csc_array(gram + sp.diags_array(np.full(count, JITTER)))).solve
+    return found
 
 
 def _clip_products(w: Array, slots: Ints, factor: Array, low: Array, high: Array) -> None:

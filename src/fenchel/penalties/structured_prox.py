@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -10,14 +9,15 @@ import numpy as np
 import scipy.sparse as sp
 
 from .._validate import AnyArray, Array, Flags, Ints, SparseMatrix
-from ..maps import row_width, spectral_norm
+from ..foundation.lazy import lazy
+from ..maps import spectral_norm
 from .base import Penalty
 from .block_sum import BlockSum
 from .run import compiled_prox
 from .separable import Separable
 
 if TYPE_CHECKING:
-    from .compile import Block
+    pass
 
 
 def compiled_map(problem: BlockSum) -> tuple[Ints, Ints, Array]:
@@ -61,7 +61,7 @@ class CompiledPenalty:
             for column in (
                 [bounds[k] for k in keep],
                 [bounds[k + 1] for k in keep],
-                [row_width(problem.blocks[k].matrix) for k in keep],
+                [problem.block_widths[k] for k in keep],
                 [f.address for f in self._proxes],
                 [f.address for f in self._values],
                 [params.ctypes.data for params, _ in self._arrays],
@@ -69,11 +69,11 @@ class CompiledPenalty:
             )
         )
 
-    @functools.cached_property
+    @lazy
     def map(self) -> tuple[Ints, Ints, Array]:
         return compiled_map(self.problem)
 
-    @functools.cached_property
+    @lazy
     def norm(self) -> float:
         return spectral_norm(self.problem.map_slots) ** 2
 
@@ -104,30 +104,37 @@ class StructuredProx(CompiledPenalty):
         The quadratic of w itself, one entry per entry of w.
     separated : bool
         Whether every feature stands in one block at most, so that the prox has a closed form.
-    solver : tuple
-        What the kernel takes; see ``kernels/prox.py``.
     """
 
     def __init__(self, problem: BlockSum) -> None:
         self.quadratic, self.folded = feature_quadratic(problem)
-        keep = [
-            k for k, block in enumerate(problem.blocks) if not block.function.vanishes(block.d) or _has_pairs(block)
-        ]
+        joins = problem.block_joins
+        keep = [k for k, block in enumerate(problem.blocks) if joins[k] or not block.function.vanishes(block.d)]
         super().__init__(problem, keep)
         self.ridge = self.ridge - self.folded
         counts = np.diff(problem.bounds)
         self._rows = _of_blocks(keep, counts)
-        units = [first + b.function.units(b.d) for b, first in zip(problem.blocks, problem.bounds, strict=False)]
-        self._units = np.concatenate(units or [np.zeros(0)]).astype(np.int64)
-        self.separated = self._is_separated()
+        self._units: Ints = problem.units[0]
+        self.separated = not any(joins[k] for k in keep) and self._is_separated()
         closed = np.zeros(len(keep), dtype=bool) if self.separated else self._closed_blocks(keep)
         self._dual_rows = _of_blocks(np.array(keep, dtype=int)[~closed], counts)
-        bound = np.ones(problem.d) if self.separated else self._bounds()
-        with_dual, without = (tuple(column[which] for column in self.blocks) for which in (~closed, closed))
-        self.solver = (self.map, with_dual, self.scale, self.ridge, self.quadratic, bound, self._screened_units(),
-                       self.separated, without)  # fmt: skip
+        self._closed = closed
 
-    @functools.cached_property
+    @lazy
+    def bound(self) -> Array:
+        """diag(bound) >= B'B on the rows that have dual variables."""
+        return np.ones(self.problem.d) if self.separated else self._bounds()
+
+    @lazy
+    def solver(self) -> tuple[Any, ...]:
+        """What the kernel takes; see ``kernels/prox.py``. It is compiled for whoever asks."""
+        from ..kernels.prox import address
+
+        with_dual, without = (tuple(column[which] for column in self.blocks) for which in (~self._closed, self._closed))
+        return (self.map, with_dual, self.scale, self.ridge, self.quadratic, self.bound, self._screened_units(),
+                self.separated, without, address())  # fmt: skip
+
+    @lazy
     def _kept(self) -> SparseMatrix:
         """B' of the blocks that have dual variables; the other rows are empty."""
         return sp.csr_array(sp.diags_array(self._dual_rows.astype(float)) @ self.problem.map_slots)
@@ -139,9 +146,12 @@ class StructuredProx(CompiledPenalty):
         """
         problem, taken = self.problem, np.zeros(self.problem.size, dtype=bool)
         closed = np.zeros(len(keep), dtype=bool)
-        if not any(_has_pairs(problem.blocks[k]) for k in keep):
+        joins = problem.block_joins
+        if not any(joins[k] for k in keep):
             return closed
         for place, k in enumerate(keep):
+            if joins[k]:
+                continue
             rows = np.arange(problem.bounds[k], problem.bounds[k + 1])
             if self._is_simple(rows):
                 features = self.map[1][self.map[0][rows]]
@@ -198,6 +208,8 @@ class StructuredProx(CompiledPenalty):
 
     def dual(self, slope: Array, w: Array) -> Array:
         """Subgradients of all blocks, quadratics included, from the kernel's slope at w."""
+        if not self.folded.any():
+            return slope
         out: Array = slope + self.folded * self.problem.penalised(w)
         return out
 
@@ -235,11 +247,6 @@ def _renames(matrix: SparseMatrix) -> bool:
     return bool(np.all(np.diff(matrix.indptr) == 1) and np.all(matrix.data != 0))
 
 
-def _has_pairs(block: Block) -> bool:
-    """Whether some row of the block's map joins several features."""
-    return bool(np.any(np.diff(block.matrix.indptr) > 1))
-
-
 def _shrinks(function: Penalty) -> bool:
     """Whether the function pulls every coordinate towards zero, and its units' dual balls are known here."""
     if isinstance(function, Separable):
@@ -273,8 +280,8 @@ def _constant(values: Array, labels: Ints) -> bool:
 def feature_quadratic(problem: BlockSum) -> tuple[Array, Array]:
     """The quadratics of single features: their sum per entry of w, and which ridge per row of B' was taken."""
     quadratic, folded = np.zeros(problem.size), np.zeros(problem.d)
-    for block, first in zip(problem.blocks, problem.bounds, strict=False):
-        if block.ridge > 0 and not _has_pairs(block):
+    for block, first, joins in zip(problem.blocks, problem.bounds[:-1], problem.block_joins, strict=True):
+        if block.ridge > 0 and not joins:
             matrix = problem.map_slots[first : first + block.d]
             quadratic += block.ridge * np.asarray(matrix.power(2).sum(axis=0)).ravel()
             folded[first : first + block.d] = block.ridge

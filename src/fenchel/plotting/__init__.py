@@ -18,3 +18,7 @@ from .runs import convergence
 from .stability import stability
 
 __all__ = ["convergence", "cv_curve", "group_norms", "path", "stability", "weights_on_graph", "weights_on_grid"]
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -10,7 +10,7 @@ from scipy.sparse import csgraph
 
 from .._validate import Array, Ints, SparseMatrix
 
-_DENSE = 600  # nodes up to which every pair is looked at
+_DENSE = 600  # nodes up to which every pair is looked at; more: seconds for a drawing
 
 
 def graph_layout(edges: Ints, p: int) -> Array:

@@ -34,7 +34,8 @@ def convergence(model: Model, *, against: str = "epochs", tol: float | None = No
     Parameters
     ----------
     model : Result, fitted estimator, Path, or dict of these by name
-        Along a path the work of its points is added up, and each alpha has a line of its own.
+        Along a path the work of its points is added up, and each alpha has a line of its own. Where most of them took
+        no pass over the data of their own (a Gram matrix answers them all), its certificates are counted instead.
     against : {"epochs", "seconds"}
     tol : float, optional
         Drawn as the goal; known for a Path and an estimator.
@@ -53,13 +54,20 @@ def convergence(model: Model, *, against: str = "epochs", tol: float | None = No
         raise ValueError("model is an empty dict; give at least one Result")
     ax = new_axes(ax)
     tracks = {name: _track(one, against) for name, one in models.items()}
-    few: dict[str, Any] = {"marker": "o", "markersize": 3.5} if max(len(x) for x, _ in tracks.values()) <= 60 else {}
+    counted = against == "epochs" and any(is_path(one) and _coincide(tracks[name][0]) for name, one in models.items())
+    if counted:
+        tracks = {name: (np.cumsum(np.isfinite(x)) + 0.0 * x, gap) for name, (x, gap) in tracks.items()}
     for k, (name, one) in enumerate(models.items()):
+        lone = _alone(tracks[name][1])  # a line shows nothing of these
+        few: dict[str, Any] = {"marker": "o", "markersize": 3.5}
+        if np.count_nonzero(np.isfinite(tracks[name][1])) > 60:
+            few = few | {"markevery": lone.tolist()} if lone.size else {}
         ax.plot(*tracks[name], color=COLOURS[k % len(COLOURS)], linewidth=1.9, label=name, **few)
         tol = tol_of(one) if tol is None else tol
     ax.set_yscale("log")
     quiet_decades(ax.yaxis, *ax.get_ylim())
-    ax.set_xlabel("epochs (passes over the data)" if against == "epochs" else "seconds")
+    work = "epochs (passes over the data)" if against == "epochs" else "seconds"
+    ax.set_xlabel("certificates, alpha after alpha" if counted else work)
     ax.set_ylabel("certified relative gap")
     tidy(ax)
     if against == "epochs":
@@ -91,6 +99,18 @@ def _track(model: Model, against: str) -> tuple[Array, Array]:
         gaps += [np.where(np.isfinite(gap), np.maximum(gap, UNIT), np.nan), np.array([np.nan])]
         before += result.epochs if against == "epochs" else result.seconds
     return np.concatenate(xs)[:-1], np.concatenate(gaps)[:-1]
+
+
+def _coincide(x: Array) -> bool:
+    """Whether most of the points cannot be told apart by where they stand."""
+    seen = x[np.isfinite(x)]
+    return 2 * np.unique(seen).size < seen.size
+
+
+def _alone(gap: Array) -> Any:
+    """The places of points with none on either side."""
+    there = np.concatenate([[False], np.isfinite(gap), [False]])
+    return np.flatnonzero(there[1:-1] & ~there[:-2] & ~there[2:])
 
 
 def _story(model: Model) -> str:

@@ -21,9 +21,7 @@ if TYPE_CHECKING:
     from ..maps import Gram
     from ..problem import Problem
 
-_NEWTON_ROUNDS = 150  # of ADMM, that the model of a proximal Newton step takes
-_GRAM_ROUNDS = 200  # of conjugate gradients, that a solve with B B' takes
-_PROX_ROUNDS = 20  # in a step of accelerated gradients
+_PROX_ROUNDS = 20  # of the prox in an accelerated step; more: such steps seem dearer, and are taken less often
 
 
 @dataclasses.dataclass(frozen=True)
@@ -70,8 +68,8 @@ class Prices:
     newton_sparse_pair: float
     newton_dense_pair: float
     newton_factor: float
-    newton_round_pair: float
-    newton_round_coordinate: float
+    newton_model_pair: float
+    newton_model_coordinate: float
     multipliers_call: float
     multipliers_sparse_pair: float
     multipliers_dense_pair: float
@@ -110,8 +108,8 @@ class Prices:
     face_solve_pair: float
     face_dual_call: float
     face_dual_coordinate: float
-    gram_entry: float
-    gram_feature: float
+    gram_solve_entry: float
+    gram_solve_feature: float
 
 
 PRICES = Prices(**MEASURED)
@@ -156,7 +154,7 @@ def block_size(problem: Problem, threads: int = 1) -> int:
     more, and each of them much cheaper.
     """
     cost = penalty_nanoseconds(problem) / visit_nanoseconds(problem)
-    edges = np.any(np.diff(problem.map.indptr) > 1)
+    edges = problem.widest > 1
     rows = (1 if edges else 12) * threads * cost
     blocks = min(max(16_000 / cost, 4), 40 if edges else 10)
     most = 400 if problem.data.dtype == np.float32 and not problem.data.sparse else 200
@@ -187,21 +185,23 @@ def newton_nanoseconds(problem: Problem) -> tuple[float, float]:
         curvature = PRICES.newton_sparse_pair * outputs * stored * (stored / problem.n)
     else:
         curvature = PRICES.newton_dense_pair * problem.vectors * stored * problem.p
-    one_round = PRICES.newton_round_pair * size**2 + PRICES.newton_round_coordinate * problem.d
-    return curvature, PRICES.newton_factor * size**3 + _NEWTON_ROUNDS * one_round
+    model = PRICES.newton_model_pair * size**2 + PRICES.newton_model_coordinate * problem.d
+    return curvature, PRICES.newton_factor * size**3 + model
 
 
 def multipliers_nanoseconds(problem: Problem) -> float:
     """A Newton step of the method of multipliers."""
-    stored, size = problem.data.stored, problem.size
+    stored, size, outputs = problem.data.stored, problem.size, problem.layout[0]
     if problem.data.sparse:
-        curvature = PRICES.multipliers_sparse_pair * problem.layout[0] * stored * (stored / problem.n)
+        curvature = PRICES.multipliers_sparse_pair * outputs * stored * (stored / problem.n)
     else:
         curvature = PRICES.multipliers_dense_pair * problem.vectors * stored * problem.p
+    if problem.loss.coupled:  # for every pair of classes, not for every class
+        curvature *= 0.5 * (outputs - 1)
     entry = PRICES.multipliers_sparse_entry if problem.data.sparse else PRICES.multipliers_dense_entry
     matrix = PRICES.multipliers_factor * size**3 + PRICES.multipliers_pair * size**2
     rows = PRICES.multipliers_row * (problem.visits + problem.d)
-    return PRICES.multipliers_call + curvature + matrix + problem.layout[0] * entry * stored + rows
+    return PRICES.multipliers_call + curvature + matrix + outputs * entry * stored + rows
 
 
 def accelerated_nanoseconds(problem: Problem) -> float:
@@ -235,7 +235,7 @@ def prox_excess_nanoseconds(rounds: float, one_round: float) -> float:
 
 def gram_solve_nanoseconds(gram: Gram) -> float:
     """A solve with B B' by conjugate gradients; 0 where it is direct."""
-    return 0.0 if gram.direct else _GRAM_ROUNDS * (PRICES.gram_entry * gram.nnz + PRICES.gram_feature * gram.p)
+    return 0.0 if gram.direct else PRICES.gram_solve_entry * gram.nnz + PRICES.gram_solve_feature * gram.p
 
 
 # -- Newton's method on a face ------------------------------------------------------------------------

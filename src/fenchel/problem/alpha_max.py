@@ -25,7 +25,7 @@ from ..foundation.interrupts import interrupts_noticed
 from ..foundation.numerics import BALANCED
 from ..maps import Gram
 from .bounds import NoCertificate
-from .kinks import Kinks, kinks
+from .kinks import TIGHT, Kinks, kinks
 from .problem import Problem
 from .row_balance import best_free
 from .unpenalised import best_unpenalised
@@ -33,9 +33,7 @@ from .unpenalised import best_unpenalised
 if TYPE_CHECKING:
     from ..penalties.compile import Block
 
-_TIGHT = 0.003  # relative distance of the two bounds at which to stop
-_MOST, _MOST_SLOW = 600, 20  # projections; where each needs conjugate gradients
-_PATIENCE = 150  # projections without progress
+_MOST, _MOST_SLOW = 600, 20  # projections, and those that need conjugate gradients; more: longer, a little tighter
 
 
 @dataclasses.dataclass
@@ -179,10 +177,9 @@ class _Bounds:
     def _search(self, most: int, enough: float) -> None:
         self._look(self.y)
         point = ahead = self.y
-        speed, since = 1.0, 0
+        speed = 1.0
         for _ in range(most):
-            before = self.upper, self.lower
-            if self.upper <= self.lower * (1 + _TIGHT) or self.lower > enough:
+            if self.upper <= self.lower * (1 + TIGHT) or self.lower > enough:
                 break
             at = ahead - self.map @ self._slope(ahead)
             new = at - self._prox(at, self._guess())
@@ -191,9 +188,6 @@ class _Bounds:
             # where the last step went back, begin anew
             push = 0.0 if (ahead - new) @ (new - point) > 0 else (speed - 1) / faster
             ahead, point, speed = new + push * (new - point), new, faster if push or speed == 1 else 1.0
-            since = 0 if self.upper < 0.999 * before[0] or self.lower > 1.001 * before[1] else since + 1
-            if since > _PATIENCE:
-                break
 
     def _guess(self) -> float:
         if not np.isfinite(self.upper):

@@ -2,25 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
 
 from .._validate import Array, Ints
 from ..foundation.lazy import lazy
-from ..foundation.numerics import BALANCED
+from ..foundation.numerics import BALANCED, HALF
 from ..penalties.block_sum import _NONE, _once_per_map
 from .bounds import Certificate, NoCertificate
+from .corrections import Correction, may_be_priced, of_levels, of_rooms, of_rows
 from .points import Point
-from .rounding import SCORE, STEPS, UNIT, Rounding
+from .rounding import MOST_EXACT, SCORE, STEPS, UNIT, Rounding
 from .row_balance import MOST_FREE, balanced
+from .unpenalised import projected
 
 _ROUNDING = 1e-11  # relative to the terms of a sum: where a system counts as solved, and numbers near zero as zero
-_INSIDE = 0.5  # of a model's error: how far what it foresees of x may be outside the domain of the loss
-_LOST = (
-    1e-8  # of a weight: rounding beyond which it is lost; larger: proofs that rounding spoils, smaller: less is proven
-)
+# of a model's error: how far what it foresees of x may be outside the domain of the loss; larger: weaker proofs are
+# tried
+_INSIDE = 0.5
 
 
 class Certifying(Rounding):
@@ -144,30 +145,77 @@ class Certifying(Rounding):
     def _dual_rounding(self, x: Array, y: Array, zx: Array, w: Array, exact: bool) -> tuple[Array, float, float]:
         """y / n as rounding leaves it, what rounding may add to its gauge, and to the dual objective, of a point that
         seems feasible."""
-        n, beyond, less = self.n, 0.0, self.conjugate_rounding(x, w, exact=exact)
-        left = None if self.renames else (zx + self.spread(y))[self.feature_slots]
-        moved, at = self.moved(self.slope_error(x, zx, exact=exact), y, left) / n, np.abs(self.penalised(w))
-        y, alone = y / n, UNIT * (self._added + SCORE) * self._rms(x) * self._target_size
+        n, beyond = self.n, 0.0
+        less, shift = self.conjugate_rounding(x, w, exact=exact), 0.0
+        error, left = self.slope_error(x, zx, exact=exact), None
+        if not self.renames:
+            left = (zx + self.spread(y))[self.feature_slots]
+        for made in self._corrections(x, zx, exact):
+            less, shift = less + made.price, shift + made.shift
+        moved, at = self.moved(error + n * shift * self.column_lengths, y, left) / n, np.abs(self.penalised(w))
+        y = y / n
+        held = self._held(y, moved)
+        if held.size or self._unlevel:
+            made = self._held_feasible(x, zx, moved, held, at, w, exact)
+            less += made.price + made.left
+            y[held] = np.sign(y[held]) * np.maximum(np.abs(y[held]) - moved[held], 0.0)  # there they are held
+            if made.shift:
+                moved = self.moved(error + n * (shift + made.shift) * self.column_lengths, y * n, left) / n
+            moved[held] = 0.0
         for block, i, j in self._parts():
-            part = moved[i:j]
-            if block.ridge == 0:
-                # weights that are lost in rounding hold nothing: such a coordinate counts as one without penalty
-                lost = np.flatnonzero(part > _LOST * block.scale * block.function.radius(block.d))
-                if lost.size:
-                    own = i + lost
-                    y[own] = np.sign(y[own]) * np.maximum(np.abs(y[own]) - moved[own], 0.0)
-                    less += 2 * float(moved[own] @ at[own]) + alone * lost.size
-                    part[lost] = 0.0
-            held, rise = block.rounding(y[i:j], part, at[i:j])
-            beyond, less = max(beyond, held), less + rise
-        if self._free_count:
-            directions, _ = self._free
-            sizes = np.zeros(self.size)
-            sizes[self.feature_slots] = self.column_lengths
-            sizes[self.intercept_slots] = 1.0
-            error = UNIT * (SCORE if exact else self._added + SCORE) * self._rms(x) * (np.abs(directions).T @ sizes)
-            less += float((np.abs(directions.T @ zx) / n + error) @ np.abs(directions.T @ w)) + alone * error.size
+            over, rise = block.rounding(y[i:j], moved[i:j], at[i:j])
+            beyond, less = max(beyond, over), less + rise
         return y, beyond, less
+
+    @property
+    def _unlevel(self) -> bool:
+        """Whether there are unpenalised directions beside the intercepts."""
+        return self._free_count > (self.vectors if self.fit_intercept else 0)
+
+    def _corrections(self, x: Array, zx: Array, exact: bool) -> Iterator[Correction]:
+        """What it costs to make rows, and intercepts where they are alone, feasible to the last digit."""
+        if self.loss.coupled:
+            yield of_rows(self, x)
+        if self.fit_intercept and not self._unlevel:
+            yield of_levels(self, x, zx, exact)
+
+    def _held(self, y: Array, moved: Array) -> Ints:
+        """The coordinates whose dual variable has to be what it is: where it moves, it may break a bound of zero; and
+        weights that are lost in rounding hold nothing."""
+        found = []
+        for block, i, j in self._parts():
+            if block.ridge == 0:
+                own, part = y[i:j], moved[i:j]
+                lost = np.flatnonzero(part > HALF * block.scale * block.function.radius(block.d))
+                found += [i + lost, i + block.bound_violations(own + part), i + block.bound_violations(own - part)]
+        return np.unique(np.concatenate(found)) if found else _NONE
+
+    def _held_feasible(
+        self, x: Array, zx: Array, moved: Array, held: Ints, at: Array, w: Array, exact: bool
+    ) -> Correction:
+        """What it costs to meet these coordinates, and the directions without penalty, to the last digit."""
+        directions = self._free[0] if self._unlevel or (held.size and self._free_count) else np.zeros((self.size, 0))
+        sizes = np.zeros(self.size)
+        sizes[self.feature_slots] = self.column_lengths
+        sizes[self.intercept_slots] = 1.0
+        error = UNIT * (SCORE if exact else self._added + SCORE) * self._rms(x) * (np.abs(directions).T @ sizes)
+        off = np.concatenate([self.n * (np.abs(directions.T @ zx) / self.n + error), 2 * self.n * moved[held]])
+        reach = np.concatenate([np.abs(directions.T @ w), at[held]])
+        if may_be_priced(self, off.size):
+            along = self._free[1] if directions.shape[1] else np.zeros((self.visits, 0))
+            if held.size:
+                along = np.column_stack([along, self._along(self._lifted(held))])
+            return of_rooms(self, x, along, off, reach)
+        alone = UNIT * (self._added + SCORE) * self._rms(x) * self._target_size
+        return Correction(left=float(off @ reach) / self.n + alone * off.size)
+
+    def _lifted(self, coordinates: Ints) -> Array:
+        """The directions of w (size, k) along which these coordinates of B'w move: what x adds up to along them is what
+        their dual variables change by."""
+        lifted = np.zeros((self.size, len(coordinates)))
+        for k, column in enumerate(self.map[coordinates].toarray()):
+            lifted[self.feature_slots, k] = self.gram.solve(column)
+        return lifted
 
     @_once_per_map
     def _row_sums(self) -> Array:
@@ -331,11 +379,7 @@ class Certifying(Rounding):
                 raise NoCertificate(
                     f"{len(zeroed)} dual variables have the wrong sign; at most {MOST_FREE} can be mended"
                 )
-            columns = self.map[zeroed].toarray().T
-            lifted = np.zeros((self.size, len(zeroed)))
-            for k, column in enumerate(columns.T):
-                lifted[self.feature_slots, k] = self.gram.solve(column)
-            extra = self._along(lifted)
+            extra = self._along(self._lifted(zeroed))
             along = np.column_stack([along, extra])
             goal = np.concatenate([goal, y[zeroed]])
             scale = np.concatenate([scale, np.abs(extra).T @ np.abs(x)])
@@ -348,24 +392,37 @@ class Certifying(Rounding):
         sizes = np.where(sizes > 0, sizes, 1.0)
         along, goal, scale = along / sizes, goal / sizes, scale / sizes
         low, high = self._domain() if limits is None else limits
-        start = x
+        wanted = along.T @ x + goal
+        moved = self._within_rooms(x, along, goal, scale, low, high)
+        if moved is None and along.shape[1] == 1 and self.fit_intercept and not len(zeroed) and limits is None:
+            return self._shrink(x)
+        if moved is None and (self.visits + goal.size) * goal.size**2 <= MOST_EXACT:
+            # rows at an end of their domain have no room, but may have to leave it
+            x = projected(x, along, wanted, low, high)
+            scale = np.maximum(scale, np.abs(along).T @ np.abs(x))
+            moved = self._within_rooms(x, along, wanted - along.T @ x, scale, low, high)
+        if moved is None:
+            raise NoCertificate("no dual feasible point close by: unpenalised directions still carry a gradient")
+        return moved, self.gradient_sum(moved)
+
+    def _within_rooms(
+        self, x: Array, along: Array, goal: Array, scale: Array, low: Array, high: Array
+    ) -> Array | None:  # fmt: skip
+        """x moved by what the sums along directions lack, rows in proportion to their room; None where that does not
+        suffice. `scale` is what these sums are made of."""
+        size = np.where(scale > 0, scale, 1.0)  # an empty column asks for nothing
         for _ in range(30):
-            room = np.minimum(np.minimum(x - low, high - x), 1.0)
-            room = np.maximum(room, 0.0)
+            if np.all(np.abs(goal) <= BALANCED * scale):
+                return x
+            room = np.maximum(np.minimum(np.minimum(x - low, high - x), 1.0), 0.0)
             gram = sum(along[part].T @ (room[part, None] * along[part]) for part in self._chunks())
             move = room * (along @ np.linalg.lstsq(gram, goal, rcond=1e-14)[0])
             moved = np.clip(x + move, low, high)
             left = goal - along.T @ (moved - x)
-            x = moved
-            if np.all(np.abs(left) <= BALANCED * scale):
-                return x, self.gradient_sum(x)
-            size = np.where(scale > 0, scale, 1.0)  # an empty column asks for nothing
             if np.linalg.norm(left / size) > 0.9 * np.linalg.norm(goal / size):
-                break
-            goal = left
-        if along.shape[1] == 1 and self.fit_intercept and not len(zeroed) and limits is None:
-            return self._shrink(start)
-        raise NoCertificate("no dual feasible point close by: unpenalised directions still carry a gradient")
+                return None
+            x, goal = moved, left
+        return None
 
     def _balance_all(self, x: Array, along: Array, goal: Array, scale: Array) -> tuple[Array, Array]:
         """The same for a loss of all scores at once: x as the slopes at other scores, which stay in their domain."""

@@ -10,11 +10,9 @@ from __future__ import annotations
 import dataclasses
 import math
 
-from ..foundation.numerics import TINY
+from ..foundation.numerics import NOTHING, TINY
 from .bounds import Bounds
 from .problem import Problem
-
-_TRACE = 1e-10  # of the objective at w = 0, what counts as zero; larger: sloppy answers where the optimum is tiny
 
 
 @dataclasses.dataclass(frozen=True)
@@ -44,7 +42,7 @@ class Convergence:
 
     def allowed(self, primal: float) -> float:
         """The largest gap, in units of the objective, of an answer with this objective."""
-        return self.tol * max(abs(primal), _TRACE * self.at_zero, TINY)
+        return self.tol * max(abs(primal), NOTHING * self.at_zero, TINY)
 
     def reached(self, bounds: Bounds) -> bool:
         """Whether these bounds prove a good enough answer."""

@@ -28,13 +28,12 @@ from .bounds import NoCertificate
 if TYPE_CHECKING:
     from .problem import Problem
 
-_WIDTH = 1e-6  # of a score: how far to both sides of it the slopes of a kink are read
-_JUMP = 1e-3  # of the slopes at the least, that makes a kink
-_TIGHT = 0.005  # relative distance of the bounds at which to stop
-_MOST = 3000  # projected gradients, two passes over the data each
-_PATIENCE = 1000  # of them without a better bound
-_LOOK = 10  # of them between two repairs, which take about as long
-_POWER = 20  # rounds of the power method for the length of a step
+_WIDTH = 1e-6  # of a score: how far to both sides of it the slopes of a kink are read; larger: others count as kinks
+_JUMP = 1e-3  # of the slopes at the least, that makes a kink; smaller: curvature does
+TIGHT = 0.005  # relative distance of the bounds of alpha_max at which to stop; larger: paths begin with empty answers
+_MOST = 3000  # projected gradients, two passes over the data each; more: longer, a little tighter
+_LOOK = 10  # of them between two repairs, which take about as long; more: bounds are noticed later
+_POWER = 20  # rounds of the power method for the length of a step; fewer: steps that are too long
 
 
 def kinks(problem: Problem, scores: Array) -> tuple[Array, Array, Flags]:
@@ -72,11 +71,10 @@ class Kinks:
         problem = self.problem
         self.weight = self._weights()
         x, y = self.x.copy(), self.y / self.unit
-        ahead_x, ahead_y, speed, since = x, y, 1.0, 0
+        ahead_x, ahead_y, speed = x, y, 1.0
         for k in range(_MOST):
-            if self.upper <= self.lower * (1 + _TIGHT) or since > _PATIENCE:
+            if self.upper <= self.lower * (1 + TIGHT):
                 break
-            before = self.upper, self.lower
             guess = math.sqrt(self.lower * self.upper) if self.lower > 0 else 0.7 * self.upper
             across, w = self._residual(ahead_x, ahead_y)
             scores = problem.scores(w)
@@ -93,7 +91,6 @@ class Kinks:
             x, y, speed = new_x, new_y, 1.0 if back else faster
             if k % _LOOK == 0:
                 self._bound_above(x, self.unit * y)
-            since = 0 if self.upper < 0.999 * before[0] or self.lower > 1.001 * before[1] else since + 1
 
     def _residual(self, x: Array, y: Array) -> tuple[Array, Array]:
         """What is left of Z x / n + B y: its least-squares image in y, and the direction w that it is the slope of."""

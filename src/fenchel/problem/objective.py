@@ -108,8 +108,12 @@ class Objective(BlockSum):
 
     @property
     def _by_products(self) -> bool:
-        """Whether the columns of the data are stored, so that single rows would have to be made from them."""
-        return self.data.by_column and not self.layout[2].size
+        """Whether products with all of the data serve: columns are stored, so that single rows would have to be made
+        from them; or the data are dense and small, where numpy takes as long as a kernel of ours, which would have to
+        be compiled first."""
+        data = self.data
+        small = not data.sparse and data.dtype == np.float64 and self.n * self.p <= AT_ONCE
+        return (data.by_column or small) and not self.layout[2].size
 
     def _products(self, w: Array) -> Array:
         """`scores` by products with all of the data."""

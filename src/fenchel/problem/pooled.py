@@ -348,9 +348,7 @@ class PooledProblem(PooledRounding, Problem):
             raise NoCertificate(f"{len(zeroed)} dual variables have the wrong sign; at most {MOST_FREE} can be mended")
         assert y is not None
         free = self._free[0]
-        lifted = np.zeros((self.size, len(zeroed)))
-        for k, column in enumerate(self.map[zeroed].toarray()):
-            lifted[self.feature_slots, k] = self.gram.solve(column)
+        lifted = self._lifted(zeroed)
         self._ask_to_balance()
         # anew from the slopes at w: these directions were not known when they were looked at
         x = self._look_along(x, np.column_stack([free, lifted]), ())

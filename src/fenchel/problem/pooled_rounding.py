@@ -23,6 +23,7 @@ class PooledRounding(Rounding):
     """An objective over rows in a pool that knows what its own rounding may be; `x` are slopes as looks tell them."""
 
     pool: RowPool
+    rows_at_hand = False
 
     def _rounding_of(self, view: View, primal: float) -> float:
         """What an objective that was computed at w may lack, see ``rounding.py``: the slopes there are known."""
@@ -41,6 +42,13 @@ class PooledRounding(Rounding):
         size = length * (self._target_size + self.reach(w) + length + x.terms[0])
         out: float = UNIT * (self._added + STEPS) * size
         return out
+
+    def level_sizes(self, x: Any) -> Array:
+        """See :class:`fenchel.problem.rounding.Rounding`."""
+        if len(x.factors) == 1:  # looked at along the intercepts
+            return np.asarray(x.sizes)
+        each = np.abs(x.sums.reshape(2, self.vectors, -1)[:, :, -1])
+        return np.asarray((each * x.factors).sum(axis=0))
 
     @property
     def _added(self) -> int:

@@ -9,8 +9,9 @@ import numpy.typing as npt
 
 from .._validate import Array, MatrixLike
 from ..data import Pool, Rows, as_offset, as_weights
-from ..foundation.html import Shown
+from ..foundation.html import Shown, short
 from ..foundation.lazy import lazy
+from ..foundation.numerics import LARGEST
 from ..losses import Squared
 from ..penalties import Block, Penalty, scale_blocks, unit_blocks
 from ..penalties.block_sum import _once_per_map
@@ -27,7 +28,7 @@ _FIXED = frozenset(("loss", "penalty", "alpha", "data", "target", "weight", "off
                     "p", "vectors", "single", "size", "pool", "terms"))  # fmt: skip
 # what is known of a map together with the rows of the data, their targets or their intercept
 _OF_ROWS = frozenset(("_row_sums", "_free", "rows of tasks", "target size"))
-_PLAIN = 1e-100  # products of numbers that are not smaller are never too small for a number
+_PLAIN = 1 / LARGEST  # products of two numbers that are not smaller are never too small for a number
 
 
 class Problem(Shown, Certifying, Snapping):
@@ -69,6 +70,14 @@ class Problem(Shown, Certifying, Snapping):
         if cls is Problem and isinstance(X, Pool):
             from .pooled import PooledProblem as kind
         return object.__new__(kind)
+
+    def __repr__(self) -> str:
+        kind = ", sparse" if self.data.sparse else ""
+        outputs = f", {self.vectors:,} outputs" if self.vectors > 1 else ""
+        return (
+            f"Problem({self.n:,} rows, {self.p:,} features{kind}{outputs}, {self.loss!r}, "
+            f"{short(self.penalty)}, alpha {self.alpha:.6g})"
+        )
 
     def _html_rows(self) -> list[tuple[str, Any]]:
         kind = ", sparse" if self.data.sparse else ""

@@ -18,9 +18,9 @@ The objective at w is wrong by at most u R S(w) per term of a score, and by u pe
 The dual point is feasible up to rho alone. Some s with B s = rho makes it feasible, and the gauge is sublinear, so that
 y - s stays in the domain of psi* where the point is scaled by 1 / (gauge(y) + gauge(s)): the cost is in the scaling.
 Where psi* is finite it may rise by what s moves it. Directions that no penalty holds, and limits of zero on one side,
-know no such scaling, and neither do weights that are lost in rounding: x can be moved along the data so that they are
-met, which costs rho'w to first order. There w is the answer at hand, or
-what it takes to explain the targets where that is more.
+know no such scaling, and neither do weights that are lost in rounding: there x can be moved so that they are met, see
+``corrections.py``. Where that is not known it costs rho'w to first order, with the w of the answer at hand, or what it
+takes to explain the targets where that is more.
 """
 
 from __future__ import annotations
@@ -29,24 +29,26 @@ import math
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 
-from .._validate import Array, SparseMatrix
+from .._validate import Array, Ints
 from ..foundation.numerics import AT_ONCE
 from ..foundation.numerics import UNIT as UNIT  # part of what this module offers
 from ..penalties.block_sum import _once_per_map
 from .objective import Objective
 
-STEPS = 16  # operations with single numbers in every term: losses, conjugates, norms
-FEW = 4  # of them in one conjugate
-SCORE = 3  # with a score before its loss is made
-_MOST_EXACT = 1 << 24  # entries of the data, up to which products with more digits take less than a second
+# operations with single numbers in every term: losses, conjugates, norms; smaller: bounds that rounding breaks
+STEPS = 16
+FEW = 4  # of them in one conjugate; smaller: the same
+SCORE = 3  # with a score before its loss is made; smaller: the same
+MOST_EXACT = 1 << 24  # numbers that are gone through with more digits, or a hundred times, in less than a second
 _SIGNS = 4  # patterns of signs that tell how far the map spreads rounding where no row of B' has one entry
-_SPREAD = 3.0  # times the largest of these, what other patterns may do
+_SPREAD = 3.0  # times the largest of these, what other patterns may do; larger: less is proven
 
 
 class Rounding(Objective):
     """An objective that knows what its own rounding may be."""
+
+    rows_at_hand = True  # whether single dual variables can be had
 
     @property
     def column_lengths(self) -> Array:
@@ -57,7 +59,7 @@ class Rounding(Objective):
     @property
     def can_be_exact(self) -> bool:
         """Whether products with the data may be made with more digits: the machine has them, the data are not many."""
-        return bool(np.finfo(np.longdouble).eps < UNIT / 64) and self.data.stored <= _MOST_EXACT
+        return bool(np.finfo(np.longdouble).eps < UNIT / 64) and self.data.stored <= MOST_EXACT
 
     def exact_products(self, w: Array, x: Array) -> tuple[Array, Array]:
         """`scores` of w and `gradient_sum` of x, right but for their last digit."""
@@ -84,6 +86,23 @@ class Rounding(Objective):
         """S(w): at least the root of the mean square, over the rows, of sum_j |z_ij w_j|."""
         parts = np.abs(w).reshape(self.vectors, self.p + 1)
         return float((parts[:, :-1] @ np.sqrt(self.data.mean_squares)).sum() + parts[:, -1].sum())
+
+    def level_sizes(self, x: Array) -> Array:
+        """What the sums of x are made of that intercepts ask for, one for each of them."""
+        (outputs, stride, first, _), size = self.layout, np.abs(x)
+        if first.size:
+            return np.bincount(first // stride, size, self.vectors).astype(float, copy=False)
+        return np.asarray(size.reshape(self.n, outputs).sum(axis=0))
+
+    def row_conjugates(self, x: Array) -> Array:
+        """(s_i f)*(x_i) of every visit, with its offset; infinite outside the domain."""
+        if not self.weight.size:
+            out = self.loss.conjugate(x, self.target)
+        else:
+            weight, out = self._weights(), np.zeros_like(x)
+            some = weight > 0
+            out[some] = weight[some] * self.loss.conjugate(x[some] / weight[some], self.target[some])
+        return np.asarray(out - self.offset * x if self.offset.size else out)
 
     def steepness(self, primal: float, reach: float, x: Array | None = None) -> float:
         """R where the objective is `primal` and S(w) is `reach`, from what the loss says of itself; from x where it
@@ -195,7 +214,7 @@ class Rounding(Objective):
         if self._picks:
             return 0.0
         row, size = self.entries
-        width = int(np.diff(self.map.indptr).max(initial=0)) + 1
+        width: int = self.widest + 1
         parts = np.bincount(row, size * np.abs(w)[self.entry_slots], self.d).astype(float, copy=False)
         return width * sum((block.steepest_at(parts[i:j]) for block, i, j in self._parts()), start=0.0)
 
@@ -216,24 +235,27 @@ class Rounding(Objective):
         if self.renames:
             out: Array = error[self.map.indices] / np.abs(self.map.data) + 2 * UNIT * np.abs(y)
             return out
-        width = int(np.diff(self.map.indptr).max(initial=0)) + 2
+        width = self.widest + 2
         error = error + UNIT * width * self._sums_of_sizes(y) + (0.0 if left is None else np.abs(left))
         if self.pins:
-            return np.asarray(self._pinned @ error)
+            alone, feature, share = self._pinned
+            out = np.zeros(self.d)
+            out[alone] = share * error[feature]
+            return out
         if self.gram.is_diagonal:
             return np.asarray(abs(self.map) @ self.gram.solve(error))
         return self._stretched(error)
 
     @_once_per_map
-    def _pinned(self) -> SparseMatrix:
-        """The matrix that leaves what a feature lacks to the rows of B' that have it alone."""
-        alone = np.flatnonzero(np.diff(self.map.indptr) == 1)
+    def _pinned(self) -> tuple[Ints, Ints, Array]:
+        """What leaves what a feature lacks to the rows of B' that have it alone: these, their features and shares."""
+        alone = np.flatnonzero(self.widths == 1)
         entry = self.map.indptr[alone]
         feature, size = self.map.indices[entry], np.abs(self.map.data[entry])
         total = np.bincount(feature, size**2, self.map.shape[1])
         with np.errstate(divide="ignore", invalid="ignore"):
             share = np.where(total[feature] > 0, size / total[feature], 0.0)
-        return sp.csr_array((share, (alone, feature)), shape=self.map.shape)
+        return alone, feature, share
 
     def _stretched(self, error: Array) -> Array:
         """The same where the map spreads it: no bound for all signs that an error may have, but three times the largest

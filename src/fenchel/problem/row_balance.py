@@ -23,13 +23,13 @@ from .._validate import Array, Ints
 from ..foundation.numerics import BALANCED, DIGITS, NEWTON_STEPS
 from .bounds import NoCertificate
 from .least_squares import least_squares
-from .unpenalised import GROWTH, ROUNDS
+from .unpenalised import GROWTH
 
 if TYPE_CHECKING:
     from .certificate import Certifying
 
 _MIXED = (0.0, 1e-6, 1e-2)  # of the shares of the classes, mixed into v where that has zeros in the way
-MOST_FREE = 1000  # directions that are repaired
+MOST_FREE = 1000  # directions that are repaired; more: gigabytes of columns for a bound
 
 Evaluate = Callable[[Array], tuple[float, Array, Array]]
 
@@ -83,10 +83,10 @@ class Directions:
         return np.asarray(np.abs(self.columns).T @ np.abs(x).ravel())
 
     def gram(self, h: Array) -> Array:
-        A = self.columns.reshape(*h.shape, self.count)
         total = h.sum(axis=1, keepdims=True)
-        rows = np.einsum("ik,ikc->ic", h / np.sqrt(np.where(total > 0, total, 1.0)), A)
-        return np.asarray(np.einsum("ikb,ik,ikc->bc", A, h, A, optimize=True) - rows.T @ rows)
+        bent = h.reshape(-1, 1) * self.columns
+        rows = bent.reshape(*h.shape, self.count).sum(axis=1) / np.sqrt(np.where(total > 0, total, 1.0))
+        return np.asarray(self.columns.T @ bent - rows.T @ rows)
 
 
 def balanced(problem: Certifying, x: Array, zx: Array, y: Array | None, zeroed: Ints) -> tuple[Array, Array]:
@@ -135,10 +135,7 @@ def _directions(problem: Certifying, x: Array, y: Array | None, zeroed: Ints) ->
         return Directions(along, m), goal
     if len(zeroed) > MOST_FREE:
         raise NoCertificate(f"{len(zeroed)} dual variables have the wrong sign; at most {MOST_FREE} can be mended")
-    lifted = np.zeros((problem.size, len(zeroed)))
-    for k, column in enumerate(problem.map[zeroed].toarray()):
-        lifted[problem.feature_slots, k] = problem.gram.solve(column)
-    extra = problem._along(lifted)
+    extra = problem._along(problem._lifted(zeroed))
     made = Directions(np.column_stack([along, extra]), m)
     # a move of x by so much along these takes y to zero there
     return made, np.concatenate([goal, extra.T @ x + y[zeroed]]) / made.lengths
@@ -176,7 +173,7 @@ def _over_kinks(problem: Certifying, free: Any, weight: Array) -> tuple[Array, A
     loss: Any = problem.loss
     target = problem.target
     c, x, sigma = np.zeros(free.count), np.zeros(n * m), float(np.mean(weight))
-    for _ in range(ROUNDS):
+    for _ in range(NEWTON_STEPS):
         centre, width = x, sigma
 
         def evaluate(c: Array, centre: Array = centre, sigma: float = width) -> tuple[float, Array, Array]:

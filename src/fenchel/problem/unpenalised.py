@@ -21,10 +21,9 @@ from typing import Any
 import numpy as np
 
 from .._validate import Array
-from ..foundation.numerics import ARMIJO, BALANCED, DIFFERENCE, DIGITS, LEAST_DAMPING, NEWTON_STEPS
+from ..foundation.numerics import ARMIJO, BALANCED, DIFFERENCE, DIGITS, NEWTON_STEPS, ROUNDING
 from ..losses import Loss
 
-ROUNDS = 60  # of the augmented Lagrangian
 GROWTH = 4.0  # of sigma, from round to round; larger: fewer rounds, each of them harder
 
 Evaluate = Callable[[np.ndarray], tuple[float, np.ndarray, np.ndarray]]
@@ -46,7 +45,7 @@ def best_unpenalised(A: Array, target: Array, loss: Loss, weight: Array, offset:
     low, high = loss.domain(target)
     x = weight * np.clip(0.0, low, high)
     sigma = float(np.mean(weight) / (1.0 + np.abs(target).mean()))
-    for _ in range(ROUNDS):
+    for _ in range(NEWTON_STEPS):
         smoothed = _smoothed(loss, target, weight, x, sigma)
         c, x = _newton(A, lambda score, smoothed=smoothed: smoothed(score + known), c, sigma)  # type: ignore[misc]
         primal = float(weight @ np.where(weight > 0, loss.value(A @ c + known, target), 0.0))
@@ -79,15 +78,36 @@ def _conjugate(loss: Loss, x: Array, target: Array, weight: Array) -> float:
     return float(weight[some] @ loss.conjugate(x[some] / weight[some], target[some]))
 
 
-def _newton(A: Array, evaluate: Evaluate, c: Array, steepest: float) -> tuple[Array, Array]:
-    """The c that makes a convex function of the scores A c small, and its slopes there.
+def projected(x: Array, A: Array, wanted: Array, low: Array, high: Array) -> Array:
+    """The point of a box that is closest to x and adds up to what is wanted along the columns of A, by the dual problem
+
+    .. math:: \\min_c \\; \\sum_i \tfrac12 u_i^2 - \tfrac12 (u_i - P(u_i))^2 - w^\top c
+              \\quad\text{where}\\quad u = x + A c,
+
+    whose slope is A'P(u) - w. As close as a hundred steps of Newton's method get; where no point of the box does, the
+    sums of what is returned are not those.
+    """
+
+    def evaluate(score: Array) -> tuple[float, Array, Array]:
+        at = x + score
+        inside = np.clip(at, low, high)
+        return float(inside @ (at - 0.5 * inside)), inside, ((low < at) & (at < high)).astype(float)
+
+    return _newton(A, evaluate, np.zeros(A.shape[1]), 1.0, wanted)[1]
+
+
+def _newton(
+    A: Array, evaluate: Evaluate, c: Array, steepest: float, wanted: Array | float = 0.0
+) -> tuple[Array, Array]:
+    """The c that makes a convex function of the scores A c, less wanted'c, small, and the function's slopes there.
 
     Damping grows until the function falls. It is measured in units of the largest curvature that a row can have,
     `steepest`, with which it always falls; of the largest one at hand where that is not known (0).
     """
     value, slope, bend = evaluate(A @ c)
-    gradient, size = A.T @ slope, np.abs(A).T
-    damping = LEAST_DAMPING
+    value -= float(np.sum(wanted * c))
+    gradient, size = A.T @ slope - wanted, np.abs(A).T
+    damping = ROUNDING
     for _ in range(NEWTON_STEPS):
         if np.all(np.abs(gradient) <= BALANCED * (size @ np.abs(slope))):
             break
@@ -99,16 +119,17 @@ def _newton(A: Array, evaluate: Evaluate, c: Array, steepest: float) -> tuple[Ar
             foreseen = -float(gradient @ move)
             with np.errstate(over="ignore", invalid="ignore"):
                 made = evaluate(A @ (c + move))
-            fell = made[0] <= value - ARMIJO * foreseen
+            reached = made[0] - float(np.sum(wanted * (c + move)))
+            fell = reached <= value - ARMIJO * foreseen
             # where rounding hides the fall of the function its slope tells
-            tiny = foreseen <= DIGITS * abs(value) and np.linalg.norm(A.T @ made[1]) < np.linalg.norm(gradient)
+            tiny = foreseen <= DIGITS * abs(value) and np.linalg.norm(A.T @ made[1] - wanted) < np.linalg.norm(gradient)
             if (fell and foreseen > 0) or tiny:
                 taken = move
             else:
                 damping = max(10.0 * damping, 1e-6)
         if taken is None:
             break
-        c, damping = c + taken, max(0.1 * damping, LEAST_DAMPING)
-        value, slope, bend = made
-        gradient = A.T @ slope
+        c, damping = c + taken, max(0.1 * damping, ROUNDING)
+        value, (_, slope, bend) = reached, made
+        gradient = A.T @ slope - wanted
     return c, slope

@@ -35,7 +35,8 @@ td.b { width: 30%; min-width: 5rem; } dl { margin: 0; }
 footer { color: #7f8c8d; font-size: .85rem; margin: 3rem 0 1rem; }
 @media (max-width: 40rem) { body { margin-top: 1rem; } th, td { padding: .3rem .35rem; } h1 { font-size: 1.35rem; } }
 """
-_HEAVY = 20_000  # points from which on a picture is of pixels, and regions of one value are not listed
+# points from which on a picture is of pixels, and regions of one value are not listed; more: pages of megabytes
+_HEAVY = 20_000
 
 
 def make(
@@ -204,7 +205,7 @@ def _convergence(found: Result | Path, tol: float) -> Iterator[str]:
         yield "<p>No certificate was made on the way.</p>"
         return
     content = picture(lambda ax: plotting.convergence(found, tol=tol, ax=ax), (6.2, 3.7))
-    yield embed(content, "svg", "The certified relative gap against epochs.")
+    yield embed(content, "svg", "The certified relative gap, certificate by certificate.")
 
 
 def _structure(known: _Known) -> Iterator[str]:

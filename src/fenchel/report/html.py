@@ -30,7 +30,7 @@ details { margin: .6rem 0; } summary { cursor: pointer; font-weight: 600; }
 pre { background: #f6f7f8; padding: .8rem; overflow: auto; font-size: .82rem; }
 .wide { overflow-x: auto; }
 """
-_MOST = 40  # rows of a table
+_MOST = 40  # rows of a table; more: longer pages
 
 
 def page(title: str, parts: Iterable[str], style: str = "", script: str = "") -> str:

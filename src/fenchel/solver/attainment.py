@@ -5,16 +5,16 @@ from __future__ import annotations
 from typing import Any, cast
 
 import numpy as np
-import scipy.optimize
 import scipy.sparse as sp
 
+from ..foundation.numerics import BESIDE
 from ..problem import Problem
 
 SEPARABLE = "the data are separable by directions that carry no penalty: the infimum is not attained"
 ORDERED = "directions that carry no penalty tell the order of the events: the infimum is not attained"
 ZEROS = "rows whose count is zero can be told apart by directions that carry no penalty: the infimum is not attained"
-_MOST = 2_000_000  # entries of the linear program; more: it would take longer than the run that failed
-_ROUNDING = 1e-7  # of the largest margin: how far a row may be on the wrong side
+# of the largest margin: how far a row may be on the wrong side; larger: rows that are not apart count as such
+_ROUNDING = 1e-7
 
 
 def unattained(problem: Problem) -> str:
@@ -25,7 +25,7 @@ def unattained(problem: Problem) -> str:
     ever.
     """
     loss, parts = problem.loss, cast(Any, problem)
-    if problem.pooled or problem.visits * problem.size > _MOST:
+    if problem.pooled or problem.visits * problem.size > BESIDE:
         return ""
     side = np.zeros(problem.visits) if loss.coupled else loss.falls_towards(problem.target)
     if not (side.any() or (loss.coupled and not loss.attained)):
@@ -35,7 +35,7 @@ def unattained(problem: Problem) -> str:
     identity = np.eye(problem.size)
     scores = np.column_stack([problem.scores(column) for column in identity])
     if loss.across_rows:
-        if problem.n**2 * problem.size > _MOST:
+        if problem.n**2 * problem.size > BESIDE:
             return ""
         ahead_of, behind = cast(Any, loss).ordered(problem.target, problem.weight)
         held, rows = scores[:0], scores[ahead_of] - scores[behind]
@@ -59,6 +59,8 @@ def unattained(problem: Problem) -> str:
             low[first:last] = np.where((weights == 0) & np.isinf(lower), -np.inf, 0.0)
             high[first:last] = np.where((weights == 0) & np.isinf(upper), np.inf, 0.0)
     B = problem.map_slots @ sp.diags_array(1.0 / np.where(size > 0, size, 1.0))
+    import scipy.optimize  # takes as long to import as a first fit: only who asks waits for it
+
     limits = [scipy.optimize.LinearConstraint(sp.csr_array(rows), 0.0, 1.0)]
     if held.size:
         held = held / np.where(size > 0, size, 1.0)

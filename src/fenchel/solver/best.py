@@ -14,7 +14,9 @@ from .attainment import unattained
 from .convergence import Convergence
 from .result import Status
 
-_ALMOST = 1e-3  # of the objective at zero: where a loss without a least value may be on its way to infinity
+# of the objective at zero: where a loss without a least value may be on its way to infinity; larger: that is looked
+# into in vain
+_ALMOST = 1e-3
 _SHARPER = 0.5  # of the gap at the last certificate with more digits: where another one is worth its time
 
 

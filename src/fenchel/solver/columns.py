@@ -15,7 +15,7 @@ import numpy as np
 from .._validate import Array, MatrixLike
 from ..engine.registry import fitting
 from ..engine.rounds import WorkingSets
-from ..foundation.numerics import AT_ONCE, COPY
+from ..foundation.numerics import AT_ONCE, COPY, ROUNDING
 from ..problem import Problem
 from .engines import HANDFUL, Engines
 from .progress import Progress
@@ -25,7 +25,7 @@ from .settings import Settings
 from .starts import Start
 
 _Move: TypeAlias = Callable[[Array, float | Array], tuple[Array, float | Array]]  # of coefficients and intercept
-_FAR = 10.0  # standard deviations between a column's mean and zero
+_FAR = 10.0  # standard deviations between a column's mean and zero; larger: slow fits on raw columns
 _NEAR = 1.0  # the same, where a copy of the data takes little room: a mean beyond it is most of a column's square
 
 
@@ -64,7 +64,7 @@ def centred(X: MatrixLike) -> tuple[MatrixLike, Scaling | None]:
     mean = sum(X[rows].sum(axis=0, dtype=float) for rows in parts) / len(X)
     spread = np.sqrt(sum(((X[rows] - mean) ** 2).sum(axis=0) for rows in parts) / len(X))
     far = _NEAR if X.nbytes <= COPY and X.dtype == np.float64 else _FAR  # single precision would lose digits
-    if not np.any((np.abs(mean) > far * spread) & (spread > 1e-12 * np.abs(mean))):
+    if not np.any((np.abs(mean) > far * spread) & (spread > ROUNDING * np.abs(mean))):
         return X, None
     out = np.empty_like(X)
     for rows in parts:

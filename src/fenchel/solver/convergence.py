@@ -9,16 +9,14 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from ..foundation.numerics import TINY
+from ..foundation.numerics import NOTHING, ROUNDING, TINY
 from ..problem.bounds import Bounds
 from ..problem.convergence import Convergence
 
 __all__ = ["Convergence", "stalled"]
 
-NOTHING = 1e-9  # of the objective at w = 0: what an objective next to zero is; smaller: rounding may be believed
 _CERTIFICATES = 13  # in a row, the first and the last of which are compared; more: rounding is noticed later
-ROUNDING = 1e-12  # relative gap below which rounding may be all that is left; larger: slow runs count as stalled
-_PROGRESS = 0.99  # of the gap: what these certificates must leave at the most
+_PROGRESS = 0.99  # of the gap: what these certificates must leave at the most; larger: rounding is waited for
 
 
 def stalled(records: Sequence[Bounds], inherited: int = 0, at_zero: float = 0.0) -> bool:

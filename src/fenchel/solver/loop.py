@@ -64,6 +64,7 @@ def follow(
     `known` is the answer at the first of them, if somebody knows it; `correct` lets Newton's method carry a prediction
     to the next answer, where no engine does. After Ctrl-C the last result has that status.
     """
+    problem = problem.with_alpha(max(alphas, default=problem.alpha))  # without a penalty another engine would fit
     engines, track = Engines(problem, settings, alphas), Track()
     correction = None
     if correct and engines.engine is None and settings.max_epochs > 0 and Correction.unfit(problem) is None:

@@ -11,12 +11,9 @@ import numpy as np
 from ..engine.attempts.manifold import correct
 from ..engine.attempts.row_newton import finished
 from ..engine.roles import Array, Iterate
-from ..foundation.numerics import DIGITS
+from ..foundation.numerics import AT_ONCE, DIGITS, ROUNDING
 from ..problem import Certificate, Problem
-from .convergence import ROUNDING
 from .result import Result, Status
-
-_SMALL = 50_000  # entries of the data up to which an answer is polished; more: fits that take noticeably longer
 
 
 def polish(problem: Problem, result: Result) -> Result:
@@ -26,7 +23,7 @@ def polish(problem: Problem, result: Result) -> Result:
     """
     if problem.loss.across_rows:
         return result
-    small = not problem.pooled and problem.data.stored * problem.layout[0] <= _SMALL
+    small = not problem.pooled and problem.data.stored * problem.layout[0] <= AT_ONCE
     if result.status is not Status.CONVERGED or not small or result.relative_gap <= ROUNDING:
         return result
     clock = time.perf_counter()

@@ -9,11 +9,12 @@ from typing import Any
 
 from ..foundation.numerics import TINY
 
-_SLOWEST = 1e-3  # fall of the logarithm of the gap per epoch, before anything is known and at the least
+# fall of the logarithm of the gap per epoch, before anything is known and at the least; larger: slow runs seem near
+# their end
+_SLOWEST = 1e-3
 _SHARE_OF_MEAN = 0.3  # of the mean rate so far: the least that the last certificates count for
 _PAID = 0.1  # of the gap, what an attempt must leave at the most to count as a good one; larger: more attempts
-_NEVER = 1e9  # epochs, where nobody knows
-_LATER = 1.25  # times the epochs so far: when attempts may be thought of again
+_LATER = 1.25  # times the epochs so far: when attempts may be thought of again; larger: fewer attempts
 _OLD_NAMES = {
     "attempt_passes": "newton_passes", "attempt_due": "newton_due", "attempts_in_vain": "newton_tries"
 }  # of files that were saved before the loop owned them  # fmt: skip
@@ -94,7 +95,7 @@ class Progress:
         Now and then a certificate gains nothing: the rate is at least a third of what it has been all along.
         """
         if not (self.gap < 1.0 and tol > 0):
-            return _NEVER
+            return math.log(1 / TINY) / _SLOWEST  # through all numbers that there are
         rate = max(self.rate, _SHARE_OF_MEAN * math.log(1 / max(self.gap, TINY)) / max(self.epoch, 1))
         return math.log(max(self.gap / tol, 1.0)) / rate
 

@@ -16,6 +16,7 @@ import numpy as np
 from .._validate import Array
 from ..foundation.files import read_npz, write_whole
 from ..foundation.html import Shown, drawing, table
+from ..foundation.numerics import LARGEST
 from ..problem import Bounds, Certificate, Fingerprint, Problem
 
 
@@ -51,7 +52,6 @@ class Record(Bounds):
     nanoseconds: float = math.nan  # so far, by the price model that decides whose turn it is
 
 
-_LARGEST = 1e150  # of a number in a saved run; the square of a larger one overflows
 _WORK = ("certificates", "passes", "seconds", "nanoseconds")
 
 
@@ -237,8 +237,8 @@ class Result(Shown, Bounds):
         coef, intercept = arrays["coef"], arrays["intercept"]
         found = {key[6:]: value for key, value in arrays.items() if key.startswith("state.")}
         for name, part in {"coef": coef, "intercept": intercept, **found}.items():
-            if part.dtype.kind not in "biuf" or not (np.abs(part) <= _LARGEST).all():
-                raise ValueError(f"its {name} must be finite numbers, below {_LARGEST:g} in size")
+            if part.dtype.kind not in "biuf" or not (np.abs(part) <= LARGEST).all():
+                raise ValueError(f"its {name} must be finite numbers, below {LARGEST:g} in size")
         if coef.ndim not in (1, 2) or intercept.shape != coef.shape[:-1]:
             raise ValueError(f"it has coefficients of shape {coef.shape} and intercepts of shape {intercept.shape}")
         numbers = [head[key] for key in ("primal", "dual", "seconds", "epochs")]

@@ -17,11 +17,12 @@ from ..engine.attempts import Correction
 from ..engine.roles import Array, Goal, Iterate, Proposal
 from ..foundation.interrupts import interrupts_noticed
 from ..foundation.lazy import lazy
+from ..foundation.numerics import NOTHING
 from ..methods.roles import Method, PrimalIterate, State
 from ..prices import accelerated_nanoseconds, certificate_nanoseconds, epoch_nanoseconds
 from ..problem import Certificate, Problem
 from .best import Best
-from .convergence import NOTHING, Convergence, stalled
+from .convergence import Convergence, stalled
 from .engines import HANDFUL, Engines
 from .live import make_progress
 from .progress import Progress
@@ -31,13 +32,10 @@ from .settings import Settings
 from .starts import Start, warm_state
 from .turns import Turns, fold_of
 
-_GOOD = 1e-2  # relative gap of a proposal that is taken where the iterate has none; larger: worse points are taken
-_CLOSE = 1.5  # times tol: a guess at the gap that calls for a certificate
-_SHARE = 0.07  # of the run for certificates on schedule; the last ones come on top
-_TWO = 0.15  # of the wait between certificates: the shortest, which is what two of them cost
-_LEFT, _SURELY = 0.7, 1.5  # of the epochs that seem to be left: when to look, and when the goal is surely reached
+# of the run for certificates on schedule; the last ones come on top; larger: more time on proofs, less beyond the
+# goal
+_SHARE = 0.07
 _RELAXED = (4, 16, 64)  # certificates after which the bound without a penalty is tried, which takes one of its own
-_GROWTH = 12  # certificates, that a long run may go without in the end, as a part of it
 
 
 class Run:
@@ -341,7 +339,7 @@ class Run:
         done = status is Status.CONVERGED
         if status is None and progress.epoch and progress.gap == math.inf:
             status = self._certify(on_schedule=True)  # the iterate may be the better one
-        if done or made.relative_gap < (progress.gap if progress.gap < math.inf else _GOOD):
+        if done or made.relative_gap < min(progress.gap, 1.0):
             self._adopt(proposal)
         return status
 
@@ -433,21 +431,18 @@ class Run:
         return self._judge(made, at, "zero")
 
     def _wait(self, spacing: int) -> int:
-        """Epochs to the next certificate: more of them as the run grows long, fewer if the goal seems near."""
+        """Epochs to the next certificate: fewer of them if the goal seems near."""
         if self.settings.check_every:
             return spacing
         progress = self.progress
         spacing = math.ceil(spacing / progress.share)  # epochs in which rows rest are short
-        left = progress.epochs_left(self.tol)
-        # no sooner than after what two certificates cost, unless the goal is surely reached by then
-        least = min(math.ceil(_TWO * spacing), math.ceil(_SURELY * left) + 1)
-        return int(np.clip(math.ceil(_LEFT * left), least, max(spacing, progress.epoch // _GROWTH)))
+        return max(1, min(math.ceil(progress.epochs_left(self.tol)), spacing))
 
     def _seems_close(self) -> bool:
         """Whether the goal may be reached before the first certificate is due, of a run or since it went on from a
         proposal."""
         progress = self.progress
-        close = progress.guess <= _CLOSE * self.tol
+        close = progress.guess <= self.tol
         unseen = progress.gap == math.inf or progress.learnt < progress.gap_epoch
         return close and self.settings.check_every is None and unseen
 

@@ -17,8 +17,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
+from ..foundation.numerics import ROUNDING
 from ..problem import Problem
-from .convergence import ROUNDING
 from .progress import Progress
 
 RATIO = 1.5  # of what the epochs surely cost: the engine's share; larger: the bound above is 1 + this

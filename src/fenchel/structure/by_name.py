@@ -15,7 +15,7 @@ from .groups import Groups
 from .names import _names
 from .tree import Tree
 
-_SHOWN = 5  # names that a message lists
+_SHOWN = 5  # names that a message lists; more: messages that nobody reads to the end
 
 
 def holds_names(groups: Any) -> bool:

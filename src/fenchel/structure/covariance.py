@@ -20,7 +20,7 @@ def graph_edges(X: MatrixLike, alpha: float = 0.005, tol: float = 1e-3) -> Ints:
         Penalty of the graphical lasso; a larger one leaves fewer edges.
     tol : float
         Its dual gap. A few entries of the precision matrix stand at the border of zero, so the number
-        of edges depends on it: on a9a 411 at 1e-3 (the graph used throughout), 415 in the exact solution.
+        of edges depends on it: on a9a 411 at 1e-3 (407 before scikit-learn 1.7 or so), 415 in the exact solution.
 
     Returns
     -------

@@ -209,7 +209,9 @@ def _pairs(edges: Any) -> tuple[Any, AnyArray | None]:
     edges = [tuple(edge) for edge in edges]
     wrong = next((k for k, edge in enumerate(edges) if len(edge) != len(edges[0]) or len(edge) not in (2, 3)), None)
     if wrong is not None:
-        raise ValueError(f"edge {wrong} is {edges[wrong]!r}; it must be two features, or two and a weight")
+        raise ValueError(
+            f"edge {wrong} is {edges[wrong]!r}; every edge must be two features, or every one two and a weight"
+        )
     weights = np.array([edge[2] for edge in edges], dtype=float) if edges and len(edges[0]) == 3 else None
     return [edge[:2] for edge in edges], weights
 

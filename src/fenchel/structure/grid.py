@@ -38,11 +38,16 @@ class Grid(Shown):
     """
 
     def __init__(self, shape: int | tuple[int, ...] | AnyArray, mask: AnyArray | None = None) -> None:
-        if isinstance(shape, np.ndarray) and shape.dtype == bool:
+        given = np.asarray(shape)
+        if given.ndim > 1 and given.dtype != bool:
+            raise ValueError(
+                f"shape is an array of {given.dtype} of shape {given.shape}; it must be whole numbers such as "
+                f"{given.shape}, or a boolean mask such as array > 0"
+            )
+        if given.dtype == bool and given.ndim > 0:
             if mask is not None:
                 raise ValueError("mask is given twice: the first argument is one already")
-            mask = shape
-            shape = mask.shape
+            mask, shape = given, given.shape
         self.shape = tuple(_count("shape", s) for s in np.atleast_1d(shape).tolist())
         self.mask = None
         number = np.arange(int(np.prod(self.shape))).reshape(self.shape)

@@ -1,8 +1,7 @@
-"""What is known about the features: groups, a graph, a grid, a tree; with names.
+"""Groups of features, by number or by name: sets, weights, and what is in none of them.
 
-Each of them knows the number of features p (where it can), keeps the names of features and groups, and refuses what
-does not fit with a ValueError that names it. The catalogue takes them, or plain lists and arrays in their place.
-`active_groups`, `segments` and `support` answer by name from coefficients, as pandas data frames.
+A `Groups` knows the number of features p (where it can), keeps the names of features and groups, and refuses what
+does not fit with a ValueError that names it. The catalogue of penalties takes it, or plain lists in its place.
 """
 
 from __future__ import annotations

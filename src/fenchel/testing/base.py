@@ -2,18 +2,41 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+import dataclasses
+from typing import Any
 
 import numpy as np
 
 from .._validate import Array, Flags
 
-if TYPE_CHECKING:
-    pass
 
-_SIZES = 10.0 ** np.arange(-3, 4)
-_STEPS = (1e-3, 0.1, 1.0, 20.0, 1e3)
-_DENSE = 4_000_000  # entries of a map up to which it is compared with its dense singular values
+@dataclasses.dataclass(frozen=True)
+class Tried:
+    """What the checks try of everything.
+
+    Attributes
+    ----------
+    sizes : tuple of float
+        Of the points at which a function is looked at.
+    steps : tuple of float
+        Of a prox, and of a dual step.
+    row_sizes, spreads : tuple of float
+        Of the scores of a row, and of all scores of a coupled loss.
+    classes : tuple of int
+        Numbers of scores in a row.
+    rows : int
+        Beside those that show every class once.
+    """
+
+    sizes: tuple[float, ...] = (1e-3, 1e-2, 0.1, 1.0, 10.0, 100.0, 1e3)
+    steps: tuple[float, ...] = (1e-3, 0.1, 1.0, 20.0, 1e3)
+    row_sizes: tuple[float, ...] = (1e-2, 1.0, 30.0)
+    spreads: tuple[float, ...] = (0.1, 1.0, 6.0)
+    classes: tuple[int, ...] = (2, 3, 7)
+    rows: int = 8
+
+
+TRIED = Tried()
 
 
 def _require(

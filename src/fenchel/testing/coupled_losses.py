@@ -9,9 +9,7 @@ import numpy as np
 from .._validate import AnyArray, Array
 from ..foundation.numerics import DIFFERENCE
 from ..losses import CoupledLoss
-from .base import _require
-
-_SPREADS = (0.1, 1.0, 6.0)  # of the scores that are tried
+from .base import TRIED, _require
 
 
 def check_coupled_loss(loss: CoupledLoss, targets: Any, rng: np.random.Generator) -> None:
@@ -25,7 +23,7 @@ def check_coupled_loss(loss: CoupledLoss, targets: Any, rng: np.random.Generator
         weighted = rng.integers(0, 4, n) * rng.random(n)
         weighted[np.argmax(np.asarray(loss.fold_labels(target), dtype=float))] = 1.0
         for weight in (np.zeros(0), weighted):
-            for spread in _SPREADS:
+            for spread in TRIED.spreads:
                 _check_at(loss, target, weight, spread * rng.standard_normal((2, n)))
 
 

@@ -29,7 +29,7 @@ from ..foundation.files import BEYOND
 from .mutations import mutated
 from .readers import Reader, make_readers
 
-_SLOW = 10.0  # seconds of processor time for the same
+_SLOW = 10.0  # seconds of processor time for the same; more: slow readers pass
 _STEPS = ("read", "refused", "raw", "crash")
 
 

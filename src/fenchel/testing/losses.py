@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from .._validate import Array
 from ..losses import Loss
-from .base import _SIZES, _require
+from .base import TRIED, _require
 from .coupled_losses import check_coupled_loss
 from .row_losses import check_row_loss
 
@@ -111,7 +111,7 @@ def _accepted(loss: Loss, candidates: Sequence[float]) -> list[float]:
 
 def _scores(targets: Array, rng: np.random.Generator) -> Array:
     """Scores (m, targets): around 0, around the target, and where a margin or a residual is 1."""
-    sizes = np.concatenate([_SIZES, rng.uniform(0, 3, 6)])
+    sizes = np.concatenate([TRIED.sizes, rng.uniform(0, 3, 6)])
     steps = np.concatenate([-sizes, [0.0], sizes])
     return np.sort(np.concatenate([np.add.outer(steps, 0 * targets), np.add.outer(steps, targets)]), axis=0)
 
@@ -190,7 +190,7 @@ def _check_domain(f: _Elementwise, targets: Array) -> tuple[Array, Array]:
 def _inside(low: Array, high: Array, rng: np.random.Generator) -> Array:
     """Points (m, targets) of the domains, both ends included where they are finite."""
     share = np.concatenate([[0, 1e-9, 1e-4, 0.02, 0.5, 0.98, 1 - 1e-4, 1], rng.uniform(0, 1, 16)])
-    reach = np.concatenate([[0], _SIZES, 10.0 ** rng.uniform(-3, 3, 16)])
+    reach = np.concatenate([[0], TRIED.sizes, 10.0 ** rng.uniform(-3, 3, 16)])
     columns = []
     for a, b in zip(low, high, strict=True):
         if np.isfinite(a) and np.isfinite(b):
@@ -315,7 +315,7 @@ def _check_outside(f: _Elementwise, low: Array, high: Array, targets: Array) -> 
 
 
 def _points(rng: np.random.Generator) -> Array:
-    sizes = np.concatenate([_SIZES, rng.uniform(0, 2, 5)])
+    sizes = np.concatenate([TRIED.sizes, rng.uniform(0, 2, 5)])
     return np.sort(np.concatenate([-sizes, [0.0], sizes]))
 
 

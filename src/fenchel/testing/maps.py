@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from .._validate import Array, SparseMatrix
+from ..foundation.numerics import BESIDE
 from ..maps import Identity, Map
-from .base import _DENSE, _require
+from .base import _require
 
 
 def check_map(map_: Map, p: int | None = None, rng: int | np.random.Generator = 0) -> None:
@@ -41,7 +42,7 @@ def check_map(map_: Map, p: int | None = None, rng: int | np.random.Generator = 
         raise AssertionError(f"{type(map_).__name__} breaks the law 'a wrong number of features is refused': {p + 1}")
     _check_linear(map_, matrix, rng)
     singular = null = None
-    if d * p <= _DENSE:
+    if d * p <= BESIDE:
         _, singular, rows = np.linalg.svd(matrix.toarray(), full_matrices=True)
         small = np.finfo(float).eps * max(d, p) * singular.max(initial=0.0)
         null = rows[np.count_nonzero(singular > small) :].T

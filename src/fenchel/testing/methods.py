@@ -10,6 +10,7 @@ import numpy as np
 
 from .._validate import Array
 from ..engine.roles import Engine, Goal, Iterate
+from ..foundation.numerics import NOTHING
 from ..methods import METHODS
 from ..methods.roles import Method
 from ..prices import PRICES
@@ -18,8 +19,6 @@ from ..problem.convergence import Convergence
 from ..solver import solve
 from .base import _require
 from .problems import small_problems
-
-_REFERENCE = 1e-9  # relative gap of the answers that others are compared with
 
 
 def check_method(
@@ -126,7 +125,7 @@ def _check_resumed(kind: Any, name: str, problem: Problem) -> None:
 
 
 def _check_answer(kind: Any, problem: Problem, result: Any, tol: float) -> None:
-    reference = solve(problem, tol=_REFERENCE)
+    reference = solve(problem, tol=NOTHING)
     law = "it reaches the gap that is asked for, proven"
     _require(result.certified and result.relative_gap <= tol, kind, law, gap=result.relative_gap, tol=tol)
     slack = 1e-12 * abs(reference.primal)
@@ -137,7 +136,7 @@ def _check_answer(kind: Any, problem: Problem, result: Any, tol: float) -> None:
 
 def _check_rounds(kind: Callable[..., Engine], problem: Problem, tol: float) -> Array:
     """The answer of an engine that is asked as the loop asks it."""
-    reference = solve(problem, tol=_REFERENCE, method="sdca-admm", max_epochs=20_000)
+    reference = solve(problem, tol=NOTHING, method="sdca-admm", max_epochs=20_000)
     engine, rule = kind(PRICES), Convergence.of(problem, tol)
     goal = Goal(tol, math.inf, math.inf, rule.allowed)
     engine.begin(problem, [problem.alpha], tol)

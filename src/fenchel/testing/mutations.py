@@ -17,7 +17,7 @@ _WORDS = (
     b"\x00", b"\xff", b"\xef\xbb\xbf", b"\xed\xa0\x80", b"\\ud800", b"#", b"qid:1", b"a" * 3000, b"[" * 3000,
     b'{"a":' * 3000, b"{}", b"[]", b"1:", b":1", b"0:1", b"1:nan", "\u0661".encode(), "é".encode(),
 )  # fmt: skip
-_BYTES = (0, 1, 7, 10, 32, 48, 57, 127, 128, 254, 255)
+_BYTES = b"\0\1\7\n 09\x7f\x80\xfe\xff"
 
 
 def mutated(content: bytes, name: str, rng: np.random.Generator) -> bytes:

@@ -6,7 +6,7 @@ import numpy as np
 
 from .._validate import Array
 from ..penalties import Block, Penalty, compile_penalty, compiled_prox
-from .base import _STEPS, _require
+from .base import TRIED, _require
 
 
 def check_penalty(penalty: Penalty, d: int, rng: int | np.random.Generator = 0) -> None:
@@ -106,7 +106,7 @@ def _check_function(function: _BlockFunction | _Leaf, rng: np.random.Generator) 
     _require(function.units.shape == (d,), penalty, "one unit label per coordinate", labels=function.units.size, d=d)
     pairs = []
     for u in _vectors(d, rng):
-        for step in _STEPS:
+        for step in TRIED.steps:
             x = function.prox(u, step)
             _require(np.isfinite(x), penalty, "the prox is finite", coordinate=np.arange(d), u=u, step=step, prox=x)
             at_prox = {"u": u, "prox": x}
@@ -177,7 +177,7 @@ def _check_prox(
             other=at_z,
             distance=np.linalg.norm(z - x, axis=1),
         )
-    for (u, step, x), (v, same_step, z) in zip(pairs[len(_STEPS) :], pairs, strict=False):
+    for (u, step, x), (v, same_step, z) in zip(pairs[len(TRIED.steps) :], pairs, strict=False):
         change, slack = x - z, 1e-12 * (u @ u + v @ v)
         _require(
             change @ change <= change @ (u - v) + slack and step == same_step,

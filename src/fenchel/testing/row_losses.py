@@ -7,19 +7,15 @@ from typing import Any
 import numpy as np
 
 from .._validate import Array
-from .base import _require
-
-_CLASSES = (2, 3, 7)
-_ROWS = 8
-_SIZES = (1e-2, 1.0, 30.0)
+from .base import TRIED, _require
 
 
 def check_row_loss(loss: Any, rng: np.random.Generator) -> None:
     """The laws of value, gradient, curvature, conjugate, domain, dual step and targets; see `check_loss`."""
-    for m in _CLASSES:
+    for m in TRIED.classes:
         bound = loss.for_outputs(m)
         targets = _targets(bound, m, rng)
-        for size in _SIZES:
+        for size in TRIED.row_sizes:
             scores = size * rng.standard_normal(targets.shape)
             _check_slopes(bound, scores, targets)
             _check_pair(bound, scores, targets, rng)
@@ -38,7 +34,7 @@ def _flat(f: Any, *arrays: Array) -> Array:
 
 
 def _targets(loss: Any, m: int, rng: np.random.Generator) -> Array:
-    code = np.append(np.arange(m), rng.integers(0, m, _ROWS))
+    code = np.append(np.arange(m), rng.integers(0, m, TRIED.rows))
     unit = loss.check_targets(code)
     law = "class numbers are made unit vectors"
     _require(np.array_equal(unit, np.eye(m)[code]), loss, law, classes=m)

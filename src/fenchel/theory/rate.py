@@ -33,15 +33,13 @@ import scipy.sparse as sp
 import scipy.sparse.linalg as sla
 
 from .._validate import Array, Ints, MatrixLike
-from ..foundation.numerics import AT_ONCE, DENSE
+from ..foundation.numerics import AT_ONCE, DENSE, NOTHING
 from ..maps import spectral_norm
 from ..problem import Point, Problem
 from ..solver.result import Result
 
 if TYPE_CHECKING:
     from ..methods.sdca_admm.method import SDCAADMM
-
-_NONE = 1e-10  # relative size below which an eigenvalue counts as zero
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
@@ -435,10 +433,10 @@ def _dual_curvature(problem: Problem, solution: Any) -> Array:
 def _kernel_modulus(problem: Problem, curvature: Array) -> float:
     """The largest v with M >= v P, P the projection on Ker(B) without the directions in which Y* extends."""
     values, vectors = np.linalg.eigh(curvature)
-    flat = values <= _NONE * values[-1]
+    flat = values <= NOTHING * values[-1]
     kernel = scipy.linalg.null_space(problem.map.toarray().T)
     bends, mix = np.linalg.eigh(kernel.T @ curvature @ kernel)
-    kernel = kernel @ mix[:, bends > _NONE * values[-1]]
+    kernel = kernel @ mix[:, bends > NOTHING * values[-1]]
     if kernel.shape[1] == 0:
         return math.inf
     if np.abs(kernel.T @ vectors[:, flat]).max(initial=0.0) > 1e-8:

@@ -16,6 +16,7 @@ from ...problem.alpha_max import ZeroAnswer, zero_answer
 from ..roles import Goal, Iterate, Proposal
 from .accelerated import Accelerated
 from .accelerated import applies as accelerated_applies
+from .joint_multipliers import JointMultipliers
 from .manifold import Finisher, Point, correct
 from .manifold import applies as faces_apply
 from .multipliers import Multipliers
@@ -42,6 +43,7 @@ class NothingPenalised:
     def __init__(self, problem: Problem) -> None:
         self.problem = problem
         self.largest: ZeroAnswer | None = problem.zero_answer  # once somebody asked
+        self.unknown = False  # whether nobody can tell
 
     @classmethod
     def unfit(cls, problem: Problem) -> str | None:
@@ -52,10 +54,13 @@ class NothingPenalised:
 
     def run(self, start: Iterate, goal: Goal, budget: float) -> Proposal | None:
         problem = self.problem
+        if self.unknown:
+            return None
         if self.largest is None:
             try:
                 self.largest = zero_answer(problem, refine=False, enough=problem.alpha)
             except ValueError:
+                self.unknown = True
                 return None
         found = self.largest
         if not found.alpha <= problem.alpha * (1 + 1e-12) or found.y.size != problem.d:  # alpha = 0 has no penalty
@@ -76,7 +81,7 @@ class Faces:
     def unfit(cls, problem: Problem) -> str | None:
         if not faces_apply(problem):
             return "loss or penalty are not smooth once the structure is fixed"
-        if Multiplied.unfit(problem) is None and np.diff(problem.map.indptr).max(initial=0) > _JOINED:
+        if Multiplied.unfit(problem) is None and problem.widest > _JOINED:
             return "zeros that join more than two features make faces on which it is slow"
         return None
 
@@ -228,7 +233,7 @@ class Multiplied:
 
     @functools.cached_property
     def method(self) -> Multipliers:
-        return Multipliers(self.problem)
+        return (JointMultipliers if self.problem.loss.coupled else Multipliers)(self.problem)
 
     @classmethod
     def unfit(cls, problem: Problem) -> str | None:

@@ -49,7 +49,7 @@ _GROW, _SHRINK = 1.7, 0.97  # of the curvature: where a step was too long, and a
 
 def applies(problem: Problem) -> bool:
     """Whether the loss is smooth and the penalty joins features in pairs; the prox of a trend is too hard itself."""
-    return problem.loss.smoothness is not None and np.diff(problem.map.indptr).max(initial=0) == 2
+    return problem.loss.smoothness is not None and problem.widest == 2
 
 
 class Accelerated:

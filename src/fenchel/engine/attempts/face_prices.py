@@ -62,7 +62,7 @@ class FacePrices:
     def _bends_singly(self):
         """Whether every coordinate of B'w is one feature, and some unit has several: then no curvature couples two
         features but along the direction of a unit."""
-        return bool(np.all(np.diff(self.problem.map.indptr) == 1)) and self._large_units > 0 and self.problem.single
+        return bool(np.all(self.problem.widths == 1)) and self._large_units > 0 and self.problem.single
 
     def _whole_price(self, face, rows, dtype=float):
         """Nanoseconds for the curvature as a matrix of all coefficients, with its factor."""

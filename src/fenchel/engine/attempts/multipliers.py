@@ -36,7 +36,7 @@ from .newton import dense_curvature
 
 _MOVES = 200  # proxes that the derivative of one may take
 _LIVELY = 30  # Newton steps of a round: after fewer, longer steps are taken in the next, in proportion
-_STEPS = 40  # Newton steps in a round before S is raised
+STEPS = 40  # Newton steps in a round before S is raised
 _NEAR = 1e-3  # S in the first round, in units of the loss's curvature
 _FLATTEST = 0.1  # of the loss's largest curvature, what it counts for where it is flat
 _LEAST = 0.05  # of the mean square of a typical column, what a column counts for at the least
@@ -47,11 +47,7 @@ _FLAT = 0.1  # of the first slope, where a line search may end
 
 def applies(problem: Problem) -> bool:
     """Whether the curvature may be a matrix, and the derivative of every prox is known or cheap to find."""
-    return (
-        not problem.loss.coupled
-        and problem.size <= DENSE
-        and all(_is_known(block.function, block.d) for block in problem.blocks)
-    )
+    return problem.size <= DENSE and all(_is_known(block.function, block.d) for block in problem.blocks)
 
 
 def _is_known(function: Penalty, d: int) -> bool:
@@ -156,11 +152,13 @@ class Multipliers:
     def _first_steps(self):
         """r, q and S from the sizes of scores and coefficients, and of their dual variables."""
         problem = self.problem
-        low, high = problem._domain()
-        width = np.subtract(high, low)
-        forces = np.linalg.norm(self.x) or 0.5 * np.linalg.norm(width[np.isfinite(width)])
-        size = max(np.linalg.norm(self.scores), np.linalg.norm(problem.target))
-        self.r = float(forces / size) if forces > 0 and size > 0 else 1.0
+        self.r = 1.0
+        if problem.loss.kinked:  # others stand for themselves
+            low, high = problem._domain()
+            width = np.subtract(high, low)
+            forces = np.linalg.norm(self.x) or 0.5 * np.linalg.norm(width[np.isfinite(width)])
+            size = max(np.linalg.norm(self.scores), np.linalg.norm(problem.target))
+            self.r = float(forces / size) if forces > 0 and size > 0 else 1.0
         seen = problem.map_squares @ (self.squares**-0.5 / self.unit**2)
         if seen.size:
             seen = (np.bincount(self.units, seen) / np.bincount(self.units))[self.units]
@@ -186,7 +184,7 @@ class Multipliers:
         None where too many steps were needed. `size` is n times the objective.
         """
         problem, last = self.problem, np.inf
-        for step in range(_STEPS):
+        for step in range(STEPS):
             x, bend = self._rows(self.scores, bend=True)
             y, u, point, length = self._penalty(self.at)
             zx = problem.gradient_sum(x)
@@ -293,6 +291,17 @@ class Multipliers:
         """The curvature of phi, of which the lower triangle counts."""
         problem = self.problem
         matrix = np.zeros((problem.size, problem.size))
+        self._add_loss_curvature(bend, matrix)
+        if not problem.fit_intercept:
+            matrix[problem.intercept_slots] = 0.0
+        self._add_penalty_curvature(point, length, matrix)
+        own = np.diag(matrix).copy()
+        matrix[np.diag_indices_from(matrix)] += self.near + _LIFT * own + 1e-300
+        return matrix
+
+    def _add_loss_curvature(self, bend, matrix):
+        """Add Z diag(bend) Z'."""
+        problem = self.problem
         if problem.data.sparse:
             from ...kernels.newton import sparse_curvature
 
@@ -300,12 +309,6 @@ class Multipliers:
             matrix += np.triu(matrix, 1).T  # where the entries of a row do not stand in order
         else:
             dense_curvature(problem, bend, matrix)
-        if not problem.fit_intercept:
-            matrix[problem.intercept_slots] = 0.0
-        self._add_penalty_curvature(point, length, matrix)
-        own = np.diag(matrix).copy()
-        matrix[np.diag_indices_from(matrix)] += self.near + _LIFT * own + 1e-300
-        return matrix
 
     def _add_penalty_curvature(self, point, length, matrix):
         """Add B J B', where J = q - q^2 / (q + ridge) times the derivative of the prox."""

@@ -8,12 +8,12 @@ Symbols: w the point; L curvature, one number; y dual variables of the penalty, 
 
 from __future__ import annotations
 
-import functools
 import math
 from typing import Any
 
 import numpy as np
 
+from ...foundation.lazy import lazy
 from ...prices import Prices, prox_nanoseconds, prox_round_nanoseconds
 from ...problem import Problem
 from ...proximal import LatticeProx, StructuredProx, has_directions
@@ -42,7 +42,7 @@ class QuickProx(StructuredProx):
 class Steps(Accelerated):
     """What single steps of the whole prox need of the penalty."""
 
-    @functools.cached_property
+    @lazy
     def prox(self) -> QuickProx:
         return QuickProx(self.problem)
 
@@ -75,12 +75,12 @@ class StepLength:
             entry *= NEARBY
         return 2 * entry * data.stored + 2 * prices.loss * problem.n + prices.call
 
-    @functools.cached_property
+    @lazy
     def pass_nanoseconds(self) -> float:
         """Of a step without its prox."""
         return self.price(self.problem, self.prices)
 
-    @functools.cached_property
+    @lazy
     def _round_nanoseconds(self) -> float:
         """Of a round of the prox."""
         chain, grid = self.lattice is not None and self.lattice.exact, self.lattice is not None

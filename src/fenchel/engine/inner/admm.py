@@ -50,7 +50,7 @@ class Admm:
     @staticmethod
     def price_for(problem: Problem, prices: Prices) -> float:
         """Nanoseconds of all models of a fit, about, before anything was prepared."""
-        joins, single = bool(np.any(np.diff(problem.map.indptr) > 1)), problem.size >= WIDE
+        joins, single = problem.widest > 1, problem.size >= WIDE
         factors, rounds = USUAL if joins else USUAL_APART
         return factors * _factor_price(problem.size, single, prices) + rounds * _round_price(problem, single, prices)
 

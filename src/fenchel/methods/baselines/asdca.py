@@ -28,7 +28,8 @@ class ASDCA(SimpleDual):
     Parameters
     ----------
     theta : float, optional
-        Momentum, at most 1; the formula above by default.
+        Momentum, at most 1. By default 1/4 min(1, sqrt(k/b), k, k^(2/3) / b^(1/3)) for blocks of b rows, where k is n
+        over the largest squared length of a row, times the smoothness of the loss.
     block_size, order
         See :class:`fenchel.methods.common.Method`.
     """

@@ -32,7 +32,7 @@ class OLADMM(OnlineADMM):
     Parameters
     ----------
     schedule : {"sqrt", "strong", "constant"}
-        As for :class:`fenchel.methods.opg_admm.OPGADMM`; the default factor is 4 for "sqrt" and 1.5 for the others.
+        As for :class:`fenchel.methods.OPGADMM`; the default factor is 4 for "sqrt" and 1.5 for the others.
     inner_tol : float
         Duality gap, on the scale of the mean loss, at which a w-step is taken as solved.
     rho, eta0, report, block_size, order

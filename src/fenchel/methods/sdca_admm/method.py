@@ -259,7 +259,6 @@ class SDCAADMM:
         factor = self.eta_z or 1.1
         if self.eta_z is None and self.preset == "theory":
             factor = (1 + 2 * self.gamma_n * (1 - 1 / self.blocks)) * 1.01
-        self.block_sigma = norms
         return np.repeat(np.maximum(factor * norms, 1e-12), np.diff(self.bounds)) / spread**2
 
     def _choose_how(self, problem: Problem, sequential: bool) -> None:

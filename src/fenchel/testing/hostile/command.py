@@ -10,15 +10,12 @@ from .judge import Outcome, run, table
 from .problems import PENALTIES
 from .targets import DRAWN
 
-UNCONVERGED = 0.01  # of the problems with an answer in reach, at the most; of those that are well scaled, none
-RUNS = 1_000_000  # seeds of one run are this many after those of the run before
-
 
 def main(argv: list[str] | None = None) -> int:
     """Run as the arguments say; the exit status is 1 where something broke, warned or had a false bound, or too many
     did not converge."""
     arguments = _parser().parse_args(argv)
-    first = arguments.seed * RUNS
+    first = arguments.seed * 1_000_000
     seeds = arguments.only or range(first, first + arguments.cases)
     outcomes = []
     for seed in seeds:
@@ -32,7 +29,7 @@ def main(argv: list[str] | None = None) -> int:
         if one.wrong or one.verdict not in ("converged", "no answer", "rounding"):
             print(_line(one), flush=True)
     print("\n".join(table(outcomes)))
-    return int(not _good(outcomes, 0.0 if arguments.well_scaled else UNCONVERGED))
+    return int(not _good(outcomes, 0.0 if arguments.well_scaled else arguments.unconverged))
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -48,6 +45,12 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--conic", type=float, default=0.0, help="share of the problems that a conic solver checks too")
     parser.add_argument("--quick", action="store_true", help="without the judge of sixty digits")
     parser.add_argument("--well-scaled", action="store_true", help="data as people have them, and no alpha near zero")
+    parser.add_argument(
+        "--unconverged",
+        type=float,
+        default=0.01,
+        help="share of the problems with an answer in reach that may miss it (.01); none of the well-scaled",
+    )
     parser.add_argument("--loss", choices=DRAWN)
     parser.add_argument("--penalty", choices=list(PENALTIES))
     return parser

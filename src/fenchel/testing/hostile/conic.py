@@ -35,7 +35,7 @@ from ...penalties.nested import NestedL2
 from ...problem import Problem
 
 MOST = 20_000  # visits times coefficients; more: gigabytes, and minutes
-SECONDS = 10.0  # of the solver; what it has then is not judged
+SECONDS = 10.0  # of the solver; what it has then is not judged; more: longer trials
 
 
 def loss_expression(loss: Loss, score: Any, target: Any) -> Any:

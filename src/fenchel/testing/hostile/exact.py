@@ -14,13 +14,12 @@ from typing import Any
 
 import numpy as np
 
-from ...foundation.numerics import UNIT
+from ...foundation.numerics import NEWTON_STEPS, UNIT
 from ...problem import Problem
-from .exact_losses import COUPLED_LOSSES, LOSSES, ONE, ROW_LOSSES, ZERO, NotJudged, Numbers, exactly
+from .exact_losses import COUPLED_LOSSES, LOSSES, ROW_LOSSES, ZERO, NotJudged, Numbers, exactly
 
-DIGITS = 60
-MOST = 30_000  # products with the data, up to which a problem is judged
-_SWEEPS = 60  # of Jacobi's rotations; some ten suffice
+DIGITS = 60  # of the judge's sums; more: slower, and doubles have 16
+MOST = 30_000  # products with the data, up to which a problem is judged; more: minutes for a problem
 
 # -- penalties, on their own coordinates ------------------------------------------------------------
 
@@ -67,7 +66,7 @@ def _trace_norm(leaf: Any, u: Numbers) -> Decimal:
     if len(table) > 12:
         raise NotJudged("the trace norm of a large matrix")
     small = Decimal(10) ** -(DIGITS - 10)
-    for _ in range(_SWEEPS):
+    for _ in range(NEWTON_STEPS):
         turned = False
         for a, b in itertools.combinations(range(len(table)), 2):
             left, right = table[a], table[b]
@@ -76,8 +75,8 @@ def _trace_norm(leaf: Any, u: Numbers) -> Decimal:
             if cross * cross <= small * small * alpha * beta:
                 continue
             turned, zeta = True, (beta - alpha) / (2 * cross)
-            tangent = (ONE if zeta >= 0 else -ONE) / (abs(zeta) + (ONE + zeta * zeta).sqrt())
-            cosine = ONE / (ONE + tangent * tangent).sqrt()
+            tangent = (1 if zeta >= 0 else -1) / (abs(zeta) + (1 + zeta * zeta).sqrt())
+            cosine = 1 / (1 + tangent * tangent).sqrt()
             sine = cosine * tangent
             pairs = list(zip(left, right, strict=True))
             table[a] = [cosine * x - sine * y for x, y in pairs]
@@ -135,7 +134,7 @@ def _mean_loss(problem: Problem, w: Any) -> Decimal:
     outputs = problem.layout[0]
     if X.size * outputs > MOST:
         raise NotJudged("the size")
-    weight = exactly(problem.weight) if problem.weight.size else [ONE] * problem.n
+    weight = exactly(problem.weight) if problem.weight.size else exactly(np.ones(problem.n))
     u = _scores(problem, X, w, weight)
     if name in COUPLED_LOSSES:
         return COUPLED_LOSSES[name](loss, u, problem.target, weight) / problem.n

@@ -6,6 +6,7 @@ at once (`COUPLED_LOSSES`).
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Sequence
 from decimal import Decimal
 from typing import Any
@@ -13,8 +14,7 @@ from typing import Any
 import numpy as np
 
 Numbers = Sequence[Decimal]
-ZERO, ONE, TWO = Decimal(0), Decimal(1), Decimal(2)
-FAR = 2000  # exponents beyond which no double has the loss
+ZERO = Decimal()
 
 
 class NotJudged(Exception):
@@ -28,7 +28,7 @@ def exactly(values: Any) -> list[Decimal]:
 
 def _exp(u: Decimal) -> Decimal:
     """e^u, unless no double can hold it."""
-    if u > FAR:
+    if u > sys.float_info.max_exp:
         raise NotJudged("an exponential beyond all numbers")
     return u.exp()
 
@@ -52,7 +52,7 @@ def _softplus(m: Decimal) -> Decimal:
 
 
 def _smoothed_hinge(loss: Any, u: Decimal, t: Decimal) -> Decimal:
-    s, short = Decimal(loss.smoothing), ONE - t * u
+    s, short = Decimal(loss.smoothing), 1 - t * u
     if short <= 0:
         return ZERO
     return short - s / 2 if short >= s else short * short / (2 * s)
@@ -70,7 +70,7 @@ def _quantile(loss: Any, u: Decimal, t: Decimal) -> Decimal:
 
 def _tweedie(loss: Any, u: Decimal, t: Decimal) -> Decimal:
     power = Decimal(loss.power)
-    q, r = TWO - power, power - ONE
+    q, r = 2 - power, power - 1
     rest = t * _exp(-r * u) / r - (q * t.ln()).exp() / (q * r) if t > 0 else ZERO
     return _exp(q * u) / q + rest
 
@@ -81,20 +81,20 @@ def _negative_binomial(loss: Any, u: Decimal, t: Decimal) -> Decimal:
 
 
 def _binomial(loss: Any, u: Decimal, t: Decimal) -> Decimal:
-    return _softplus(u) - t * u + _t_log_t(t) + _t_log_t(ONE - t)
+    return _softplus(u) - t * u + _t_log_t(t) + _t_log_t(1 - t)
 
 
 LOSSES: dict[str, Callable[[Any, Decimal, Decimal], Decimal]] = {
     "Squared": lambda loss, u, t: (u - t) ** 2 / 2,
-    "SquaredHinge": lambda loss, u, t: max(ONE - t * u, ZERO) ** 2,
-    "Hinge": lambda loss, u, t: max(ONE - t * u, ZERO),
+    "SquaredHinge": lambda loss, u, t: max(1 - t * u, ZERO) ** 2,
+    "Hinge": lambda loss, u, t: max(1 - t * u, ZERO),
     "Logistic": lambda loss, u, t: _softplus(-t * u),
     "SmoothedHinge": _smoothed_hinge,
     "Huber": _huber,
     "Quantile": _quantile,
     "EpsilonInsensitive": lambda loss, u, t: max(abs(u - t) - Decimal(loss.epsilon), ZERO),
     "Poisson": lambda loss, u, t: _exp(u) - t * u,
-    "Gamma": lambda loss, u, t: u - t.ln() + t * _exp(-u) - ONE,
+    "Gamma": lambda loss, u, t: u - t.ln() + t * _exp(-u) - 1,
     "Tweedie": _tweedie,
     "NegativeBinomial": _negative_binomial,
     "Binomial": _binomial,
@@ -110,9 +110,7 @@ def _along(t: Numbers, u: Numbers) -> Decimal:
 
 ROW_LOSSES: dict[str, Callable[[Any, Numbers, Numbers], Decimal]] = {
     "Multinomial": lambda loss, u, t: _log_sum(u) - _along(t, u),
-    "MulticlassHinge": lambda loss, u, t: (
-        max(score + ONE - one for score, one in zip(u, t, strict=True)) - _along(t, u)
-    ),
+    "MulticlassHinge": lambda loss, u, t: max(score + 1 - one for score, one in zip(u, t, strict=True)) - _along(t, u),
 }
 
 
@@ -134,7 +132,7 @@ def _cox(loss: Any, u: Numbers, target: Any, weight: Numbers) -> Decimal:
         mass, terms = sum((weight[i] for i in now), start=ZERO), len(now) if loss.ties == "efron" else 1
         for r in range(terms):
             gone = Decimal(r) / terms
-            total += mass / terms * ((at_risk - gone * of_events).ln() + top - (mass * (ONE - gone)).ln())
+            total += mass / terms * ((at_risk - gone * of_events).ln() + top - (mass * (1 - gone)).ln())
         total -= sum((weight[i] * u[i] for i in now), start=ZERO)
     return total
 

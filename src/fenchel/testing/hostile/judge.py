@@ -20,16 +20,16 @@ from typing import Any
 
 import numpy as np
 
+from ...foundation.numerics import ROUNDING
 from ...problem import Problem
 from ...solver.entry import solve
 from ...solver.result import Result, Status
-from .exact import Broken, objective
+from .exact import DIGITS, Broken, objective
 from .exact_losses import NotJudged
 from .problems import Drawn, make
 
 CONIC = 1e-5  # relative error of a conic solver on such problems, which it does not tell; smaller: false alarms
-ROUNDING = 1e-12  # of the objective: the gap of a run that may say it stalled (at zero), and of one to compare with
-SECONDS = 1.0  # that the search for it may take
+SECONDS = 1.0  # that the search for it may take; more: sharper judgements, longer trials
 
 
 @dataclasses.dataclass
@@ -143,6 +143,7 @@ def _above(out: Outcome, problem: Problem, result: Result, value: Decimal) -> st
                 out.exact += 1
             except (NotJudged, Broken):
                 pass
+    value += Decimal(10) ** (10 - DIGITS) * (abs(value) + 1)  # sixty digits round, too
     for dual in duals:
         if np.isfinite(dual) and Decimal(dual) > value:
             return f"dual {dual!r} above the objective {value:.20e} of an answer"

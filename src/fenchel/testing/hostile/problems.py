@@ -53,14 +53,40 @@ from ...problem import Problem
 from .targets import DRAWN, drawn_loss, offsets_of, targets_of
 
 DATA = ("plain", "correlated", "sparse", "heavy-tailed", "degenerate", "rare")
-MOST = 300  # rows or columns
-ENTRIES = 20_000  # of the data, at the most
-COEFFICIENTS = 900  # of all outputs together, at the most
-SHARES = 1e-4, 10.0  # of alpha_max
-NONE, TRACE = 0.03, 0.03  # shares of the problems whose alpha is 0, and a trace of what it would be
-UNITS = 0.4  # share of the problems whose columns are in units of their own
-DECADES = 3.0, 8.0  # that these reach up and down, for three in four of these problems and for the others
 WELL_SCALED = ("plain", "correlated", "sparse")  # data of problems that nobody would call hostile
+
+
+@dataclasses.dataclass(frozen=True)
+class Draws:
+    """How large problems are, and how often what happens to them.
+
+    Attributes
+    ----------
+    most : int
+        Rows or columns.
+    entries, coefficients : int
+        Of the data, and of all outputs together, at the most.
+    shares : tuple of float
+        Of alpha_max, from and to.
+    none, trace : float
+        Shares of the problems whose alpha is 0, and a trace of what it would be.
+    units : float
+        Share of the problems whose columns are in units of their own.
+    decades : tuple of float
+        That these reach up and down, for three in four of these problems and for the others.
+    """
+
+    most: int = 300
+    entries: int = 20_000
+    coefficients: int = 900
+    shares: tuple[float, float] = (1e-4, 10.0)
+    none: float = 0.03
+    trace: float = 0.03
+    units: float = 0.4
+    decades: tuple[float, float] = (3.0, 8.0)
+
+
+DRAWS = Draws()
 
 
 @dataclasses.dataclass
@@ -219,10 +245,10 @@ PENALTIES = {
 
 def _shape(rng: np.random.Generator) -> tuple[int, int]:
     """Rows and columns, from one to many of each."""
-    n, p = (round(float(np.exp(rng.uniform(0, np.log(MOST))))) for _ in range(2))
+    n, p = (round(float(np.exp(rng.uniform(0, np.log(DRAWS.most))))) for _ in range(2))
     if rng.random() < 0.5:  # tiny ones are few
         n, p = max(n, 12), max(p, 5)
-    while n * p > ENTRIES:
+    while n * p > DRAWS.entries:
         n, p = (n * 2 // 3, p) if n > p else (n, p * 2 // 3)
     return n, p
 
@@ -265,7 +291,7 @@ def _stored(rng: np.random.Generator, X: Array, kind: str) -> Any:
 
 def _units(rng: np.random.Generator, X: Array, kind: str) -> Array:
     """Columns in units of their own; some of them are not centred either."""
-    reach = DECADES[int(rng.random() < 0.25)]
+    reach = DRAWS.decades[int(rng.random() < 0.25)]
     moved = (kind != "sparse") * (rng.random(X.shape[1]) < 0.3)
     out: Array = (X + moved) * 10.0 ** rng.uniform(-reach, reach, X.shape[1])
     return out
@@ -280,11 +306,13 @@ def _weights(rng: np.random.Generator, n: int, loss: Loss, y: AnyArray) -> Array
 
 
 def _share(rng: np.random.Generator, well_scaled: bool) -> float:
-    low, high = np.log(SHARES)
+    low, high = np.log(DRAWS.shares)
     if well_scaled:
         return float(np.exp(rng.uniform(np.log(1e-3), 0.0)))
     share, kind = float(np.exp(rng.uniform(low, high))), rng.random()
-    return 0.0 if kind < NONE else share * 10.0 ** rng.uniform(-12, -4) if kind < NONE + TRACE else share
+    return (
+        0.0 if kind < DRAWS.none else share * 10.0 ** rng.uniform(-12, -4) if kind < DRAWS.none + DRAWS.trace else share
+    )
 
 
 def make(seed: int, loss: str | None = None, penalty: str | None = None, *, well_scaled: bool = False) -> Drawn:
@@ -304,12 +332,12 @@ def make(seed: int, loss: str | None = None, penalty: str | None = None, *, well
     if family.coupled:
         n = max(n, outputs)
     if outputs > 1:
-        p = max(-(-recipe.least // outputs), min(p, COEFFICIENTS // outputs))
+        p = max(-(-recipe.least // outputs), min(p, DRAWS.coefficients // outputs))
     p, more = _sizes(rng, p, outputs, recipe)
     if outputs > 1 and not alone and n >= 2 * outputs and rng.random() < 0.5:
         task = np.concatenate([np.arange(outputs), rng.integers(0, outputs, n - outputs)])
     X = _design(rng, n, p, kind)
-    if not well_scaled and rng.random() < UNITS:
+    if not well_scaled and rng.random() < DRAWS.units:
         X, kind = _units(rng, X, kind), f"{kind}, units"
     y = targets_of(rng, family, _scores(rng, X, outputs, task), kind.split(",")[0])
     weight = _weights(rng, n, family, y)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any
 
 import numpy as np
@@ -12,9 +13,26 @@ from .exact_losses import COUPLED_LOSSES, LOSSES, ROW_LOSSES
 
 # losses that the judge with sixty digits knows by formulas of its own
 DRAWN = [name for name, kind in known_losses().items() if kind.__name__ in LOSSES | ROW_LOSSES | COUPLED_LOSSES]
-PARAMETERS = 0.5  # share of the problems whose loss has parameters of its own
-OFFSETS = 0.15  # share of the problems with offsets
-RARE = 0.1  # share of targets that are not zero, where these are rare
+
+
+@dataclasses.dataclass(frozen=True)
+class Shares:
+    """How often what is drawn.
+
+    Attributes
+    ----------
+    parameters, offsets : float
+        Of the problems: those whose loss has parameters of its own, and those with offsets.
+    rare : float
+        Of the targets: those that are not zero, where these are rare.
+    """
+
+    parameters: float = 0.5
+    offsets: float = 0.15
+    rare: float = 0.1
+
+
+SHARES = Shares()
 
 _OWN: dict[str, Any] = {
     "smoothed-hinge": lambda rng: {"smoothing": float(10.0 ** rng.uniform(-3, 0))},
@@ -30,14 +48,14 @@ _OWN: dict[str, Any] = {
 def drawn_loss(rng: np.random.Generator, name: str) -> Loss:
     """A loss of this name."""
     kind: Any = known_losses()[name]
-    own = rng.random() < PARAMETERS
+    own = rng.random() < SHARES.parameters
     out: Loss = kind(**_OWN[name](rng)) if own and name in _OWN else kind()
     return out
 
 
 def offsets_of(rng: np.random.Generator, n: int) -> Array | None:
     """What is known beforehand of a row's score, which may be much."""
-    if rng.random() >= OFFSETS:
+    if rng.random() >= SHARES.offsets:
         return None
     out: Array = rng.standard_normal(n) * rng.choice([0.1, 1.0, 5.0])
     return out
@@ -65,7 +83,7 @@ def targets_of(rng: np.random.Generator, loss: Loss, score: Array, kind: str) ->
         return rng.poisson(mean * (rng.gamma(1.0, size=score.shape) if name != "Poisson" else 1.0)).astype(float)
     y = score + 0.3 * noise
     if kind == "rare":
-        y *= rng.random(y.shape) < RARE
+        y *= rng.random(y.shape) < SHARES.rare
     if kind == "heavy-tailed":
         y = y * np.exp(rng.standard_normal(y.shape))
     out: Array = y
@@ -100,7 +118,7 @@ def _lives(rng: np.random.Generator, score: Array, kind: str) -> Array:
     time = rng.exponential(np.exp(-np.clip(score, -5, 5))) + 1e-9
     if rng.random() < 0.5:
         time = np.ceil(3 * time)
-    event = rng.random(n) < (RARE if kind == "rare" else 0.6)
+    event = rng.random(n) < (SHARES.rare if kind == "rare" else 0.6)
     event[rng.integers(n)] = True
     strata = rng.integers(0, 3, n) if rng.random() < 0.3 else np.zeros(n)
     out: Array = np.column_stack([time, event, strata])
