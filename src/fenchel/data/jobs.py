@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from .._validate import AnyArray, Array, Flags, Index, MatrixLike
-from ..foundation.numerics import SLACK
+from ..foundation.numerics import ROUNDING
 from ..losses import Loss
 from .partitions import Partition
 
@@ -368,7 +368,7 @@ class Sample:
         target = self.terms.target(part)
         if self.terms.loss.coupled:
             shares = target.reshape(part.n, self.terms.outputs)
-            bad = np.flatnonzero((shares < 0).any(axis=1) | (np.abs(shares.sum(axis=1) - 1.0) > SLACK))
+            bad = np.flatnonzero((shares < 0).any(axis=1) | (np.abs(shares.sum(axis=1) - 1.0) > ROUNDING))
             if bad.size:
                 raise ValueError(
                     f"{part.place(int(bad[0]))}: the target is {shares[bad[0]].tolist()}; "
