@@ -149,6 +149,6 @@ def inverse(values: Array) -> Array:
 def whole_only(loss: Loss, home: str) -> str:
     """Why a loss of all rows at once does not go with rows in parts, and the way out."""
     return (
-        f"loss is {loss!r}: the slope of a row depends on the scores of all others, and rows in {home} are read in "
-        "parts that know nothing of one another. Read them into memory by fenchel.io.read_data, or a sample of them"
+        f"loss is {loss!r}: the slope of a row depends on the scores of all others, and rows in {home} are in parts "
+        "that know nothing of one another. Read them into memory by fenchel.io.read_data, or a sample of them"
     )
