@@ -143,7 +143,7 @@ class Fit:
         if not self.curvature.rows or (engine.holds_all and self.curvature.rows >= problem.n):
             return None
         held = Inline([part])
-        held.memory = math.inf
+        held.held = True
         own = PooledProblem(
             held, loss=problem.loss, penalty=problem.penalty, alpha=problem.alpha,
             fit_intercept=problem.fit_intercept, scale=problem.scale,
@@ -255,6 +255,7 @@ class Fit:
         before, x, _ = terms.loss.sums(at, target, weight)
         slope = float(view.gradient @ d) - float(x @ along) / problem.n
         penalty, promised = problem.penalty_value(problem.penalised(view.w)), self._promised(view, answer, H, d)
+        promised = max(promised, 0.0)
         share, w = 1.0, answer.v
         for _ in range(HALVINGS):
             with np.errstate(over="ignore", invalid="ignore"):
