@@ -10,7 +10,7 @@ import pytest
 
 import fenchel as fl
 from fenchel.engine import registry
-from fenchel.engine.attempts import Faces, Multiplied
+from fenchel.engine.attempts import Faces, Multiplied, Rounds
 from fenchel.engine.roles import Goal, Iterate, Proposal
 from fenchel.solver.convergence import Convergence, stalled
 from fenchel.solver.progress import Progress
@@ -201,7 +201,7 @@ def test_folds_have_engines_of_their_own(fake, problem):
 # -- the attempts, the rule and the progress ----------------------------------------------------------
 
 
-@pytest.mark.parametrize("kind", [Faces, Multiplied])
+@pytest.mark.parametrize("kind", [Faces, Multiplied, Rounds])
 @pytest.mark.parametrize("loss", ["squared", "logistic", "hinge"])
 @pytest.mark.parametrize("edges", [False, True])
 def test_attempts_say_whether_they_fit_and_propose_true_points(kind, loss, edges):

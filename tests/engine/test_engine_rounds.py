@@ -474,3 +474,23 @@ def test_epochs_that_get_nowhere_are_followed_by_working_sets():
     result = fl.solve(problem)
     who = [record.by for record in result.history]
     assert str(result.status) == "converged" and who[-1] == "working sets" and "sdca-admm" in who
+
+
+def test_sparse_groups_leave_their_columns_for_a_gram_matrix(monkeypatch):
+    """Groups of more coefficients than rows do without conjugate gradients: passes go on for as long as a Gram matrix
+    would take, then that is made."""
+    from fenchel.engine.inner import columns
+
+    rng = np.random.default_rng(4)
+    X = sp.random(60, 1200, 0.05, "csr", random_state=rng, data_rvs=lambda k: np.abs(rng.standard_normal(k)) + 0.1)
+    y = X[:, :30] @ rng.standard_normal(30) + rng.standard_normal(60)
+    used = []
+    descend = columns.SupportProducts.descend
+    monkeypatch.setattr(columns.SupportProducts, "descend", lambda self, *a: used.append(1) or descend(self, *a))
+    monkeypatch.setattr(rounds, "is_compiled", lambda *_: False)
+    for penalty, expected in ((fl.GroupLasso(np.repeat(np.arange(300), 4)), False), (fl.L1(), True)):
+        used.clear()
+        problem = fl.Problem(X, y, loss="squared", penalty=penalty, alpha=1.0)
+        result = fl.solve(problem.with_alpha(1e-2 * problem.alpha_max()))
+        assert str(result.status) == "converged" and bool(used) == expected
+        assert [record.by for record in result.history][-1] == "working sets"

@@ -81,6 +81,35 @@ def test_a_second_process_compiles_nothing_and_finds_the_same(tmp_path):
     assert lines[0][1:] == lines[1][1:]
 
 
+SPECIALISED = """
+import numpy as np
+from numba import float64
+from fenchel.kernels.apart import apart, specialised
+
+@apart(float64(float64))
+def half(x):
+    return 0.5 * x
+
+@specialised(nogil=True)
+def sum_of_halves(values):
+    total = 0.0
+    for value in values:
+        total += half(value)
+    return total
+
+print(sum_of_halves(np.arange(5.0)), sum_of_halves(np.arange(5)), sum(sum_of_halves._cache_hits.values()))
+"""
+
+
+def test_a_specialised_kernel_from_the_cache_finds_those_that_it_calls(tmp_path):
+    script = tmp_path / "script.py"
+    script.write_text(SPECIALISED)
+    for hits in (0, 2):
+        made = subprocess.run([sys.executable, str(script)], env=os.environ, capture_output=True, text=True)
+        assert made.returncode == 0, made.stderr
+        assert made.stdout.split() == ["5.0", "5.0", str(hits)]
+
+
 LOSSES = {
     "squared": fl.Squared(), "logistic": fl.Logistic(), "smoothed-hinge": fl.SmoothedHinge(0.7),
     "squared-hinge": fl.SquaredHinge(), "huber": fl.Huber(0.8), "poisson": fl.Poisson(),

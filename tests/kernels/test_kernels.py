@@ -6,7 +6,6 @@ import scipy.sparse as sp
 
 import fenchel as fl
 from fenchel.data import WIDE, rows
-from fenchel.engine.attempts.newton import _inverse
 from fenchel.kernels import teams
 from fenchel.kernels.losses import CLOSED
 from fenchel.kernels.sdca_admm import add_edges, awake
@@ -314,13 +313,3 @@ def test_resumed_in_either_precision(copied, n_jobs):
 def test_rest_is_a_yes_or_a_no():
     with pytest.raises(ValueError, match="rest is 'often'; it must be True or False"):
         fl.solve(make(n=20), rest="often")
-
-
-def test_the_inverse_of_a_definite_matrix_has_two_equal_halves():
-    A = np.random.default_rng(0).standard_normal((40, 17))
-    matrix = A.T @ A
-    inverse = _inverse(matrix.copy())
-    assert inverse.flags.c_contiguous and np.array_equal(inverse, inverse.T)
-    np.testing.assert_allclose(inverse @ matrix, np.eye(17), atol=1e-10)
-    indefinite = np.diag([1.0, -2.0, 4.0])
-    np.testing.assert_allclose(_inverse(indefinite), np.diag([1.0, -0.5, 0.25]))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pickle
-import types
 
 import cases
 import numpy as np
@@ -11,10 +10,11 @@ import pytest
 import scipy.sparse as sp
 
 import fenchel as fl
-from fenchel.engine.attempts.manifold import Point
-from fenchel.engine.attempts.newton import Newton, worthwhile
+from fenchel.engine import registry
+from fenchel.engine.attempts import Correction
+from fenchel.engine.models import _Fit as Fit
+from fenchel.foundation.numerics import DENSE
 from fenchel.models import alpha_grid, cross_validate_path, path
-from fenchel.solver.convergence import Convergence
 from fenchel.solver.polish import polish
 
 LOSSES = ["logistic", "smoothed-hinge", "squared-hinge", "squared", "huber"]
@@ -79,9 +79,9 @@ def test_penalties(name):
 
 
 @pytest.mark.parametrize("loss", ["hinge", "quantile", "poisson"])
-def test_losses_without_newton_steps(loss):
+def test_losses_without_curvature_bounds(loss):
     problem = make(loss, fl.L1() + 0.1 * fl.Ridge(), n=60)
-    assert not worthwhile(problem)
+    assert (Correction.unfit(problem) is None) == (loss == "poisson")
     answer = path(problem, n_alphas=6, eps=0.05, tol=1e-4, max_epochs=5000)
     check(problem, answer, tol=1e-4)
 
@@ -279,120 +279,30 @@ def test_other_methods_can_be_asked_for():
 
 
 def test_a_path_survives_newton_steps_that_fail(monkeypatch):
-    def give_up(self, problem, w, y, *, tol, steps, scores=None):
-        zeros, nothing = np.zeros, fl.Certificate(np.inf, -np.inf, np.inf)
-        return Point(w, zeros(problem.visits), y, zeros(problem.size), zeros(problem.d), np.inf, 1.0, nothing)
-
-    monkeypatch.setattr(Newton, "correct", give_up)
+    monkeypatch.setattr(registry, "ENGINES", [])
+    monkeypatch.setattr(Fit, "rounds", lambda self, problem, start, goal: iter(()))
     for n in (120, 5000):
         problem = make(n=n)
         check(problem, path(problem, n_alphas=4, eps=0.05))
 
 
 @pytest.mark.parametrize("loss", LOSSES)
-def test_newton_steps_from_nothing(loss):
-    """Far from the answer they may need the solver, but never leave it behind a worse point than they were given."""
-    problem = make(loss, fl.GroupL2(cases.OVERLAP), alpha=0.01, weighted=True)
-    at_zero = problem.primal(np.zeros(problem.p))
-    point = Newton().correct(problem, np.zeros(problem.size), np.zeros(problem.d), tol=1e-10)
-    assert point.primal <= at_zero
-    assert point.made.relative_gap <= 1e-10
-    assert Convergence.of(problem, 1e-10).reached(point.made)
+def test_a_path_without_an_engine_is_carried_by_models(monkeypatch, loss):
+    """They keep their curvature from alpha to alpha, and epochs have little to do."""
+    monkeypatch.setattr(registry, "ENGINES", [])
+    problem = make(loss, fl.GroupL2(cases.OVERLAP), weighted=True)
+    answer = path(problem, n_alphas=6, eps=0.05, tol=1e-8)
+    check(problem, answer)
+    carried = [result.history.records[-1].by == Correction.name for result in answer]
+    assert sum(carried) >= 4
 
 
-@pytest.mark.parametrize("kind", ["one", "outputs", "tasks"])
-def test_newton_proves_by_the_slopes_that_its_model_foresees(kind):
-    """They balance the penalty's dual variables where the true slopes do so to first order only."""
-    if kind == "one":
-        problem = make("logistic", fl.GroupL2(cases.OVERLAP), sparse=True, weighted=True)
-    else:
-        problem = several(kind, True, loss="logistic", alpha=0.05)
-    near = fl.solve(problem, tol=1e-3, newton=False)
-    exact = fl.solve(problem, tol=1e-11)
-    newton = Newton()
-    state = newton.correct(problem, near.state["w"], near.state["y"], tol=0.0, steps=1)
-    low, high = problem._domain()
-    assert np.all((low <= state.x) & (state.x <= high))
-    np.testing.assert_allclose(state.zx, problem.gradient_sum(state.x), rtol=1e-12, atol=1e-12)
-    foreseen = problem.certificate(state)
-    slopes = problem.slopes_at(problem.scores(state.w))
-    true = problem.certificate(types.SimpleNamespace(w=state.w, y=state.y, x=slopes))
-    assert foreseen.dual <= exact.primal  # a bound
-    assert state.made.dual == pytest.approx(foreseen.dual, rel=1e-9)
-    assert foreseen.gap < 0.1 * true.gap
-
-
-def test_newton_takes_the_true_slopes_where_the_model_leaves_the_domain():
-    """Rows of a hinge that are flat move all the same in the model, by as much as bounds its steps."""
-    problem = make("smoothed-hinge", fl.GroupL2(cases.OVERLAP), n=300)
-    point = Newton().correct(problem, np.zeros(problem.size), np.zeros(problem.d), tol=1e-9)
-    low, high = problem._domain()
-    assert Convergence.of(problem, 1e-9).reached(point.made)
-    assert np.all((low <= point.x) & (point.x <= high))
-
-
-def test_curvature_is_that_of_the_loss():
-    rng = np.random.default_rng(0)
-    for sparse in (False, True):
-        for problem in (
-            make("logistic", sparse=sparse, weighted=True),
-            several("outputs", True),
-            several("tasks", True),
-        ):
-            steps, w = Newton(), 0.3 * rng.standard_normal(problem.size)
-            steps._attach(problem)
-            steps._refresh(problem.scores(w))
-            away = 1e-5 * rng.standard_normal(problem.size)
-            change = problem.gradient_sum(problem.slopes_at(problem.scores(w + away)))
-            change -= problem.gradient_sum(problem.slopes_at(problem.scores(w - away)))
-            np.testing.assert_allclose(steps.curvature @ away, change / (2 * problem.n), rtol=1e-3, atol=1e-9)
-            np.testing.assert_array_equal(steps.curvature, steps.curvature.T)
-
-
-@pytest.mark.parametrize("sparse", [False, True], ids=["dense", "csr"])
-def test_curvature_follows_the_scores(sparse):
-    """Only rows whose curvature has changed are looked at; what is left out is little."""
-    problem = make("smoothed-hinge", sparse=sparse, weighted=True, n=400)
-    rng, steps = np.random.default_rng(0), Newton()
-    steps._attach(problem)
-    w = 0.3 * rng.standard_normal(problem.size)
-    assert steps._refresh(problem.scores(w)) > 0.7  # of the rows; some have no weight
-    assert steps._refresh(problem.scores(w)) == 0.0
-    for _ in range(5):
-        w = w + 0.02 * rng.standard_normal(problem.size)
-        assert 0 < steps._refresh(problem.scores(w)) < 0.3
-    anew = Newton()
-    anew._attach(problem)
-    anew._refresh(problem.scores(w))
-    np.testing.assert_allclose(steps.curvature, anew.curvature, atol=0.1 * np.abs(anew.curvature).max())
-    np.testing.assert_array_equal(steps.curvature, steps.curvature.T)
-
-
-def test_many_coefficients_are_left_to_the_solver():
-    rng = np.random.default_rng(0)
-    X, y = rng.standard_normal((20, 700)), rng.standard_normal(20)
-    problem = fl.Problem(X, y, loss="squared", penalty=fl.L1())
-    assert not worthwhile(problem)
-    assert worthwhile(make(n=5000))
-    assert path(problem, n_alphas=3, eps=0.2).converged.all()
-
-
-def test_small_problems_take_newton_steps():
-    """What an epoch costs there is mostly not the data."""
-    assert worthwhile(make("logistic", fl.L1() @ fl.Difference(cases.P), n=100))
-
-
-def test_newton_gives_up_where_its_model_is_not_solved(monkeypatch):
-    for accuracy in ("FINE", "FINEST"):
-        monkeypatch.setattr(f"fenchel.engine.attempts.newton.{accuracy}", 0.0)
-    monkeypatch.setattr("fenchel.engine.attempts.newton.TURNS", 1)
-    problem = make("logistic", fl.GroupL2(cases.OVERLAP), n=300)
-    start = np.zeros(problem.size), np.zeros(problem.d)
-    newton, made = Newton(), problem.certificate
-    certificates = []
-    monkeypatch.setattr(problem, "certificate", lambda *a, **k: certificates.append(1) or made(*a, **k))
-    newton.correct(problem, *start, tol=0.0, steps=20)
-    assert newton.unsolved == 2 and len(certificates) == 1  # one certificate, at the end
+def test_a_correction_where_models_do_not_fit_takes_faces():
+    X, y = np.random.default_rng(0).standard_normal((20, DENSE + 1)), np.arange(20.0)
+    problem = fl.Problem(X, y, loss="squared", penalty=fl.L1(), alpha=0.1)
+    assert Correction.unfit(problem) is None and Correction(problem).fit is None
+    assert Correction(make()).fit is not None
+    assert isinstance(Correction.unfit(make("hinge")), str)
 
 
 def test_given_alphas_begin_with_the_known_zero():

@@ -215,7 +215,7 @@ def test_after_the_deadline_no_system_is_solved(monkeypatch):
     problem = fl.Problem(X, Y, loss="squared", penalty=fl.L1() @ fl.Matrix(B) + fl.L1(), alpha=1.0)
     u = np.zeros(problem.d)
     with monkeypatch.context() as patch:
-        patch.setattr(snapping.sla, "splu", late)
+        patch.setattr(snapping.Snapping, "_without", late)
         list(problem.snaps(np.ones(problem.size), u, brief=True))
         with pytest.raises(AssertionError):
             list(problem.snaps(np.ones(problem.size), u))

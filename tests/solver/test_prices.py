@@ -38,7 +38,7 @@ def test_newton_comes_after_so_many_rows(monkeypatch):
     attempts = Schedule(make(n=2000))
     assert attempts.first_due() >= 4
     monkeypatch.setattr(schedule, "_VISITS", 1.0)
-    monkeypatch.setattr(schedule, "_NEWTON", 0.0)
+    monkeypatch.setattr(attempts.rounds, "price", lambda start: 0.0)
     assert attempts.first_due() == 1
 
 
@@ -55,7 +55,7 @@ def test_prices_grow_with_the_rows(sparse):
     small, large = (fl.Problem(X[:n], y[:n], loss="squared", penalty=EDGES, alpha=0.01) for n in (200, 2000))
     for price in (
         prices.epoch_nanoseconds, prices.certificate_nanoseconds, prices.multipliers_nanoseconds,
-        prices.accelerated_nanoseconds, lambda problem: prices.newton_nanoseconds(problem)[0],
+        prices.accelerated_nanoseconds,
         lambda problem: prices.face_product_nanoseconds(problem, 5, problem.n, keeps=False),
     ):  # fmt: skip
         assert 0 < price(small) < price(large)

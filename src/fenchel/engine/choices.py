@@ -26,7 +26,9 @@ PRODUCTS, PRODUCTS_QUADRATIC = 12, 4  # pairs of products with the set's columns
 LOOKS = 6  # at all of the data, that a fit takes besides one for every alpha; larger: Gram matrices nobody needs
 LARGEST = 5000  # columns up to which one Gram matrix of all is thought of
 CALLS = 400  # of Python, that a round takes however small it is
-MOVED = 4.0  # nanoseconds of an entry of a Gram matrix that is cleared, mirrored and copied when the set changes
+MOVED = (
+    4.0  # nanoseconds of an entry of a Gram matrix that is cleared, mirrored and copied, or of a column turned to rows
+)
 FEWEST = 3  # units that a set begins with at least
 EPOCHS = 28  # that SDCA-ADMM takes to a gap of 1e-6 where everything is active (measured on four problems: 21 to 28)
 # Gram matrices that a curved loss takes where epochs to the same gap would be many (measured on four problems: 7 to 8);
@@ -132,11 +134,18 @@ class Choices:
         part, size, prices = working.columns[0], working.size, self.prices
         if not working.fits(size):
             return True
-        gram = part.pairs * prices.csr_gram + MOVED * size * size
-        if spent > gram + support**3 / 6 * prices.potrf:
+        if spent > self.gram_with_factor(working, support):
             return False
+        gram = part.pairs * prices.csr_gram + MOVED * size * size
         gram += TURNS * size * min(size, max(20, 2 * support)) * prices.descent
         return bool(TURNS * 1.3 * part.stored * prices.csc_pass + 5 * part.stored < gram)
+
+    def gram_with_factor(self, working: Restriction, support: int) -> float:
+        """What descent on sparse columns may cost before their Gram matrix is made; infinite where it has no room."""
+        part, size, prices = working.columns[0], working.size, self.prices
+        if not working.fits(size):
+            return math.inf
+        return float(part.pairs * prices.csr_gram + MOVED * size * size + support**3 / 6 * prices.potrf)
 
     def column_pass_price(self, working: Restriction) -> float:
         """A pass of descent over the set's columns."""

@@ -18,7 +18,7 @@ import numpy as np
 
 from ..foundation.numerics import COPY
 from ..problem import Certificate
-from .choices import CALLS, LOOKS
+from .choices import CALLS, LOOKS, MOVED
 from .covariances import Covariances, covariances, whole_pays
 from .roles import Goal, Iterate, Proposal
 from .unit_rounding import UnitRounding
@@ -50,7 +50,6 @@ FEW_ROWS = 400
 STORED = 1 << 22  # entries of sparse data up to which the loops take its columns; more make products that take longest
 TURNED = 7.0  # nanoseconds of an entry that is copied, where rows are stored, so that columns are there
 LONGEST = 1e9  # nanoseconds by the prices for one alpha on sparse columns, about a second that nobody can interrupt
-MOVED = 3.0  # nanoseconds of an entry that is moved from its column to its row
 ROUNDS = 30  # in Python, that a fit takes: what columns that are made for it, or a model on them, may cost more
 
 

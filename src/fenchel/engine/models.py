@@ -89,9 +89,8 @@ class QuadraticModels:
         """A falling sequence of alphas on the same data begins."""
         # along a path the curvature is kept, which pays for it
         self._fit, self._several = None, len(alphas) >= SEVERAL
-        wide, pairs = problem.n < problem.p, problem.widest <= 2
-        most = (MOST_WIDE if wide else MOST_PAIRS) if pairs else (MOST_FEW_ROWS if wide else MOST)
-        self._declined = (len(alphas) == 1 and problem.p > most) or _spoils_models(problem)
+        too_many = len(alphas) == 1 and problem.p > most_features(problem)
+        self._declined = too_many or (_spoils_models(problem) and not self._several)  # predictions are near the answers
 
     def rounds(self, problem: Problem, start: Iterate | None, goal: Goal) -> Iterator[Proposal]:
         """Proposals with their certificates, until somebody stops asking or nothing is gained."""
@@ -102,6 +101,12 @@ class QuadraticModels:
             dear = HUNDRED * StepLength.price(problem, self.prices) > SMALL
             self._fit.wary = self._declined and (dear or _spoils_models(problem))
         yield from self._fit.rounds(problem, start, goal)
+
+
+def most_features(problem: Problem) -> int:
+    """For a single fit by models of all of them; with more of them others are faster."""
+    wide, pairs = problem.n < problem.p, problem.widest <= 2
+    return (MOST_WIDE if wide else MOST_PAIRS) if pairs else (MOST_FEW_ROWS if wide else MOST)
 
 
 def _bounds_several(block: Block) -> bool:
@@ -148,11 +153,12 @@ class _Fit:
     def __init__(self, problem: Problem, prices: Prices, several: bool, models: bool = True) -> None:
         self.problem, self.prices, self.several, self.models = problem, prices, several, models
         self.wary = False  # whether epochs may well be faster than steps, where there are no models
-        self.spent = 0.0  # nanoseconds, since the last proposal
+        self.spent = self.before = 0.0  # nanoseconds: since the last proposal, and at this alpha before that
         self.gram = WholeGram(problem, prices)
         self._inner: InnerSolver | None = None
         self.step: Step = shortened
         self.known: list[_Known] = []
+        self.ahead = 0.0  # accelerated steps until another proof by balance
         self.passes = self.read = 0.0  # over the data: since the last proposal, and at this alpha
 
     def rounds(self, problem: Problem, start: Iterate | None, goal: Goal) -> Iterator[Proposal]:
@@ -160,12 +166,12 @@ class _Fit:
             self.problem = problem
             if self._inner is not None:
                 self._inner.move_to(problem)
-        self.repair, self.read = Repair(problem), 0.0
+        self.repair, self.read, self.before = Repair(problem), 0.0, 0.0
         point, answer = self._begin(start)
-        if self.gram.matrix is None:
+        if self.gram.matrix is None and start is None:  # near an answer rows count for what they are
             self.gram.begin(point.h)
         if self.gram.matrix is None and not (self.several and self.models) and StepLength.unfit(problem) is None:
-            buy = self._price() if self.models else math.inf
+            buy = self.price() if self.models else math.inf
             if buy > PREPARE + FEW * StepLength.price(problem, self.prices):
                 steps = StepLength(problem, self.prices)
                 yield from self._rent(steps, point, answer, goal, buy)
@@ -183,7 +189,7 @@ class _Fit:
             self._inner = Admm(self.problem, self.prices)
         return self._inner
 
-    def _price(self) -> float:
+    def price(self) -> float:
         """Nanoseconds of an answer by models: one curvature, or some where it changes, and what is solved with them."""
         grams, models = USUAL_QUADRATIC if self.problem.loss.quadratic else USUAL
         inner = Admm.price_for(self.problem, self.prices) + models * self.prices.newton_call
@@ -194,7 +200,7 @@ class _Fit:
         problem = self.problem
         scores: Vector | None = None
         if start is not None:
-            w, y = start.w, start.y / problem.n
+            w, y, scores = start.w, start.y / problem.n, start.scores
         elif self.known:
             w, y, scores = self._predicted()
         else:
@@ -224,23 +230,30 @@ class _Fit:
 
     def _made(self, curvature: Vector, rough: bool = False) -> None:
         """A curvature is made and paid for."""
-        self.gram.make(curvature, rough)
-        self._count(0.0 if self.gram.rough else 1.0)
-        self.spent += self.gram.price()
+        share = self.gram.make(curvature, rough)
+        self._count(share)
+        self.spent += share * self.gram.price()
+
+    @property
+    def _pass_nanoseconds(self) -> float:
+        """Of a pass over the data."""
+        return StepLength.price(self.problem, self.prices)
 
     def _read(self, passes: float) -> None:
         """Passes over the data, beside those of accelerated steps, are paid for."""
         self._count(passes)
-        self.spent += passes * StepLength.price(self.problem, self.prices)
+        self.spent += passes * self._pass_nanoseconds
 
     def _offered(self, proposal: Proposal) -> Proposal:
         proposal.passes, self.passes = self.passes, 0.0
         proposal.nanoseconds, self.spent = self.spent, 0.0
+        self.before += proposal.nanoseconds
         return proposal
 
     def _over(self, goal: Goal) -> bool:
         """Whether a limit is reached."""
-        return self.read >= goal.passes or time.perf_counter() > goal.deadline
+        spent = self.before + self.spent > goal.nanoseconds
+        return spent or self.read >= goal.passes or time.perf_counter() > goal.deadline
 
     # -- accelerated steps -----------------------------------------------------------------------------
 
@@ -268,10 +281,11 @@ class _Fit:
             primal, last = steps.primal, self._over(goal) or steps.still
             allowed, left = goal.allowed(primal), steps.left
             found: tuple[Iterate, Certificate] | None = None
-            if last or (left <= PROVABLE * allowed and steps.count >= again):
-                found = self._proof(steps, allowed)
+            late = time.perf_counter() > goal.deadline
+            if not late and (last or (left <= PROVABLE * allowed and steps.count >= again)):
+                found = self._proof(steps, allowed, last)
                 proofs += steps.pass_nanoseconds * repair.passes
-                again = steps.count + math.ceil(max((RETRY - 1) * steps.count, WAIT * repair.passes))
+                again = steps.count + math.ceil(max((RETRY - 1) * steps.count, WAIT * repair.passes, self.ahead))
             one = steps.nanoseconds / steps.count
             rest = max(steps.steps_left(PROVABLE * allowed), again - steps.count) * one
             # others may be faster: whatever the steps promise, they give a sign whenever they have cost as much again
@@ -293,10 +307,26 @@ class _Fit:
             if rest > max(HOPELESS * other - spent, CLOSE * other):
                 return
 
-    def _proof(self, steps: StepLength, allowed: float) -> tuple[Iterate, Certificate] | None:
-        """Of where the steps are, by the curvature; None where that does not suffice."""
-        most = ROUNDS_AT_LEAST + int(ROUNDS_EACH * steps.count)
-        at = self._of_steps(steps)
+    def _proof(self, steps: StepLength, allowed: float, last: bool) -> tuple[Iterate, Certificate] | None:
+        """Of where the steps are, by the curvature; None where that does not suffice.
+
+        Where there are no models to turn to, a dual point that is brought into balance is tried first. Its gap is about
+        the root of what is left: where steps until that suffices cost less than a proof by the curvature, they come
+        before it.
+        """
+        at, most = self._of_steps(steps), ROUNDS_AT_LEAST + int(ROUNDS_EACH * steps.count)
+        by_curvature, self.ahead = most * steps.pass_nanoseconds, 0.0
+        if not self.models and self.problem.gram.direct:
+            zx = self.problem.gradient_sum(at.x)
+            self.repair.passes += 1.0
+            near = Iterate(at.w, at.x, steps.balanced(zx, at.y), zx, at.u, at.scores)
+            made = self.problem.certificate(near, fresh=False, primal=steps.primal, enough=steps.primal - allowed)
+            if made.gap <= allowed:
+                return near, made
+            rest = steps.steps_left(max(steps.left, ROUNDING * allowed) * (allowed / made.gap) ** 2)
+            if not last and rest * steps.nanoseconds / steps.count < by_curvature:
+                self.ahead = min(rest, steps.count)
+                return None
         return self.repair.prove_by_rounds(at, steps.h.copy(), steps.primal, allowed, most)
 
     def _of_steps(self, steps: StepLength) -> Iterate:
@@ -315,6 +345,8 @@ class _Fit:
         accuracy = FINE if quadratic or self.known else ACCURACY
         least, idle, kept, distrust, near = math.inf, 0, self.gram.matrix is not None, 1.0, False
         for number in range(ROUNDS):
+            if gram.matrix is not None and not quadratic and gram.renewal(point.h) < self._pass_nanoseconds:
+                gram.matrix = None
             if gram.matrix is None:
                 self._made(point.h, rough=least > NEAR * abs(point.primal))
                 kept = False
@@ -353,12 +385,16 @@ class _Fit:
                 miss = float(np.linalg.norm(change - foreseen)) / max(float(np.linalg.norm(foreseen)), 1e-300)
             promise = repair.foresee(point.g, answer.y, point.at, point.penalty) if repair.use(gram.exact) else None
             gap = math.inf if promise is None else promise.gap
-            over = self._over(goal)
+            over, late = self._over(goal), time.perf_counter() > goal.deadline
             idle, slow = (0 if gap < 0.7 * least else idle + 1), gap > 0.3 * least
             least = min(least, gap)
             # the next step is so short that the slopes which its model foresees are likely a proof, for fewer reads
             ready = distrust * gap <= allowed and not gram.rough and (near or gram.floor > 0.0)
             near = distrust * gap <= allowed
+            if near and not gram.rough and gap <= NEAR * allowed:
+                plain = self._plain(point, answer, allowed)
+                if plain is not None:
+                    yield plain
             if ready and not quadratic and self._outdated(point):
                 gram.floor = 0.0
                 self._made(point.h)
@@ -367,7 +403,7 @@ class _Fit:
                 gap = math.inf if promise is None else promise.gap
             if (ready and distrust * gap <= allowed) or over or idle > IDLE or number in (7, 15, 31):
                 at = Iterate(point.w, point.x, problem.n * answer.y, problem.n * point.g, answer.u, point.scores)
-                if promise is not None:
+                if promise is not None and not late:
                     at, made = repair.prove(at, point.g, point.h, point.primal, allowed)
                 else:
                     made = problem.certificate(at, fresh=False, primal=point.primal, enough=point.primal - allowed)
@@ -413,11 +449,28 @@ class _Fit:
         if promise.gap + repair.model_gap(x, slopes, new.scores, new.loss) > allowed:
             return None
         at = Iterate(new.w, x, problem.n * answer.y, np.zeros(0), answer.u, new.scores)
-        at, made = repair.prove_ahead(at, promise, self.gram.h, new.primal, allowed)
+        if promise.gap <= NEAR * allowed:  # nearly in balance as they are
+            at.x = np.clip(x, repair.low, repair.high)
+            at.zx = problem.gradient_sum(at.x)
+            repair.passes += 0.5
+            made = problem.certificate(at, fresh=False, primal=new.primal, enough=new.primal - allowed)
+        if promise.gap > NEAR * allowed or not made.gap <= allowed:
+            at, made = repair.prove_ahead(at, promise, self.gram.h, new.primal, allowed)
         self._read(point.passes + new.passes + repair.passes)
         point.passes = new.passes = repair.passes = 0.0
         self._remember(new, at.y / problem.n)
         return self._offered(Proposal(at, new.primal, 0.0, NAME, made))
+
+    def _plain(self, point: WholePoint, answer: Answer, allowed: float) -> Proposal | None:
+        """A proof by the slopes at a point, which takes no pass: their gap is of first order in what is left, so it
+        is tried where next to nothing seems to be."""
+        problem = self.problem
+        at = Iterate(point.w, point.x, problem.n * answer.y, problem.n * point.g, answer.u, point.scores)
+        made = problem.certificate(at, fresh=False, primal=point.primal, enough=point.primal - allowed)
+        if not made.gap <= allowed:
+            return None
+        self._remember(point, answer.y)
+        return self._offered(Proposal(at, point.primal, 0.0, NAME, made))
 
     def _outdated(self, point: WholePoint) -> bool:
         """Whether a curvature made here would save a proof more reads of the data than it costs."""

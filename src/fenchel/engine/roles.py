@@ -6,6 +6,7 @@ Symbols: w primal; x and y dual variables of rows and penalty; zx = Z x; u = B'w
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Callable, Iterator, Sequence
 from typing import Protocol
 
@@ -101,12 +102,15 @@ class Goal:
     allowed : callable
         The largest gap, in units of the objective, of an answer with the objective that it is given: the one rule of
         ``solver/convergence.py``.
+    nanoseconds : float
+        By the model of :mod:`fenchel.prices`, that may be spent; whoever is at work then ends with what it has.
     """
 
     tol: float
     deadline: float
     passes: float
     allowed: Callable[[float], float]
+    nanoseconds: float = math.inf
 
     def reached(self, certificate: Certificate) -> bool:
         """Whether a certificate proves a good enough answer."""

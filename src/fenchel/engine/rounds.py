@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..kernels.rules import INNER, NEAR, ROUNDING, SLOW, STAGE, STAGE_TOL
+from ..kernels.rules import INNER, NEAR, PATIENCE, ROUNDING, ROUNDS, SLOW, STAGE, STAGE_TOL
 from ..prices import epoch_nanoseconds
 from ..problem import Certificate
 from .choices import FEWEST, WIDE, Choices, expected_support, look_first
@@ -35,8 +35,6 @@ from .units import Units, Vector, dual_variables, units_of
 if TYPE_CHECKING:
     from ..problem import Problem
 
-ROUNDS = 100  # at the most for one alpha; more mean that something else should be tried
-IDLE = 12  # rounds in a row that do not shrink the gap by a third, after which an engine gives up
 ROUGH, ROUGH_QUADRATIC = 0.1, 0.3  # of the present gap, while the goal is far; the squared loss has exact models
 STAGE_GROUPS = 5.0  # the same for groups, whose rounds cost more; larger: sets that are chosen from farther away
 SINGLE = 64  # columns from which the Gram matrix of all is made in single precision
@@ -255,7 +253,7 @@ class _Fit:
                 primal = proposal.primal
                 idle = 0 if gap < 0.7 * best else idle + 1
                 best = min(best, gap)
-                if idle > IDLE or not math.isfinite(point.f) or time.perf_counter() > goal.deadline:
+                if idle > PATIENCE or not math.isfinite(point.f) or time.perf_counter() > goal.deadline:
                     return
                 self._eliminate(problem, units, proposal)
             assert self.slope is not None

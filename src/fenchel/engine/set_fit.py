@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from ..kernels.rules import PATIENCE, ROUNDING
+from ..kernels.rules import MODELS, PATIENCE, ROUNDING
 from .choices import Choices
 from .curvatures.coupled_gram import CoupledGram
 from .curvatures.gram import LaggedGram
@@ -24,7 +24,6 @@ from .point import CARELESS, Point
 from .set_parts import Curvature, InnerSolver, Restriction, Step
 from .units import Units, Vector
 
-STEPS = 60  # at the most on one working set
 CLOSE, CLOSE_GROUPS = 0.05, 0.1  # of the present gap: how well a model of a curved loss is solved; smaller: in vain
 FINER = 1e-3  # of the wanted accuracy: where cheap descent on an exact model ends (groups); smaller: rounding
 
@@ -74,7 +73,7 @@ class SetFit:
         share = working.size / max(point.w.size, 1)
         before, fresh, refresh, cuts, slow, least = np.inf, False, False, 0, 0, np.inf
         value = np.inf
-        for step in range(STEPS):
+        for step in range(MODELS):
             if step == 0 and slope is not None:
                 g, push = -slope[working.coefs], point.push()
             else:
@@ -98,7 +97,11 @@ class SetFit:
                 model = ColumnDescent(working.columns[0], weight, local.ridge, centred)
                 new, follow = v.copy(), model.follow(push)
                 along = g + local.ridge * v - model.centres * (push[0] / model.height)
-                model.solve(along, new, penalty, self._accuracy(limit, gap, False, local.alone))
+                most = math.inf
+                if not local.alone:  # conjugate gradients are slow on groups of more coefficients than there are rows
+                    most = self.choices.gram_with_factor(working, int(np.count_nonzero(v))) - self.spent
+                    most /= self.choices.column_pass_price(working)
+                model.solve(along, new, penalty, self._accuracy(limit, gap, False, local.alone), most)
                 self.passes += 0.5 * share * model.passes
                 self.spent += model.passes * self.choices.column_pass_price(working)
                 exact = False

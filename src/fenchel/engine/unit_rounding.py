@@ -60,4 +60,4 @@ class UnitRounding:
             down, level = 5 * down, 4 * stake
         down = (problem.n + SCORE) * (steep * down + level)
         down += (problem.n + STEPS) * steep * (target + reach + steep)
-        return UNIT * (up + down)
+        return UNIT * (up + down) + problem.zero_rounding(problem._conjugate_at_zero)

@@ -127,8 +127,9 @@ class _Wide:
         for number in range(ROUNDS):
             if multiple > 1.0:
                 multiple, restricted, slope = self._next(point, multiple)
-                # for whoever wants to stop here: a point, and nothing is proven
-                nothing = Certificate(point.primal, -math.inf, math.inf, "a stage on the way has no proof")
+                # for whoever wants to stop here: a point, and nothing is proven; a reason would raise the suspicion
+                # that there is no answer, whose proof takes long
+                nothing = Certificate(point.primal, -math.inf, math.inf)
                 at = Iterate(
                     point.w, point.x, problem.n * slope, problem.n * point.g, self.maps.down(point.w), point.scores
                 )
@@ -246,7 +247,7 @@ class _Wide:
         eta, slope, info = self.eta * multiple, point.slope.copy(), np.zeros(4)
         self.nanoseconds += COORDINATE * self.problem.d
         moved = float(point.w @ point.w) * (1e-6 if multiple > 1.0 else 1e-12) or None
-        v = steps._prox(point.w - self.eta * point.g, eta, slope, moved, info, FINE)
+        v = steps.go(point.w - self.eta * point.g, eta, slope, moved, info, FINE)
         u = steps.u if steps.lattice is None else steps.lattice.structure(slope)
         return v, u, slope
 
@@ -321,7 +322,7 @@ class _Wide:
         problem = self.problem
         zx = problem.n * point.g
         y = problem.n * self.steps.prox.dual(slope, point.w)
-        y = self.steps._balanced(zx, y) if self.lone is None else by_lone_rows(problem, self.lone, zx, y)
+        y = self.steps.balanced(zx, y) if self.lone is None else by_lone_rows(problem, self.lone, zx, y)
         at = Iterate(point.w, point.x, y, zx, np.zeros(0))
         enough = point.primal - self.goal.allowed(point.primal)
         made = problem.certificate(at, fresh=False, primal=point.primal, enough=enough)

@@ -44,13 +44,11 @@ from .group_set import (
     store,
 )  # fmt: skip
 from .lapack import POTRF, POTRS, factorise, solve_factored
-from .rules import ARMIJO, CAREFUL, FACTOR, HALVINGS, JITTER, MODELS, SLOW, STUCK
+from .rules import ARMIJO, CAREFUL, FACTOR, HALVINGS, JITTER, MODELS, SLOW, STUCK, SWEEPS
 from .small_certificate import AHEAD, BEGAN, CHANGE, CURVATURE, MODELLED, SCORE, SLOPE, TRIAL, foresee
 from .small_losses import SQUARED
 from .small_set import KEEP_GRAM, LEAST_CURVATURE
 from .unit_groups import gap_of_groups, unit_share
-
-_MOST_TURNS = 200  # of a model, units and Newton's method; more are only needed where the model is singular
 
 
 @apart(float64(DATA, MATRIX, READ))
@@ -154,7 +152,7 @@ def solve_model(data, work, target):
     member, m, units = work.member, work.count[SIZE], work.count[UNITS]
     v, q, first = member[VALUE, :m], member[SLOPES, :m], work.first[: units + 1]
     gap, gained, still, least, budget = np.inf, 0.0, 0, np.inf, m
-    for turn in range(_MOST_TURNS):
+    for turn in range(SWEEPS):
         gap, gained = _settle(
             work.gram, m, q, v, member[L1], member[LOWER], member[UPPER], first, work.norm, work.bend, work.plain,
             work.places, work.basis, work.ready, member[SPACE], work.block, work.past, work.slopes,

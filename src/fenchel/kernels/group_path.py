@@ -90,7 +90,6 @@ from .small_model import TILE
 from .small_set import FIRST_SET, largest_set, lines_of
 
 LARGEST_SUPPORT = 512  # coordinates in live groups of data that were sparse; beyond, their own columns are cheaper
-_COARSE = 0.1  # of the limit for other losses: the accuracy of a model of the squared loss on a set that has just grown
 _GROWN = 1.03  # times its size: what a set has grown to if its model need not be solved well
 _PASSES = 10  # of descent over the whole set that a coarse model saves, about
 _MODELS = 2  # of a curved loss, that one Gram matrix serves
@@ -188,7 +187,7 @@ def _solve(data, work, alpha, last_alpha, tol, rounds):
         # a set that has grown will grow again: the model of the squared loss, which is exact, is solved well later,
         # where that saves more than the look at all features that it may cost
         later = count[SIZE] > _GROWN * before and _PASSES * count[SIZE] * count[SIZE] > (support if known else n) * p
-        coarse = _COARSE * limit if later else 0.0
+        coarse = LOOSE * limit if later else 0.0
         if known:
             fit_covariances(data, work, alpha, max(wanted, coarse))
         elif not fit_set(data, work, alpha, max(wanted, coarse), limit):

@@ -1,69 +1,11 @@
-"""The model of a proximal Newton step, and the curvature it needs.
-
-Symbols
-
-=========  ============================================================================
-v          the new w: argmin 1/2 v'Hv - goal'v + psi(B'v)
-u          copy of B'v, the point where the prox is taken; y the multiplier of u = B'v
-r          step of the method of multipliers, one entry per coordinate, constant on each unit
-inverse    (H + B diag(r) B')^-1
-B, psi     as in prox.py
-=========  ============================================================================
-"""
+"""Curvatures of the loss: sums of weighted outer products of rows, and products with them."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from .caching import njit
-from .prox import AHEAD, apply_adjoint, apply_map, block_prox
 from .rows import KERNEL, LEAN, four_add, four_products, four_width, locate, row_add, row_dot
-
-
-@njit(cache=True, nogil=True, **KERNEL)
-def solve_model(inverse, goal, v, u, y, r, scale, ridge, B, psi, tol, most, info):
-    """ADMM on the model from (u, y); v, u and y are overwritten.
-
-    Stops when both residuals, measured in r, are at most `tol` in length. info receives their squares (of
-    B'v - u, and of the last move of u) and the number of rounds.
-    """
-    d = u.size
-    pull, at, new, step = np.empty(d), np.empty(d), np.empty(d), np.empty(d)
-    back = np.empty(v.size)
-    for e in range(d):
-        step[e] = scale[e] / (r[e] + ridge[e])
-    for k in range(most):
-        for e in range(d):
-            pull[e] = r[e] * u[e] - y[e]
-        apply_adjoint(B, psi, pull, back)
-        for j in range(v.size):
-            back[j] += goal[j]
-        v[:] = np.dot(inverse, back)
-        apply_map(B, psi, v, at)
-        for e in range(d):
-            pull[e] = AHEAD * at[e] + (1.0 - AHEAD) * u[e] + y[e] / r[e]
-            new[e] = pull[e] * r[e] / (r[e] + ridge[e])
-        block_prox(psi, new, step)
-        apart, moved = 0.0, 0.0
-        for e in range(d):
-            y[e] = r[e] * (pull[e] - new[e])
-            apart += r[e] * (at[e] - new[e]) ** 2
-            moved += r[e] * (new[e] - u[e]) ** 2
-            u[e] = new[e]
-        info[0], info[1], info[2] = apart, moved, k + 1.0
-        if apart <= tol * tol and moved <= tol * tol:
-            break
-
-
-@njit(cache=True, nogil=True, **LEAN)
-def add_coupling(B, r, out):
-    """out += B diag(r) B'."""
-    start, column, value = B
-    for e in range(r.size):
-        for a in range(start[e], start[e + 1]):
-            weight, line = r[e] * value[a], out[column[a]]
-            for b in range(start[e], start[e + 1]):
-                line[column[b]] += weight * value[b]
 
 
 @njit(cache=True, nogil=True, **LEAN)

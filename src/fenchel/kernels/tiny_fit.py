@@ -17,7 +17,7 @@ from ..foundation.numerics import DIGITS
 from . import small_losses as losses
 from . import small_model as model
 from .apart import LIST, MATRIX, READ, READ2, READ_LIST, VECTOR, apart, door, refer
-from .rules import ARMIJO, CAREFUL, FLAT, FLOOR, HALVINGS, ROUNDS, SLOW, SWEEPS
+from .rules import ARMIJO, CAREFUL, FLAT, FLOOR, HALVINGS, PATIENCE, ROUNDS, SLOW, SWEEPS
 from .small_certificate import (
     AHEAD,
     BEGAN,
@@ -54,7 +54,6 @@ from .small_model import (
 )  # fmt: skip
 from .small_set import KEEP_GRAM, LEAST_CURVATURE, set_penalty
 
-_PATIENCE = 12  # models that do not halve the gap; by then rounding stands in the way, and more are in vain
 _CHEAP = 1 << 19  # multiply-adds of a Gram matrix that take no longer than some calls from Python
 B, PRIMAL, DUAL_BOUND, TAKEN = range(4)  # entries of the vector `found`
 
@@ -203,7 +202,7 @@ def _fit(columns, target, weight, kind, parameter, alpha, l1, ridge, lower, uppe
         since += 1
         if gap <= 0.5 * halved:
             halved, since = gap, 0
-        if since > _PATIENCE:
+        if since > PATIENCE:
             return reached
         fresh = reached or length < 1.0 or gap > SLOW * last
         if length <= 0.1:

@@ -24,6 +24,17 @@ class Binomial(Loss):
     -----
     Conjugate :math:`f^*(x) = s \log s + (1 - s) \log (1 - s) - t \log t - (1 - t) \log (1 - t)` with
     :math:`s = x + t \in [0, 1]`. The prox solves :math:`u + C(\sigma(u) - t - v) = 0` by Newton.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import fenchel as fl
+    >>> rng = np.random.default_rng(0)
+    >>> X, trials = rng.standard_normal((200, 5)), rng.integers(1, 20, 200)
+    >>> share, weight = fl.proportions(rng.binomial(trials, 1 / (1 + np.exp(-X[:, 0]))), trials)
+    >>> model = fl.StructuredRegressor("binomial", fl.L1(), alpha=0.05).fit(X, share, sample_weight=weight)
+    >>> np.flatnonzero(model.coef_).tolist(), bool(0 < model.predict(X).min() and model.predict(X).max() < 1)
+    ([0], True)
     """
 
     kernel = gradient_kernel = "binomial"

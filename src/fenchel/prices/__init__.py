@@ -65,11 +65,6 @@ class Prices:
     certificate_free_pair: float
     certificate_free_visit: float
     newton_call: float
-    newton_sparse_pair: float
-    newton_dense_pair: float
-    newton_factor: float
-    newton_model_pair: float
-    newton_model_coordinate: float
     multipliers_call: float
     multipliers_sparse_pair: float
     multipliers_dense_pair: float
@@ -178,17 +173,6 @@ def certificate_nanoseconds(problem: Problem) -> float:
 # -- Newton's method and its kin ----------------------------------------------------------------------
 
 
-def newton_nanoseconds(problem: Problem) -> tuple[float, float]:
-    """What the curvature of a proximal Newton step costs, and what a step with it."""
-    outputs, size, stored = problem.layout[0], problem.size, problem.data.stored
-    if problem.data.sparse:
-        curvature = PRICES.newton_sparse_pair * outputs * stored * (stored / problem.n)
-    else:
-        curvature = PRICES.newton_dense_pair * problem.vectors * stored * problem.p
-    model = PRICES.newton_model_pair * size**2 + PRICES.newton_model_coordinate * problem.d
-    return curvature, PRICES.newton_factor * size**3 + model
-
-
 def multipliers_nanoseconds(problem: Problem) -> float:
     """A Newton step of the method of multipliers."""
     stored, size, outputs = problem.data.stored, problem.size, problem.layout[0]
@@ -226,11 +210,6 @@ def prox_round_nanoseconds(problem: Problem, *, chain: bool = False, grid: bool 
 def prox_nanoseconds(one_round: float) -> float:
     """The rounds of an accelerated step's prox, one of which costs so much."""
     return _PROX_ROUNDS * one_round
-
-
-def prox_excess_nanoseconds(rounds: float, one_round: float) -> float:
-    """What a prox of so many rounds costs more than :func:`prox_nanoseconds` says."""
-    return (rounds - _PROX_ROUNDS) * one_round
 
 
 def gram_solve_nanoseconds(gram: Gram) -> float:

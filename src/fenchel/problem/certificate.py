@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -9,7 +10,7 @@ import numpy as np
 
 from .._validate import Array, Ints
 from ..foundation.lazy import lazy
-from ..foundation.numerics import BALANCED, HALF
+from ..foundation.numerics import BALANCED
 from ..penalties.block_sum import _NONE, _once_per_map
 from .bounds import Certificate, NoCertificate
 from .corrections import Correction, may_be_priced, of_levels, of_rooms, of_rows
@@ -27,6 +28,7 @@ _INSIDE = 0.5
 class Certifying(Rounding):
     """An objective that proves how far an answer is from the optimum."""
 
+    @np.errstate(over="ignore", invalid="ignore")  # numbers that overflow prove nothing
     def certificate(
         self,
         state: Any,
@@ -74,6 +76,8 @@ class Certifying(Rounding):
             dual, reason = dual - more, ""
         except NoCertificate as why:
             dual, reason = -np.inf, str(why)
+        if np.isnan(dual):
+            dual, reason = -np.inf, "the dual point holds numbers that overflow"
         if not np.isfinite(primal):
             reason = reason or "w breaks a constraint of the penalty"
         return Certificate(primal, dual, float(residual), reason, more + less)
@@ -186,7 +190,8 @@ class Certifying(Rounding):
         for block, i, j in self._parts():
             if block.ridge == 0:
                 own, part = y[i:j], moved[i:j]
-                lost = np.flatnonzero(part > HALF * block.scale * block.function.radius(block.d))
+                # of which rounding leaves less than half of the digits
+                lost = np.flatnonzero(part > math.sqrt(UNIT) * block.scale * block.function.radius(block.d))
                 found += [i + lost, i + block.bound_violations(own + part), i + block.bound_violations(own - part)]
         return np.unique(np.concatenate(found)) if found else _NONE
 
@@ -243,15 +248,8 @@ class Certifying(Rounding):
     def _dual_at_zero(self) -> float:
         # where no value is below that at zero, zero, the conjugate at zero is zero
         least = self._penalty_at_zero == 0.0 and all(block.function.nonnegative for block in self.blocks)
-        return -self._conjugate_at_zero - (0.0 if least else self.penalty_conjugate(np.zeros(self.d)))
-
-    @lazy
-    def _conjugate_at_zero(self) -> float:
-        return (
-            -self.loss.least
-            if self.loss.knows_least and self.loss.least is not None
-            else self.mean_conjugate(np.zeros(self.visits))
-        )
+        found = -self._conjugate_at_zero - (0.0 if least else self.penalty_conjugate(np.zeros(self.d)))
+        return found - self.zero_rounding(found)
 
     def _repair(self, x: Array, y: Array, zx: Array, zeroed: Ints = _NONE) -> tuple[Array, Ints]:
         """y moved to Z x + B y = 0 by least squares, and the coordinates that break a zero bound.
@@ -385,6 +383,8 @@ class Certifying(Rounding):
             scale = np.concatenate([scale, np.abs(extra).T @ np.abs(x)])
         if not goal.size or (np.abs(goal) <= BALANCED * scale).all():
             return x, zx
+        if not np.isfinite(goal).all():
+            raise NoCertificate("the dual point holds numbers that overflow")
         if self.loss.across_rows:
             return self._balance_all(x, along, goal, scale)
         # columns in units of their own: what is small in one must not drown in what is large in another

@@ -76,6 +76,8 @@ def of_rooms(problem: Certifying, x: Array, along: Array, off: Array, sizes: Arr
     the coefficients at hand."""
     rooms = (_SimplexRooms if problem.loss.coupled else _Rooms)(problem, x, along)
     count, known = off.size, off / rooms.lengths
+    if not np.isfinite(rooms.gram).all():
+        return Correction(math.inf)
     values, vectors = np.linalg.eigh(rooms.gram)
     # rounding of G and of its decomposition takes no more than this from an eigenvalue
     safe = values - UNIT * (problem.visits + count + STEPS) * count * max(float(values[-1]), 0.0)

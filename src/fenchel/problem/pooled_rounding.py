@@ -40,8 +40,13 @@ class PooledRounding(Rounding):
         """See :class:`fenchel.problem.rounding.Rounding`; chords lie above a convex function, and cost nothing."""
         length = self._rms(x)
         size = length * (self._target_size + self.reach(w) + length + x.terms[0])
-        out: float = UNIT * (self._added + STEPS) * size
+        out: float = UNIT * (self._added + STEPS) * size + self.zero_rounding(self._conjugate_at_zero)
         return out
+
+    def zero_rounding(self, value: float) -> float:
+        """See :class:`fenchel.problem.rounding.Rounding`; the terms are those of the targets."""
+        size = abs(value) + 2 * self._target_size
+        return 0.0 if self.loss.knows_least or not np.isfinite(value) else float(UNIT * (self._added + STEPS) * size)
 
     def level_sizes(self, x: Any) -> Array:
         """See :class:`fenchel.problem.rounding.Rounding`."""

@@ -31,6 +31,7 @@ from typing import Any
 import numpy as np
 
 from .._validate import Array, Ints
+from ..foundation.lazy import lazy
 from ..foundation.numerics import AT_ONCE
 from ..foundation.numerics import UNIT as UNIT  # part of what this module offers
 from ..penalties.block_sum import _once_per_map
@@ -185,6 +186,21 @@ class Rounding(Objective):
         both = np.broadcast_to(weight * own, self.visits), np.broadcast_to(weight * each, self.visits)
         return float(np.abs(both[0]).mean()), self._mean_length(both[1])
 
+    @lazy
+    def _conjugate_at_zero(self) -> float:
+        return (
+            -self.loss.least
+            if self.loss.knows_least and self.loss.least is not None
+            else self.mean_conjugate(np.zeros(self.visits))
+        )
+
+    def zero_rounding(self, value: float) -> float:
+        """What the dual objective at x = 0 may have too much, which is minus the sum of the least losses."""
+        if self.loss.knows_least or not math.isfinite(value):
+            return 0.0
+        own, each = self._value_terms
+        return UNIT * (self.visits + STEPS) * (abs(value) + 2 * (own + each))
+
     def primal_rounding(self, w: Array, primal: float, x: Array | None = None, *, exact: bool = False) -> float:
         """What an objective that was computed at w may lack; `exact` where the scores are right but for their last
         digit, and sums were made in pairs."""
@@ -278,4 +294,5 @@ class Rounding(Objective):
         length, (own, _) = self._rms(x), self._value_terms
         size = length * (self._target_size + self.reach(w) + length + own)
         # a loss of all scores has sums of sums, which cancel
-        return UNIT * terms * (size + own if self.loss.across_rows else size)
+        size = size + own if self.loss.across_rows else size
+        return UNIT * terms * size + self.zero_rounding(self._conjugate_at_zero)

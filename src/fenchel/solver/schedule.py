@@ -7,33 +7,25 @@ better.
 
 from __future__ import annotations
 
-import dataclasses
 import math
 
 import numpy as np
 
-from ..engine.attempts import AcceleratedGradients, Faces, Multiplied, NothingPenalised, ProximalNewton
+from ..engine.attempts import EARLY, Faces, Multiplied, NothingPenalised, Rounds
 from ..engine.roles import Goal, Iterate, Proposal
 from ..penalties import Block
-from ..prices import epoch_nanoseconds, newton_nanoseconds
+from ..prices import epoch_nanoseconds
 from ..problem import Certificate, Problem
 from .progress import Progress
 
 _HASTE = 1.5  # times the epochs that seem to be left: what an attempt may cost (of 1, 1.5, 2 and 3)
 _MADE = 0.4  # of the epochs so far: what an attempt may cost at any rate
-_FORESIGHT = 4.0  # times the epochs so far, what a guess may foresee
-_PATIENCE = 4.0  # times the epochs so far, what an attempt other than on a face may cost
+_PATIENCE = 4.0  # times the epochs so far, what an attempt may cost, whatever seems to be left
 _SAME = 0.01  # change of the number of active coordinates per epoch, where structure is settled
 _FACES = 12  # that an attempt from the structure of an epoch may take, along edges
-_SETTLED = 3e-5  # relative gap from which the structure of a prox is worth a Newton step
-_CLEAR = 3e-3  # the same where the prox is exact
-_AGAIN = 2.0  # times what the structure has cost, what may be spent on it
-_DEEP = 1e-2  # of that: a goal above it the prox's own steps reach as fast
-_WARM, _WARMER = 4, 6  # epochs before steps that cost less than an epoch: with an exact prox, and without
-_WORTH = 60.0  # of these steps, that may be made before anything is known
+_CLEAR = 3e-3  # relative gap from which the structure of a point that rounds led to is worth a Newton step
 _NEWTON = 1e7  # nanoseconds of epochs before Newton's method is tried, which takes about as long at the least
 _VISITS = 2e5  # of rows: what comes before it at any rate, unless these are more than 4 epochs
-_STEPS = 1.5  # proximal Newton steps, with a curvature each, that the epochs before the first of them may cost
 _LATEST = 64  # epochs before the first attempt, at the most
 
 
@@ -43,14 +35,18 @@ class Schedule:
     def __init__(self, problem: Problem) -> None:
         self.problem, self.epoch = problem, epoch_nanoseconds(problem)
         self.nothing = NothingPenalised(problem)
-        self.proximal = ProximalNewton(problem) if ProximalNewton.unfit(problem) is None else None
+        self.rounds = Rounds(problem) if Rounds.unfit(problem) is None else None
         self.faces = Faces(problem) if Faces.unfit(problem) is None else None
-        self.accelerated = AcceleratedGradients(problem) if AcceleratedGradients.unfit(problem) is None else None
+        # which have no more coefficients than there are rows
+        self.faces_first = self.faces is not None and problem.n < problem.p
+        self.edges = problem.widest == 2  # features in pairs
         self.multipliers = Multiplied(problem) if Multiplied.unfit(problem) is None else None
 
     def first_due(self) -> int:
         """The epoch of the first attempt."""
-        wait = _STEPS * sum(newton_nanoseconds(self.problem)) if self.proximal is not None else _NEWTON
+        wait = _NEWTON
+        if self.rounds is not None and not self.faces_first:
+            wait = self.rounds.price(Iterate.zero(self.problem)) / EARLY
         least = min(max(math.ceil(_VISITS / self.problem.visits), 1), 4)
         return int(np.clip(wait / self.epoch, least, _LATEST))
 
@@ -73,7 +69,11 @@ class Schedule:
         if epoch == 0 or epoch < progress.attempt_due:
             return None
         left = self._left(progress, goal, self._settled(start, progress))
-        ways = [self._newton, self._accelerated, self._multipliers]
+        ways = [self._rounds, self._faces, self._multipliers]
+        if self.faces_first:
+            ways = [self._faces, self._rounds, self._multipliers]
+        elif self.rounds is not None and progress.attempts_in_vain % 2 == 0:
+            ways = [self._rounds, self._multipliers]
         if progress.attempts_in_vain % 2:  # they take turns at being the first
             ways.reverse()
         for way in ways:
@@ -91,19 +91,19 @@ class Schedule:
         """
         epoch, guess = progress.epoch, progress.guess
         if progress.gap < 1.0:
-            return max(_MADE * epoch, _HASTE * progress.epochs_left(goal.tol))
+            return min(max(_MADE * epoch, _HASTE * progress.epochs_left(goal.tol)), _PATIENCE * epoch)
         if not (settled and guess < 1.0 and goal.tol > 0):
             return float(epoch)
         rate = math.log(1 / max(guess, 1e-300)) / epoch
         left = _HASTE * math.log(max(guess / goal.tol, 1.0)) / rate
-        return min(max(epoch, left), _FORESIGHT * epoch)
+        return min(max(epoch, left), _PATIENCE * epoch)
 
     def _settled(self, start: Iterate, progress: Progress) -> bool:
         """Whether u has nearly as many zeros as at the last look, and little else can change: the loss has no flat
         parts, and there are no edges."""
         before, epochs = progress.active, progress.epoch - progress.looked
         progress.active, progress.looked = int(np.count_nonzero(start.u)), progress.epoch
-        if self.faces is None or self.accelerated is not None or not self.faces.bends_everywhere:
+        if self.faces is None or self.edges or not self.faces.bends_everywhere:
             return False
         return abs(progress.active - before) <= _SAME * epochs * progress.active
 
@@ -118,50 +118,29 @@ class Schedule:
 
     # -- between epochs ------------------------------------------------------------------------------
 
-    def _newton(self, start: Iterate, progress: Progress, goal: Goal, left: float) -> Proposal | None:
-        """Proximal where there are few coefficients, otherwise on the structure of the iterate.
-
-        Every attempt in vain makes the next one careful, and where both kinds apply they take turns.
-        """
-        budget = progress.share * self.epoch * left / 2**progress.attempts_in_vain
-        if self.proximal is not None and (self.faces is None or progress.attempts_in_vain % 2 == 0):
-            return self.proximal.run(start, goal, budget)
-        if self.faces is not None:
-            # along edges, the structure that epochs show takes several faces to mend
-            return self.faces.run(start, goal, budget, _FACES if self.accelerated is not None else 1)
-        return None
-
-    def _accelerated(self, start: Iterate, progress: Progress, goal: Goal, left: float) -> Proposal | None:
-        if self.accelerated is None:
+    def _rounds(self, start: Iterate, progress: Progress, goal: Goal, left: float) -> Proposal | None:
+        """Of quadratic models, and Newton's method on the structure that they lead to. Every attempt in vain makes the
+        next one careful."""
+        if self.rounds is None:
             return None
-        epoch, sharp = progress.share * self.epoch, self.accelerated.exact
-        # steps that grow slow at the end deserve no haste
-        budget = epoch * min(left / _HASTE, _PATIENCE * progress.epoch)
-        if not progress.gap < 1.0:
-            early = progress.epoch < (_WARM if sharp else _WARMER)
-            if self.proximal is not None or not self.accelerated.swift or early:
-                return None
-            budget = _WORTH * self.accelerated.price(start)
-        settled, gap, tol = _CLEAR if sharp else _SETTLED, min(progress.gap, 1.0), goal.tol
-        if self.faces is not None and tol <= (1.0 if sharp else _DEEP * _SETTLED):
-            tol = max(tol, min(settled, 0.1 * gap))
-        point = self.accelerated.run(start, dataclasses.replace(goal, tol=tol), budget, gap)
-        if point is None or self.faces is None or not goal.tol < self._certified(point).relative_gap <= settled:
+        budget = progress.share * self.epoch * left / 2**progress.attempts_in_vain
+        point = self.rounds.run(start, goal, budget)
+        if point is None or self.faces is None or not goal.tol < self._certified(point).relative_gap <= _CLEAR:
             return point
-        # by now the structure of the prox is nearly that of the answer
-        best = fine = point
-        if not sharp:
-            fine = self.accelerated.sharpened(point) or point
-            best = min(point, fine, key=lambda one: self._certified(one).relative_gap)
-        price = max(epoch * left, _AGAIN * self.accelerated.spent)
-        finished = self.faces.run(fine.iterate, goal, price)
-        return self._better(best, finished, self.accelerated.passes + self.faces.passes)
+        finished = self.faces.run(point.iterate, goal, max(budget, point.nanoseconds))
+        return self._better(point, finished, point.passes + self.faces.passes)
+
+    def _faces(self, start: Iterate, progress: Progress, goal: Goal, left: float) -> Proposal | None:
+        """Newton's method on the structure of the iterate; along edges that takes several faces to mend."""
+        if self.faces is None:
+            return None
+        budget = progress.share * self.epoch * left / 2**progress.attempts_in_vain
+        return self.faces.run(start, goal, budget, _FACES if self.edges else 1)
 
     def _multipliers(self, start: Iterate, progress: Progress, goal: Goal, left: float) -> Proposal | None:
         if self.multipliers is None:
             return None
-        epochs = min(left, _PATIENCE * progress.epoch)
-        return self.multipliers.run(start, goal, epochs * progress.share * self.epoch)
+        return self.multipliers.run(start, goal, left * progress.share * self.epoch)
 
     def _certified(self, point: Proposal) -> Certificate:
         """The certificate of a proposal, made if it is missing."""

@@ -6,27 +6,30 @@ decided in ``solver/schedule.py``.
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 
 import numpy as np
 
-from ...prices import PRICES, multipliers_nanoseconds, newton_nanoseconds
+from ...foundation.numerics import DENSE
+from ...prices import PRICES, multipliers_nanoseconds
 from ...problem import Problem
 from ...problem.alpha_max import ZeroAnswer, zero_answer
+from ..curvatures.step_length import StepLength
+from ..curvatures.whole_gram import WholeGram
+from ..inner.admm import Admm
+from ..models import FIRM, HUNDRED, MANY, MOST, MOST_WIDE, NAME, most_features
+from ..models import _Fit as Fit
 from ..roles import Goal, Iterate, Proposal
-from .accelerated import Accelerated
-from .accelerated import applies as accelerated_applies
 from .joint_multipliers import JointMultipliers
 from .manifold import Finisher, Point, correct
 from .manifold import applies as faces_apply
 from .multipliers import Multipliers
 from .multipliers import applies as multipliers_apply
-from .newton import Newton, worthwhile
 
-_FEWEST, _MOST = 8, 20  # proximal Newton steps in an attempt; fewer do not get there, more are better spent on epochs
 _FEWEST_STEPS, _MOST_STEPS = 30, 400  # of the method of multipliers, likewise
+EARLY = 2.0  # times the budget: what rounds may cost, which end a run nearly always; larger: more of them in vain
 _JOINED = 2  # features that a zero of B'w may join where faces are fast; the method of multipliers takes the others
-_STEPS = 20  # proximal Newton steps that carry an answer from one alpha to the next, at the most
 
 
 def proposed(point: Point, by: str) -> Proposal:
@@ -118,109 +121,84 @@ class Faces:
         return None if point is None else proposed(point, self.name)
 
 
-class ProximalNewton:
-    """Proximal Newton steps, for few coefficients."""
+def _affordable(problem: Problem) -> bool:
+    """Whether models suit the problem."""
+    fit = (WholeGram.unfit(problem) or Admm.unfit(problem)) is None
+    return fit and problem.size <= DENSE and not problem.loss.across_rows
 
-    name = "proximal newton"
+
+class Rounds:
+    """Rounds of the engine with quadratic models (:mod:`fenchel.engine.models`), from where the epochs are: with
+    accelerated steps first where models are dear, and these alone where they are too large."""
+
+    name = NAME
 
     def __init__(self, problem: Problem) -> None:
-        self.problem = problem
+        self.problem, self.models = problem, _affordable(problem) and problem.p <= MOST
+        direct = problem.n >= problem.p and problem.p <= most_features(problem)
+        self.fit = Fit(problem, PRICES, several=direct, models=self.models)
 
     @classmethod
     def unfit(cls, problem: Problem) -> str | None:
-        return None if worthwhile(problem) else "the loss is not smooth, or a model has too many coefficients"
+        pairs = problem.widest == 2
+        if MOST_WIDE < problem.p > FIRM * problem.n and not pairs:
+            return "with few rows others are faster where features are not joined in pairs"
+        if _affordable(problem) and problem.p <= MOST:
+            return None
+        reason = WholeGram.unfit(problem) or StepLength.unfit(problem)
+        return reason if reason is not None or pairs else "accelerated steps of such a penalty are slow"
 
     def price(self, start: Iterate) -> float:
-        """Of a step; a run makes some."""
-        return newton_nanoseconds(self.problem)[1] + PRICES.newton_call
+        return self.fit.price() if self.models else MANY * StepLength.price(self.problem, PRICES)
 
     def run(self, start: Iterate, goal: Goal, budget: float) -> Proposal | None:
-        newton = Newton()
-        newton.deadline = goal.deadline
-        steps = int(np.clip(budget / self.price(start), _FEWEST, _MOST))
-        return proposed(newton.propose(self.problem, start.w, start.y, tol=goal.tol, steps=steps), self.name)
+        if EARLY * budget < self.price(start):
+            return None
+        budget = max(EARLY * budget, 0.0 if self.models else HUNDRED * StepLength.price(self.problem, PRICES))
+        last, passes, spent = None, 0.0, 0.0
+        for found in self.fit.rounds(self.problem, start, dataclasses.replace(goal, nanoseconds=budget)):
+            passes, spent, last = passes + found.passes, spent + found.nanoseconds, found
+            if found.certificate is not None and goal.reached(found.certificate):
+                break
+        if last is not None:
+            last.passes, last.nanoseconds = passes, spent
+        return last
 
 
 class Correction:
-    """Newton's method from a prediction, along a path: proximal steps that remember the curvature of the last alpha,
-    or steps on the structure of the last answer."""
+    """Newton's method from a prediction, along a path: models that remember the curvature of the last alpha, or steps
+    on the structure of the last answer."""
 
     name = "newton along the path"
 
     def __init__(self, problem: Problem) -> None:
         self.problem = problem
-        self.newton = Newton() if worthwhile(problem) else None
+        self.fit = Fit(problem, PRICES, several=True) if _affordable(problem) else None
+        self.passes = 0.0  # over the data, of all alphas: halves of them are counted in turns
 
     @classmethod
     def unfit(cls, problem: Problem) -> str | None:
-        return None if worthwhile(problem) or faces_apply(problem) else "loss or penalty are not smooth"
+        return None if _affordable(problem) or faces_apply(problem) else "loss or penalty are not smooth"
 
     def move_to(self, problem: Problem) -> None:
         """Go on with a problem on the same data at another alpha."""
         self.problem = problem
 
     def price(self, start: Iterate) -> float:
-        """Of a step."""
-        return newton_nanoseconds(self.problem)[1] + PRICES.newton_call
+        return self.fit.price() if self.fit is not None else 0.0
 
     def run(self, start: Iterate, goal: Goal, budget: float) -> Proposal | None:
-        if self.newton is None:
+        if self.fit is None:
             point = correct(self.problem, start.w, start.u, start.y, tol=goal.tol, deadline=goal.deadline)
             return None if point is None else proposed(point, self.name)
-        self.newton.deadline = goal.deadline
-        steps = max(int(min(_STEPS, goal.passes)), 1)
-        point = self.newton.correct(
-            self.problem, start.w, start.y, tol=goal.tol, steps=steps, scores=start.scores
-        )  # fmt: skip
-        return proposed(point, self.name)
-
-
-class AcceleratedGradients:
-    """Accelerated proximal gradients, for penalties along edges."""
-
-    name = "accelerated gradients"
-
-    def __init__(self, problem: Problem) -> None:
-        self.method = Accelerated(problem)
-
-    @classmethod
-    def unfit(cls, problem: Problem) -> str | None:
-        return None if accelerated_applies(problem) else "the loss is not smooth, or the penalty joins no pairs"
-
-    @property
-    def exact(self) -> bool:
-        """Whether the prox has no error."""
-        return self.method.exact
-
-    @property
-    def swift(self) -> bool:
-        """Whether a step costs less than an epoch, and its prox is nearly exact."""
-        return self.method.swift
-
-    @property
-    def passes(self) -> float:
-        """Over the data, by the last run."""
-        return self.method.passes
-
-    @property
-    def spent(self) -> float:
-        """Nanoseconds of the last run, by the model."""
-        return self.method.spent
-
-    def price(self, start: Iterate) -> float:
-        """Of a step; a run makes some."""
-        return self.method.step_nanoseconds
-
-    def run(self, start: Iterate, goal: Goal, budget: float, gap: float = 1.0) -> Proposal | None:
-        """`gap` is the relative gap at the start, as far as it is known."""
-        self.method.deadline = goal.deadline
-        point = self.method.run(start.w, start.y, tol=goal.tol, gap=gap, budget=budget)
-        return None if point is None else proposed(point, self.name)
-
-    def sharpened(self, proposal: Proposal) -> Proposal | None:
-        """Some more steps, so fine that zeros and ties can be believed."""
-        point = self.method.sharpened(proposal.iterate)
-        return None if point is None else proposed(point, self.name)
+        last, before = None, round(self.passes)
+        for last in self.fit.rounds(self.problem, start, dataclasses.replace(goal, nanoseconds=budget)):
+            self.passes += last.passes
+            if last.certificate is not None and goal.reached(last.certificate):
+                break
+        if last is not None:
+            last.by, last.passes = self.name, max(round(self.passes) - before, 1)
+        return last
 
 
 class Multiplied:

@@ -10,6 +10,7 @@ taken off the block between them. Rows of which one class alone is left have non
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -21,7 +22,25 @@ from .multipliers import Multipliers
 
 
 class JointMultipliers(Multipliers):
-    """The method for one problem with such a loss."""
+    """The method for one problem with such a loss. A run goes on where the last one ended, with its steps, as long as
+    these gain something: between epochs it has few Newton steps at a time, too few to begin anew every time."""
+
+    ended: Any = None
+    goes_on = False
+
+    def run(self, w: Array, x: Array, y: Array, *, tol: float, steps: int) -> Any:
+        made: Any = super()
+        before = math.inf
+        if self.goes_on:
+            w, x, y, before = self.ended.w, self.ended.x, self.ended.y, self.ended.made.gap
+        self.ended = point = made.run(w, x, y, tol=tol, steps=steps)
+        self.goes_on = point.made is not None and point.made.gap < before
+        return point
+
+    def _first_steps(self) -> None:
+        if not self.goes_on:
+            made: Any = super()
+            made._first_steps()
 
     def _rows(self, scores: Array, *, bend: bool = False) -> Any:
         problem: Any = self.problem

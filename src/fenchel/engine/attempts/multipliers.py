@@ -31,8 +31,8 @@ from ...penalties import Penalty
 from ...problem import Certificate, Problem
 from ...problem.convergence import Convergence
 from ...proximal import compiled_map
+from ..lower_gram import lower_gram
 from .manifold import Point
-from .newton import dense_curvature
 
 _MOVES = 200  # proxes that the derivative of one may take
 _LIVELY = 30  # Newton steps of a round: after fewer, longer steps are taken in the next, in proportion
@@ -308,7 +308,7 @@ class Multipliers:
             sparse_curvature(*problem.data.arrays, problem.layout, bend, matrix)
             matrix += np.triu(matrix, 1).T  # where the entries of a row do not stand in order
         else:
-            dense_curvature(problem, bend, matrix)
+            _add_dense_curvature(problem, bend, matrix)
 
     def _add_penalty_curvature(self, point, length, matrix):
         """Add B J B', where J = q - q^2 / (q + ridge) times the derivative of the prox."""
@@ -353,3 +353,20 @@ def _subtract_within(matrix, rows, middle):
         matrix[np.ix_(rows.indices, rows.indices)] -= rows.data[:, None] * middle * rows.data
     else:
         matrix -= rows.T @ (rows.T @ middle.T).T
+
+
+def _add_dense_curvature(problem, bend, H):
+    """H += sum of bend_i z_i z_i' for dense rows, each pair of different entries in one place only.
+
+    An intercept that is switched off is left out.
+    """
+    outputs, stride, offset, slot = problem.layout
+    X, p = problem.data.arrays[0], problem.p
+    bend = bend.reshape(problem.n, outputs)
+    for k in range(problem.vectors):
+        start = k * stride
+        weight = bend[:, k] if offset.size == 0 else np.where(offset == start, bend[:, 0], 0.0)
+        H[start : start + p, start : start + p] += lower_gram(X, weight)
+        if problem.fit_intercept:
+            H[start + slot, start : start + p] += weight @ X
+            H[start + slot, start + slot] += weight.sum()

@@ -14,15 +14,17 @@ from typing import Any
 import numpy as np
 
 from ...foundation.lazy import lazy
+from ...kernels.rules import INEXACT
 from ...prices import Prices, prox_nanoseconds, prox_round_nanoseconds
 from ...problem import Problem
-from ...proximal import LatticeProx, StructuredProx, has_directions
-from ..attempts.accelerated import ROUNDS, SWIFT, Accelerated
+from ...proximal import CompiledPenalty, LatticeProx, StructuredProx, has_directions
 from ..parts import Vector
 from ..whole import CACHED, NEARBY, Maps
 
 PREPARE = 5e5  # nanoseconds that the prox takes to prepare, about
 MOST = 4000  # steps in all
+ROUNDS, SWIFT = 30, 100  # of a prox that has no closed form: general maps, and grids, whose rounds are cheap
+BALANCING = 30  # rounds that bring a dual point into balance and inside; they end where it is
 UNITS = 10.0  # ratio of the entries of B' up to which features are in units alike; larger: steps that lead nowhere
 
 
@@ -39,12 +41,66 @@ class QuickProx(StructuredProx):
         return np.asarray(np.maximum(c, max(1e-12 * c.max(initial=0.0), 1e-300)))
 
 
-class Steps(Accelerated):
-    """What single steps of the whole prox need of the penalty."""
+class Steps:
+    """Single steps of the whole prox, and the dual variables that go with them."""
+
+    def __init__(self, problem: Problem) -> None:
+        self.problem = problem
+        self.u: Vector = np.zeros(problem.d)  # B'w with exact zeros, after a prox that is neither of chains nor grids
 
     @lazy
     def prox(self) -> QuickProx:
         return QuickProx(self.problem)
+
+    @lazy
+    def penalty(self) -> Any:
+        return CompiledPenalty(self.problem)
+
+    @lazy
+    def lattice(self) -> Any:
+        """The prox for chains and grids; None elsewhere."""
+        return LatticeProx.make(self.prox) if has_directions(self.problem) else None
+
+    def go(self, v: Vector, eta: float, slope: Vector, moved: float | None, info: Vector, most: int) -> Vector:
+        """The prox at v; `slope` is where it begins, and what it leaves. Its accuracy is what a last move of w, whose
+        square is `moved`, makes worthwhile."""
+        from ...kernels.prox import structured_prox
+
+        enough = max(INEXACT * (1e-4 * float(v @ v) if moved is None else moved), 1e-300)
+        if self.lattice is not None:
+            return np.asarray(self.lattice(v, eta, slope, (enough, most), info))
+        new, self.u = np.empty_like(v), np.zeros(self.problem.d)
+        structured_prox(v, eta, slope, new, self.u, self.prox.solver, (1e-15, enough / (eta * 1e-15), most), info)
+        self.prox.check()
+        return new
+
+    def balanced(self, zx: Vector, y: Vector) -> Vector:
+        """See :func:`balanced`."""
+        return balanced(self.problem, self.penalty, zx, y)
+
+
+def balanced(problem: Problem, penalty: Any, zx: Vector, y: Vector) -> Vector:
+    """y with Zx + By = 0, as far inside the ball of the penalty as some rounds between the two bring it (Douglas and
+    Rachford)."""
+    from ...kernels.prox import block_prox
+
+    if not problem.gram.direct or penalty.ridge.any():
+        return y
+    middle, best, least = y, y, np.inf
+    for _ in range(BALANCING):
+        gap = (zx + problem.spread(middle))[problem.feature_slots]
+        even = middle - problem.map @ problem.gram.solve(gap)
+        outside = 2 * even - middle
+        shrunk = outside / problem.n
+        block_prox(penalty.blocks, shrunk, penalty.scale)
+        penalty.check()
+        middle = middle + (outside - problem.n * shrunk) - even
+        size = problem.gauge(even / problem.n)
+        if size < least:
+            best, least = even, size
+        if least <= 1.0:
+            break
+    return best
 
 
 class StepLength:
@@ -55,6 +111,10 @@ class StepLength:
         self.prox: Any = QuickProx(problem)
         self.lattice: Any = LatticeProx.make(self.prox) if has_directions(problem) else None
         self.passes, self.failed, self.still = 0.0, False, False
+
+    def balanced(self, zx: Vector, y: Vector) -> Vector:
+        """See :func:`balanced`."""
+        return balanced(self.problem, CompiledPenalty(self.problem), zx, y)
 
     @classmethod
     def unfit(cls, problem: Problem) -> str | None:

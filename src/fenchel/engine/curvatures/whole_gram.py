@@ -23,6 +23,7 @@ LIFT, LIFT_SINGLE = 1e-9, 1e-6  # of the diagonal: makes H definite in spite of 
 SAMPLE = 8  # rows for each feature, in a rough curvature; twice as many there must be; fewer: models that miss more
 ALIKE = 10.0  # times the mean of what the rows count for: if none counts for more, some will do
 WORTH = 1e6  # nanoseconds that single precision must save
+SAME = 0.05  # relative change of a row's curvature that a new matrix of sparse rows may leave out; larger: worse models
 ROOM = 1e30  # squares of columns beyond which, or below whose inverse, single precision will not do
 
 
@@ -44,6 +45,7 @@ class WholeGram:
         self.pairs: list[tuple[Vector, Vector, Vector, Vector]] = []  # secants, with the slopes that belong to them
         self.squares: Vector | None = None  # of the rows' lengths
         self.floor, self.precise, self.rough, self.single = 0.0, False, False, False
+        self.loaded: tuple[Vector, Matrix] | None = None  # the sum over sparse rows, and the curvatures that are in it
 
     @classmethod
     def unfit(cls, problem: Problem) -> str | None:
@@ -89,19 +91,15 @@ class WholeGram:
         size = self.squares * curvature
         return bool(size.max() <= ALIKE * size.mean())
 
-    def make(self, curvature: Vector, rough: bool = False) -> None:
-        """H from the curvatures of the rows; a rough one from every so many of them, if these are many."""
+    def make(self, curvature: Vector, rough: bool = False) -> float:
+        """H from the curvatures of the rows; a rough one from every so many of them, if these are many. Returns the
+        share of the rows that were read, where it is a whole pass or less; a rough one counts for nothing."""
         problem, n, p = self.problem, self.problem.n, self.problem.p
         self.rough = rough and self.samples and self._alike(curvature)
-        largest = self._largest(curvature)
-        least = max(LEAST * max(float(curvature.mean()), NONE * largest), self.floor * largest)
-        weight = problem.weight if problem.weight.size else 1.0
-        h = np.maximum(curvature, np.maximum(least * weight, 1e-300))
-        if problem.loss.quadratic and not problem.weight.size:
-            h = curvature
-        H, single = np.empty((p + 1, p + 1)), self._single()
+        h = self._raised(curvature)
+        H, single, share = np.empty((p + 1, p + 1)), self._single(), 0.0 if self.rough else 1.0
         if problem.data.sparse:
-            self._make_sparse(h / n, H)
+            h, share = self._make_sparse(h, H)
         else:
             self._make_dense(h / n, H, single)
         diagonal = np.diag(H)
@@ -112,6 +110,16 @@ class WholeGram:
         places = np.arange(p + 1)
         H[places, places] += (LIFT_SINGLE if single else LIFT) * (diagonal + 1e-3 * mean) + 1e-300
         self.matrix, self.exact, self.h, self.single, self.pairs = H, H, h, single, []
+        return share
+
+    def _raised(self, curvature: Vector) -> Vector:
+        """The curvatures of the rows, none of them nearly zero."""
+        problem, largest = self.problem, self._largest(curvature)
+        if problem.loss.quadratic and not problem.weight.size:
+            return curvature
+        least = max(LEAST * max(float(curvature.mean()), NONE * largest), self.floor * largest)
+        weight = problem.weight if problem.weight.size else 1.0
+        return np.asarray(np.maximum(curvature, np.maximum(least * weight, 1e-300)))
 
     def _largest(self, curvature: Vector) -> float:
         smoothness = self.problem.loss.smoothness
@@ -134,13 +142,37 @@ class WholeGram:
         mirrored(lower_gram(rows, h, out), H[:p, :p])
         H[p, p] = h.sum()
 
-    def _make_sparse(self, h: Vector, H: Matrix) -> None:
+    def _change(self, h: Vector) -> Vector:
+        """Of the curvatures of sparse rows since their sum was made; zero where it is little."""
+        seen = self.loaded[0] if self.loaded is not None else np.zeros(h.size)
+        change = h - seen
+        change[np.abs(change) <= SAME * np.maximum(np.maximum(h, seen), SAME * float(h.mean()))] = 0.0
+        return change
+
+    def renewal(self, curvature: Vector) -> float:
+        """Nanoseconds of a matrix for these curvatures of the rows, now that there is one for others: with a loss that
+        is flat in places few rows change theirs, and those of sparse data are added one by one."""
+        if self.loaded is None:
+            return math.inf
+        change = self._change(self._raised(curvature))
+        return self.price() * np.count_nonzero(change) / change.size if change.any() else math.inf
+
+    def _make_sparse(self, h: Vector, H: Matrix) -> tuple[Vector, float]:
+        """The curvatures that are in H, and the share of the rows that had to be added."""
         from ...kernels.newton import sparse_curvature
 
-        H[:] = 0.0
-        sparse_curvature(*self.problem.data.arrays, self.problem.layout, h, H)
-        H += H.T
-        H[np.diag_indices_from(H)] /= 2
+        change = self._change(h)
+        seen, total = self.loaded if self.loaded is not None else (np.zeros(h.size), np.zeros(H.shape))
+        share = np.count_nonzero(change) / h.size
+        if share:
+            H[:] = 0.0
+            sparse_curvature(*self.problem.data.arrays, self.problem.layout, change / self.problem.n, H)
+            H += H.T
+            H[np.diag_indices_from(H)] /= 2
+            total = total + H
+        self.loaded = seen + change, total
+        H[:] = total
+        return self.loaded[0], share
 
     def times(self, d: Vector) -> Vector:
         assert self.matrix is not None

@@ -63,8 +63,9 @@ class ColumnDescent:
             bends = centred(bends, self.centres**2 / self.total)
         return bends + self.ridge
 
-    def solve(self, slope: Vector, v: Vector, penalty: LocalPenalty, target: float) -> None:
-        """Bring v so far that the model's gap is at most `target`; `slope` is the gradient where v begins."""
+    def solve(self, slope: Vector, v: Vector, penalty: LocalPenalty, target: float, most: float = math.inf) -> None:
+        """Bring v so far that the model's gap is at most `target`, by passes alone up to `most` of them where these are
+        what a Gram matrix costs; `slope` is the gradient where v begins."""
         start, rest, sums, space = v.copy(), np.zeros(self.rows), np.zeros(1), np.empty(v.size)
         columns, bends = (self.values, self.places, self.ends, self.weight), self._bends(penalty)
         model = (slope, self.ridge, self.centres, self.total, start, v, penalty.l1, penalty.lower, penalty.upper,
@@ -91,7 +92,9 @@ class ColumnDescent:
             # what a pass sees while it moves is too small where its first columns do the work of all
             if not active and left <= target and visit(False, False) <= target:
                 break
-            if active or spent < _COPY * entries or not support.size:
+            if not active and self.passes > most:
+                break
+            if active or spent < _COPY * entries or not support.size or most < math.inf:
                 continue
             each = np.repeat(bends, np.diff(penalty.start)) if penalty.grouped else bends
             newton = SupportProducts(self, support, each[support], penalty.part(support))
