@@ -23,12 +23,13 @@ def main() -> None:
 
     import fenchel.dask as fd
 
-    parser = arguments(__doc__.splitlines()[0], gb=0.2)
+    parser = arguments(__doc__.splitlines()[0], gb=0.2, memory="60MB")
     parser.add_argument("--workers", type=int, nargs="+", default=[1, 2, 4])
     parser.add_argument("--features", type=int, default=256)
+    parser.add_argument("--price", action="store_true", help="the price of a round alone: nobody is killed")
     given = parser.parse_args()
     files = dense_rows(given.folder.resolve(), given.gb, given.features)
-    rows = fl.open_data(files[0], target=str(files[1]))
+    rows = fl.open_data(files[0], target=str(files[1]), memory=given.memory)  # too little to hold the rows
     settings = {"loss": "logistic", "penalty": fl.GroupLasso(overlapping(given.features)), "alpha": 0.002}
 
     def tell(name: str, pool: object) -> None:
@@ -47,7 +48,7 @@ def main() -> None:
         ):
             tell(f"{count} workers", fd.distribute(rows, client))
             _price(fd.distribute(rows, client), given.features)
-            if count < 2:
+            if count < 2 or given.price:
                 continue
             rounds = random.Random(0).sample(range(2, 7), 3)
 

@@ -9,10 +9,12 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-import fenchel as fl
+if TYPE_CHECKING:
+    import fenchel as fl
 
 
 def overlapping(p: int, size: int = 16, step: int = 12) -> list[list[int]]:

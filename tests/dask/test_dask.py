@@ -97,6 +97,30 @@ def test_a_killed_worker_changes_no_bit(cluster, alone, monkeypatch, caplog):
     assert killed and sha(model) == sha(alone)
 
 
+def test_all_workers_die_one_leaves_and_another_joins(cluster, alone, monkeypatch):
+    X, y = rows()
+    run, seen = fd.DaskPool.run, []
+
+    def eventful(self, jobs):
+        if self.round == 2 and "died" not in seen:
+            seen.append("died")
+            for worker in cluster.workers.values():
+                os.kill(worker.process.pid, signal.SIGKILL)
+        if self.round == 3 and "joined" not in seen:
+            seen.append("joined")
+            cluster.scale(3)
+            self.client.wait_for_workers(3, timeout=120)
+        if self.round == 4 and "left" not in seen:
+            seen.append("left")
+            self.client.retire_workers([next(iter(self.client.scheduler_info(n_workers=-1)["workers"]))])
+        return run(self, jobs)
+
+    monkeypatch.setattr(fd.DaskPool, "run", eventful)
+    Xd, yd = da.from_array(X, chunks=(ROWS, P)), da.from_array(y, chunks=ROWS)
+    model = fd.StructuredClassifier(**SETTINGS).fit(Xd, yd)
+    assert seen == ["died", "joined", "left"] and sha(model) == sha(alone)
+
+
 def test_frames_pieces_and_files(cluster, tmp_path):
     import dask.dataframe as dd
     import pandas as pd
@@ -181,6 +205,24 @@ def test_a_task_that_ends_its_workers_is_told_by_its_partitions(cluster, monkeyp
         pool.run([Stats()])
     for word in ("4 workers", "tcp://somewhere:1", "memory of a worker", "smaller chunks"):
         assert word in str(error.value)
+
+
+def test_words_in_a_frame_and_divisions_that_nobody_knows(cluster, tmp_path):
+    import dask.dataframe as dd
+    import pandas as pd
+
+    X, y = rows()
+    frame = pd.DataFrame(X, columns=[f"f{j}" for j in range(P)])
+    frame.to_parquet(tmp_path / "a.parquet")
+    unknown = dd.read_parquet(tmp_path / "a.parquet")
+    assert not unknown.known_divisions
+    model = fd.StructuredClassifier(**SETTINGS).fit(unknown, da.from_array(y, chunks=N))
+    known = fl.StructuredClassifier(**SETTINGS).fit(Inline(partitioned(X, y, rows=N)))
+    assert sha(model) == sha(known)
+    for words in (pd.Categorical(y), y):
+        given = dd.from_pandas(frame.assign(kind=words), npartitions=2)
+        with pytest.raises(ValueError, match=r"column 'kind' of X holds words.*get_dummies"):
+            fd.StructuredClassifier(**SETTINGS).fit(given, [y[: N // 2], y[N // 2 :]])
 
 
 def test_mistakes(cluster):

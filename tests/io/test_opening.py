@@ -11,6 +11,7 @@ import scipy.sparse as sp
 
 import fenchel as fl
 from fenchel.data import streamed
+from fenchel.data.pools import Inline
 from fenchel.io.opening import as_bytes
 
 N, P = 2000, 8
@@ -86,6 +87,38 @@ def test_sparse_files_and_where_they_begin_to_count(tmp_path):
     np.savez(tmp_path / "s.npz", data=X.data, indices=X.indices, indptr=X.indptr, shape=X.shape, y=y)
     found = fl.solve(fl.Problem(fl.open_data(tmp_path / "s.npz"), **SETTINGS), tol=1e-8)
     assert found.primal == pytest.approx(known.primal, rel=2e-8)
+
+
+@pytest.mark.parametrize("kind", ["npy", "npz", "csr", "single"])
+def test_rows_on_a_disk_give_the_bits_of_the_same_partitions_in_memory(kind, tmp_path, monkeypatch):
+    import fenchel.problem.pooled as module
+
+    monkeypatch.setattr(module, "FEWEST", 300)
+    X, y, weight = rows()
+    targets = np.column_stack([y, -y + X[:, 0], X[:, 2]])  # several outputs
+    if kind == "csr":
+        S = sp.csr_array(np.where(np.abs(X) > 1, X, 0.0))
+        np.savez(
+            tmp_path / "a.npz", data=S.data, indices=S.indices, indptr=S.indptr, shape=S.shape, y=targets, w=weight
+        )
+    elif kind == "npz":
+        np.savez(tmp_path / "a.npz", X=X, y=targets, w=weight)
+    else:
+        for name, array in (("X", X.astype(np.float32) if kind == "single" else X), ("y", targets), ("w", weight)):
+            np.save(tmp_path / f"{name}.npy", array)
+    path, how = (
+        (tmp_path / "a.npz", {"weights": "w"}) if kind in ("csr", "npz") else
+        (tmp_path / "X.npy", {"target": str(tmp_path / "y.npy"), "weights": str(tmp_path / "w.npy")})
+    )  # fmt: skip
+    opened = fl.open_data(path, **how)
+    opened.memory = 1.0  # read anew for every round
+    held = Inline([reader() for reader in opened.readers][::-1])
+    held.memory = opened.memory
+    assert opened.count > 3 and held.parts[0].arrays[0].dtype == (np.float32 if kind == "single" else np.float64)
+    settings = {"loss": "huber", "penalty": fl.MultiTaskLasso(3), "alpha": 0.02, "fit_intercept": True}
+    found, other = (fl.solve(fl.Problem(pool, **settings)) for pool in (opened, held))
+    assert found.status is fl.Status.CONVERGED and found.coef.any()
+    assert found.coef.tobytes() == other.coef.tobytes() and found.intercept.tobytes() == other.intercept.tobytes()
 
 
 def test_shards_are_made_anew_where_a_file_has_changed_and_never_used_half_written(tmp_path, monkeypatch):

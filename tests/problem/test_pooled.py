@@ -367,3 +367,26 @@ def test_a_loss_that_is_flat_nearly_everywhere_is_not_led_astray_by_secants():
     )
     result = fl.solve(problem)
     assert result.status is fl.Status.CONVERGED and result.epochs <= 60
+
+
+def test_a_step_goes_no_further_than_the_sample_agrees(anew):
+    from fenchel.engine.parts import Answer
+    from fenchel.engine.sampled import Fit, SampledModels
+    from fenchel.prices import PRICES
+
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((2000, 6)) * np.maximum(1.0, np.abs(rng.standard_t(2, size=(2000, 1))))
+    y = rng.poisson(np.exp(np.clip(X[:, 0], -3, 2))).astype(float)
+    problem = fl.Problem(Inline(partitioned(X, y, rows=500)), loss="poisson", penalty=fl.L1(), alpha=0.01)
+    engine = SampledModels(PRICES)
+    fit = Fit(engine, problem, None)
+    view = problem.look(np.zeros(problem.size))
+    fit.curvature = engine._curvature(problem)
+    assert fit.curvature.rows < problem.n
+    H = fit._model(view)
+    far = -10.0 * view.gradient  # along which the loss grows by many powers of ten
+    step = fit._shortened(view, Answer(far, problem.penalised(far), np.zeros(problem.d)), H)
+    assert (X @ far[:6]).max() > 20.0 and problem.look(step.v).loss < view.loss
+    near = 1e-4 * far
+    answer = Answer(near, problem.penalised(near), np.zeros(problem.d))
+    assert fit._shortened(view, answer, H) is answer

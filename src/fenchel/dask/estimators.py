@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -44,6 +45,18 @@ class _OnCluster:
     def __init__(self, *given: Any, client: Any = None, **named: Any) -> None:
         super().__init__(*given, **named)
         self.client = client
+
+    def __init_subclass__(cls, **more: Any) -> None:
+        """The constructor shows the parameters of the local estimator."""
+        super().__init_subclass__(**more)
+        if "_local" not in vars(cls):
+            return
+
+        @functools.wraps(cls._local.__init__)
+        def init(self: Any, *given: Any, client: Any = None, **named: Any) -> None:
+            _OnCluster.__init__(self, *given, client=client, **named)
+
+        setattr(cls, "__init__", init)  # noqa: B010  # what mypy has no words for
 
     @classmethod
     def _get_param_names(cls) -> list[str]:

@@ -291,6 +291,14 @@ def _pieces(X: Any) -> tuple[list[Any], list[str] | None, float, tuple[str, bool
         kind = X.dtype.name if X.dtype.name in ("float32", "float64") else "float64"
         return list(X.to_delayed().ravel()), None, float(X.nbytes), (kind, sparse)
     if hasattr(X, "to_delayed"):
+        from pandas.api.types import is_numeric_dtype
+
+        words = [str(name) for name, kind in X.dtypes.items() if not is_numeric_dtype(kind)]
+        if words:
+            raise ValueError(
+                f"column {words[0]!r} of X holds words, categories or dates, not numbers; make numbers of it first "
+                "(dask.dataframe.get_dummies(X.categorize()), say), or leave it out"
+            )
         return list(X.to_delayed()), [str(name) for name in X.columns], math.nan, ("float64", False)
     if isinstance(X, (list, tuple)) and X and all(hasattr(one, "dask") or hasattr(one, "key") for one in X):
         return list(X), None, math.nan, ("float64", False)

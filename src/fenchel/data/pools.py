@@ -142,6 +142,7 @@ class Pool:
 
     home = "memory"
     memory: float | None = None
+    held = False  # whether these are the rows of a sample, which are read for nothing
     names: Sequence[str] | None = None
     watch: Callable[[Reading], None] | None = None  # told how far a pass has come
 

@@ -143,6 +143,8 @@ class RowPool(Protocol):
         Where the rows are, for messages.
     memory : float or None
         Bytes that a solver may take for a sample of the rows; None leaves it free.
+    held : bool
+        Whether these are the rows of a sample, which are read for nothing.
     names : list of str, or None
         Of the features.
     watch : callable or None
@@ -151,6 +153,7 @@ class RowPool(Protocol):
 
     home: str
     memory: float | None
+    held: bool
     names: Sequence[str] | None
     watch: Callable[[Reading], None] | None
 

@@ -18,7 +18,7 @@ from typing import Any, cast
 import numpy as np
 
 from ..data.pools import Inline
-from ..foundation.numerics import ARMIJO
+from ..foundation.numerics import ARMIJO, HALVINGS
 from ..kernels.rules import CAREFUL, FLAT, ROUNDING
 from ..prices import PRICES, Prices
 from ..problem import Certificate, Problem
@@ -143,7 +143,7 @@ class Fit:
         if not self.curvature.rows or (engine.holds_all and self.curvature.rows >= problem.n):
             return None
         held = Inline([part])
-        held.memory = math.inf
+        held.held = True
         own = PooledProblem(
             held, loss=problem.loss, penalty=problem.penalty, alpha=problem.alpha,
             fit_intercept=problem.fit_intercept, scale=problem.scale,
@@ -188,6 +188,7 @@ class Fit:
             if goal.reached(made):
                 yield self._proposal(view, answer, made)
                 return
+            answer = self._shortened(view, answer, H)
             d = answer.v - view.w
             if not d.any():
                 if accuracy <= FINEST:
@@ -240,6 +241,31 @@ class Fit:
         if not self.problem.fit_intercept:
             v[self.problem.intercept_slots] = 0.0
         return Answer(v, start.u, start.y)
+
+    def _shortened(self, view: View, answer: Answer, H: Any) -> Answer:
+        """As much of a step as the sample agrees with, where curvature has no bound: the exact slope and
+        what the sample's loss bends by on the way tell whether the objective falls."""
+        problem, terms, part = self.problem, self.curvature.terms, self.curvature.part
+        d = answer.v - view.w
+        if problem.loss.smoothness is not None or not d.any():
+            return answer
+        target, weight, offset = terms.target(part), terms.weight(part), terms.offset(part)
+        at, along = (terms.scores(part, problem.seen_by_rows(w)) for w in (view.w, d))
+        at = at + offset if offset.size else at
+        before, x, _ = terms.loss.sums(at, target, weight)
+        slope = float(view.gradient @ d) - float(x @ along) / problem.n
+        penalty, promised = problem.penalty_value(problem.penalised(view.w)), self._promised(view, answer, H, d)
+        promised = max(promised, 0.0)
+        share, w = 1.0, answer.v
+        for _ in range(HALVINGS):
+            with np.errstate(over="ignore", invalid="ignore"):
+                bent = (terms.loss.sums(at + share * along, target, weight)[0] - before) / problem.n
+            fall = penalty - problem.penalty_value(problem.penalised(w)) - bent - share * slope
+            if fall >= ARMIJO * share * promised:
+                break
+            share *= 0.5
+            w = view.w + share * d
+        return answer if share == 1.0 else Answer(w, problem.penalised(w), answer.y)
 
     def _adapt(self, taken: bool, gained: float, promised: float) -> None:
         """How much of its diagonal is added to the next curvature."""

@@ -28,6 +28,8 @@ _INSIDE = 0.5
 class Certifying(Rounding):
     """An objective that proves how far an answer is from the optimum."""
 
+    pooled: bool
+
     @np.errstate(over="ignore", invalid="ignore")  # numbers that overflow prove nothing
     def certificate(
         self,

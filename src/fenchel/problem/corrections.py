@@ -174,6 +174,10 @@ def of_rows(problem: Certifying, x: Array) -> Correction:
     """Rows whose shares of the classes do not add up to one, or are below zero, by rounding."""
     if not problem.loss.coupled:
         return Correction()
+    if problem.pooled:  # shares were normalised and moved by as many roundings; no root of a mean square is larger
+        m = problem.layout[0]
+        each = 2 * (m + SCORE) * UNIT
+        return Correction(2 * each * (1 + math.log(m) + problem._offset_size), 2 * each * math.sqrt(problem.n))
     v, weight = _shares_of_rows(problem, x)
     outside = np.abs(v.sum(axis=1) - 1) - 2 * np.minimum(v, 0.0).sum(axis=1)
     outside = weight[:, 0] * (outside + UNIT * v.shape[1])
@@ -194,6 +198,10 @@ def _shares_of_rows(problem: Certifying, x: Array) -> tuple[Array, Array]:
 
 def _shares(problem: Certifying) -> Array:
     """Of the classes, by the weights of the rows."""
+    if problem.pooled:  # at zero every class has one probability, less the share it has
+        pooled: Any = problem
+        gradient = pooled.look(np.zeros(problem.size)).gradient
+        return np.asarray(1.0 / problem.layout[0] - gradient[problem.intercept_slots])
     weight = problem.weight[:, None] if problem.weight.size else np.ones((problem.n, 1))
     return np.asarray((weight * problem.target.reshape(problem.n, -1)).sum(axis=0) / problem.n)
 
@@ -203,6 +211,8 @@ def _at_stake(problem: Certifying) -> float:
     minus the loss at zero."""
 
     def highest() -> float:
+        if problem.pooled:  # of the softmax, whose conjugate is zero at every corner
+            return math.sqrt(2.0) * problem._offset_size
         n, m = problem.n, problem.layout[0]
         loss, target = problem.loss, problem.target.reshape(n, m)
         ends = [loss.conjugate((np.eye(m)[k] - target).ravel(), problem.target).reshape(n, m) for k in range(m)]
@@ -216,6 +226,8 @@ def _at_stake(problem: Certifying) -> float:
 
 def _simplex_length(problem: Certifying) -> float:
     """The largest distance of two points of the simplex, as a root of a mean square over the rows."""
+    if problem.pooled:  # of weights the sum alone is known
+        return math.sqrt(2.0 * problem.n)
     return math.sqrt(2.0) * (problem._mean_length(problem.weight) if problem.weight.size else 1.0)
 
 

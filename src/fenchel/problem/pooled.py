@@ -185,9 +185,9 @@ class PooledProblem(PooledRounding, Problem):
         """Which rows to draw: as many as help, and as memory allows."""
         facts, pool = self.pool.facts, self.pool
         per_row = max(facts.stored / facts.n, 1.0) * (facts.dtype.itemsize + (4 if facts.sparse else 0))
-        room = ROOM * (MEMORY if pool.memory is None else pool.memory) / per_row
+        room = np.inf if pool.held else ROOM * (MEMORY if pool.memory is None else pool.memory) / per_row
         # rows that all fit are read once, and not once a round
-        most = facts.n if facts.n <= room else min(max(min(ROWS * facts.p, room), FEWEST), facts.n)
+        most = facts.n if facts.n <= room < np.inf else min(max(min(ROWS * facts.p, room), FEWEST), facts.n)
         scale = inverse(facts.mean_squares)
         total = facts.n * max(int((scale > 0).sum()), 1)  # of the sizes of all rows
         whole = most >= facts.n
