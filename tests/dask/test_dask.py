@@ -3,6 +3,8 @@
 import hashlib
 import os
 import signal
+import subprocess
+import sys
 import types
 
 import numpy as np
@@ -223,6 +225,104 @@ def test_words_in_a_frame_and_divisions_that_nobody_knows(cluster, tmp_path):
         given = dd.from_pandas(frame.assign(kind=words), npartitions=2)
         with pytest.raises(ValueError, match=r"column 'kind' of X holds words.*get_dummies"):
             fd.StructuredClassifier(**SETTINGS).fit(given, [y[: N // 2], y[N // 2 :]])
+
+
+DRIVER = """
+import sys, time
+import dask.array as da, distributed, numpy as np
+import fenchel as fl, fenchel.dask as fd
+from fenchel.problem import pooled
+
+pooled.MEMORY = 1.0
+run = fd.DaskPool.run
+
+def told(self, jobs):
+    if self.round == 4:
+        print("round 4", flush=True)
+        time.sleep(600)  # until somebody ends this process
+    return run(self, jobs)
+
+fd.DaskPool.run = told
+address, rows, checkpoint = sys.argv[1:]
+with np.load(rows) as found, distributed.Client(address):
+    X, y = da.from_array(found["X"], chunks=(250, found["X"].shape[1])), da.from_array(found["y"], chunks=250)
+    options = {"checkpoint": checkpoint}
+    fd.StructuredClassifier(penalty=fl.FusedLasso(), alpha=0.01, solver_options=options).fit(X, y)
+"""
+
+
+def test_a_driver_that_is_killed_is_gone_on_from_by_another(cluster, alone, tmp_path):
+    X, y = rows()
+    saved = tmp_path / "run.npz"
+    np.savez(tmp_path / "rows.npz", X=X, y=y)
+    given = [cluster.scheduler_address, str(tmp_path / "rows.npz"), str(saved)]
+    driver = subprocess.Popen([sys.executable, "-c", DRIVER, *given], stdout=subprocess.PIPE, text=True)
+    try:
+        assert driver.stdout.readline() == "round 4\n"
+        driver.send_signal(signal.SIGKILL)
+        assert driver.wait(60) == -signal.SIGKILL
+    finally:
+        driver.kill()
+        driver.wait(60)
+        driver.stdout.close()
+    before = fl.Result.load(saved)
+    assert before.status is fl.Status.INTERRUPTED and len(before.history) >= 1
+    Xd, yd = da.from_array(X, chunks=(ROWS, P)), da.from_array(y, chunks=ROWS)
+    model = fd.StructuredClassifier(**SETTINGS, solver_options={"checkpoint": str(saved)}).fit(Xd, yd)
+    assert model.result_.status is fl.Status.CONVERGED and len(model.result_.history) > len(before.history)
+    assert model.result_.primal == pytest.approx(alone.result_.primal, rel=2e-6)
+    # it begins with the certificate that the other one had reached
+    begun = model.result_.history[len(before.history)]
+    assert begun.primal == before.primal and begun.dual == pytest.approx(before.dual, rel=1e-12)
+    assert before.relative_gap < 0.01
+
+
+def test_numbers_in_memory_beside_chunks(cluster):
+    X, y = rows()
+    weight = np.random.default_rng(1).random(N)
+    Xd, yd = da.from_array(X, chunks=(ROWS, P)), da.from_array(y, chunks=ROWS)
+    known = fd.StructuredClassifier(**SETTINGS).fit(Xd, yd, sample_weight=da.from_array(weight, chunks=ROWS))
+    for own in (weight, weight.tolist()):
+        assert sha(fd.StructuredClassifier(**SETTINGS).fit(Xd, y.tolist(), sample_weight=own)) == sha(known)
+    lists = fd.StructuredClassifier(**SETTINGS).fit(X.tolist(), y.tolist(), sample_weight=weight.tolist())
+    assert np.allclose(lists.coef_, known.coef_, atol=1e-3)
+    for wrong, told in (
+        (weight[:10].tolist(), "sample_weight has 10 entries, but X has 3000 rows"),
+        (np.ones((N, 2)), r"sample_weight has shape \(3000, 2\); it must hold one number for each of the 3000 rows"),
+        (3.0, r"sample_weight has shape \(\); it must hold one number"),
+        (da.ones((N, 2), chunks=(ROWS, 2)), r"partition \d+: sample_weight has shape \(250, 2\)|has shape"),
+        ([np.ones(9)] * 12, r"partition \d+: sample_weight has 9 entries, but X has 250 rows; give sample_weight"),
+        (np.zeros(N), r"sample_weight is zero in all 3000 rows.*above 0"),
+    ):
+        with pytest.raises(ValueError, match=told):
+            fd.StructuredClassifier(**SETTINGS).fit(Xd, yd, sample_weight=wrong)
+    with pytest.raises(ValueError, match="X is list; it must be a dask array"):
+        fd.StructuredClassifier(**SETTINGS).fit([X[:10], X[10:]], [y[:10], y[10:]])
+
+
+def test_three_classes_in_partitions_of_their_own(cluster):
+    X, _ = rows()
+    score = X[:, 0] - X[:, 1]
+    order = np.argsort(score, kind="stable")
+    X, y = X[order], np.array(["a", "b", "c"])[np.digitize(score[order], [-0.5, 0.5])]
+    settings = {"penalty": fl.L1(), "alpha": 0.01}
+    Xd = da.from_array(X, chunks=(ROWS, P))
+    model = fd.StructuredClassifier(**settings).fit(Xd, da.from_array(y, chunks=ROWS))
+    local = fl.StructuredClassifier(**settings).fit(Inline(partitioned(X, y, rows=ROWS)))
+    assert sha(model) == sha(local) and model.result_.relative_gap <= 1e-6
+    known = fl.StructuredClassifier(**settings, tol=1e-9).fit(X, y)
+    assert model.result_.primal == pytest.approx(known.result_.primal, rel=2e-6)
+    assert np.allclose(model.predict_proba(Xd).compute().sum(axis=1), 1.0)
+
+
+def test_rows_of_a_cluster_are_predicted_and_judged(cluster, tmp_path):
+    X, y = rows()
+    np.save(tmp_path / "X.npy", X)
+    np.save(tmp_path / "y.npy", np.where(y == "yes", 1.0, 0.0))
+    pool = fd.distribute(fl.open_data(tmp_path / "X.npy", target=str(tmp_path / "y.npy")))
+    model = fd.StructuredClassifier(penalty=fl.L1(), alpha=0.01).fit(pool)
+    assert np.array_equal(model.predict(pool), model.to_local().predict(X))
+    assert model.score(pool) == pytest.approx(np.mean(model.predict(pool) == (y == "yes")))
 
 
 def test_mistakes(cluster):

@@ -50,6 +50,84 @@ def test_folds_share_passes_and_are_judged_on_rows_left_out():
     assert np.array_equal(again.cv_results_.scores, model.cv_results_.scores)
 
 
+@pytest.mark.parametrize("case", ["squared", "poisson", "several", "two", "three", "tasks", "cv"])
+def test_rows_of_a_pool_are_predicted_and_judged(case):
+    X, score = rows()
+    rng = np.random.default_rng(1)
+    weight, offset, task = rng.random(N), None, None
+    kind, settings = fl.StructuredRegressor, {"alpha": 0.01}
+    if case == "poisson":
+        y, settings, offset = rng.poisson(np.exp(0.3 * X[:, 0])).astype(float), {"loss": "poisson"}, rng.random(N)
+    elif case == "several":
+        y = np.column_stack([score, score + X[:, 2], -score])
+    elif case in ("two", "three"):
+        kind, y = (
+            fl.StructuredClassifier,
+            np.array(list("abc"))[np.digitize(score, [-0.5, 0.5] if case == "three" else [0.0])],
+        )
+    elif case == "tasks":
+        y, task = score, rng.integers(0, 3, N)
+    else:
+        y = score
+    if case == "cv":
+        kind, settings = fl.StructuredRegressorCV, {"alphas": [0.1, 0.01], "cv": 2}
+    model = kind(**settings).fit(Inline(partitioned(X, y, weight, offset=offset, task=task, rows=200)))
+    parts = partitioned(X[:999], y[:999], weight[:999], offset=None if offset is None else offset[:999],
+                        task=None if task is None else task[:999], rows=70)  # fmt: skip
+    other, passes = Inline(parts[::-1]), []
+    run = other.run
+    other.run = lambda jobs: passes.append(len(jobs)) or run(jobs)
+    beside = {name: one[:999] for name, one in (("offset", offset), ("task", task)) if one is not None}
+    known = model.predict(X[:999], **beside)
+    found = model.predict(other)
+    assert passes == [1] and found.shape == known.shape
+    if kind is fl.StructuredClassifier:
+        assert np.array_equal(found, known)
+        assert np.allclose(model.predict_proba(other), model.predict_proba(X[:999]), atol=1e-12)
+    else:
+        assert np.allclose(found, known, rtol=1e-12, atol=1e-12)
+    known = model.score(X[:999], y[:999], sample_weight=weight[:999], **beside)
+    assert model.score(other) == pytest.approx(known, rel=1e-9)
+
+
+def test_rows_that_do_not_fit_the_model_are_named(tmp_path):
+    X, y = rows()
+    pool = Inline(partitioned(X, y, rows=200))
+    model = fl.StructuredRegressor(alpha=0.1).fit(pool)
+    with pytest.raises(ValueError, match="X has 7 features, but the model was fitted with 8"):
+        model.predict(Inline(partitioned(X[:, :7].copy(), y)))
+    with pytest.raises(ValueError, match="y was given beside rows in memory"):
+        model.score(pool, y)
+    with pytest.raises(ValueError, match="offset was given beside rows in memory"):
+        model.predict(pool, offset=y)
+    with pytest.raises(ValueError, match=r"StructuredRegressor\.score requires y"):
+        model.score(X)
+    broken = X.copy()
+    broken[3, 2] = np.nan
+    with pytest.raises(ValueError, match=r"partition 0, row 3, column 2 is nan"):
+        model.predict(Inline(partitioned(broken, y)))
+    with pytest.raises(ValueError, match=r"row 0 has no task, but the model was fitted with tasks"):
+        fl.StructuredRegressor().fit(Inline(partitioned(X, y, task=np.arange(N) % 2))).predict(pool)
+    with_offset = fl.StructuredRegressor().fit(Inline(partitioned(X, y, offset=np.ones(N))))
+    with pytest.raises(ValueError, match=r"fitted with an offset.*name it where they are opened"):
+        with_offset.predict(pool)
+    pool.names, other = list("abcdefgh"), Inline(partitioned(X, y))
+    other.names = list("abdcefgh")
+    with pytest.raises(ValueError, match="column 2 of the rows in memory is 'd', but StructuredRegressor"):
+        fl.StructuredRegressor().fit(pool).predict(other)
+    np.save(tmp_path / "X.npy", X)
+    np.save(tmp_path / "y.npy", y)
+    opened = fl.open_data(tmp_path / "X.npy", target=str(tmp_path / "y.npy"))
+    assert np.allclose(model.predict(opened), model.predict(X), rtol=1e-12)
+
+
+@pytest.mark.parametrize("standardize", [False, True])
+def test_weights_of_zero_are_named(standardize):
+    X, y = rows()
+    with pytest.raises(ValueError, match=r"sample_weight is zero in all 1500 rows.*above 0.*leave the weights out"):
+        fl.StructuredRegressor(standardize=standardize).fit(Inline(partitioned(X, y, np.zeros(N), rows=200)))
+
+
 def test_mistakes_are_told():
     X, score = rows()
     pool = Inline(partitioned(X, score, rows=200))
@@ -57,8 +135,10 @@ def test_mistakes_are_told():
         fl.CoxRegressor().fit(pool)
     with pytest.raises(ValueError, match="requires y"):
         fl.CoxRegressor().fit(X)
-    with pytest.raises(ValueError, match="a regressor takes them"):
-        fl.StructuredClassifier().fit(pool)
+    for target, told in ((score, "continuous.*more than 1000 different"), (np.round(score, 1), "continuous.*fractions"),
+                         (np.arange(N).astype(str), "words.*more than 1000")):  # fmt: skip
+        with pytest.raises(ValueError, match=rf"Unknown label type: {told}.*a regressor takes them"):
+            fl.StructuredClassifier().fit(Inline(partitioned(X, target, rows=200)))
     with pytest.raises(ValueError, match="y was given beside rows"):
         fl.StructuredRegressor().fit(pool, score)
     with pytest.raises(ValueError, match="number of folds"):

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from .. import models as local
-from .pool import _is_array, current_client, from_collections
+from .pool import _is_array, current_client, from_collections, is_table
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -73,9 +73,10 @@ class _OnCluster:
         Parameters
         ----------
         X : dask array (n, p), dask frame, or list of delayed pieces of rows
-            Chunks of unknown length are fine; chunks of columns are put together. Also numpy arrays, for a try, and
-            rows that :func:`fenchel.dask.distribute` made.
+            Chunks of unknown length are fine; chunks of columns are put together. Also numpy arrays and lists of rows,
+            for a try, and rows that :func:`fenchel.dask.distribute` made.
         y : dask array, series, or list of delayed pieces, in the same partitions
+            Also an array or a list with an entry for every row, where the lengths of X's chunks are known.
         sample_weight, task, offset : likewise, optional
             Tasks are whole numbers, from 0.
 
@@ -90,7 +91,7 @@ class _OnCluster:
         if y is None:
             raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None")
         with _client(self.client) as client:
-            if not hasattr(X, "to_delayed") and not isinstance(X, (list, tuple)):
+            if not hasattr(X, "to_delayed") and (is_table(X) or not isinstance(X, (list, tuple))):
                 X, y = self._wrapped(X, y)
             pool = from_collections(client, X, y, sample_weight, offset, task)
             self._fit_pool(pool, y=None, sample_weight=None, task=None, offset=None)  # type: ignore[attr-defined]
@@ -130,7 +131,7 @@ class _OnCluster:
             return self._lazily("predict", X, None, self.classes_.dtype)  # type: ignore[attr-defined]
         return self._lazily("predict", X, self._outputs(), float)
 
-    def score(self, X: Any, y: Any, sample_weight: Any = None, task: Any = None, offset: Any = None) -> float:
+    def score(self, X: Any, y: Any = None, sample_weight: Any = None, task: Any = None, offset: Any = None) -> float:
         """As the local estimator; predictions and targets of dask collections are brought here for it."""
         if not hasattr(X, "to_delayed"):
             return float(super().score(X, y, sample_weight, task, offset))  # type: ignore[misc]

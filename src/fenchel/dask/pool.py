@@ -268,8 +268,17 @@ def _partition(number: int, X: Any, y: Any, weight: Any, offset: Any, task: Any)
     elif not sp.issparse(X):
         X = np.asarray(X)
     y, weight, offset, task = (None if one is None else np.asarray(one) for one in (y, weight, offset, task))
-    if len(y) != X.shape[0]:
-        raise ValueError(f"partition {number}: y has {len(y)} entries, but X has {X.shape[0]} rows")
+    for name, one in (("y", y), ("sample_weight", weight), ("offset", offset), ("task", task)):
+        if one is None:
+            continue
+        if not one.ndim or len(one) != X.shape[0]:
+            found = len(one) if one.ndim else 1
+            raise ValueError(
+                f"partition {number}: {name} has {found} entries, but X has {X.shape[0]} rows; give {name} in the "
+                "partitions of X, an entry for every row"
+            )
+        if one.ndim > 1 and name != "y":
+            raise ValueError(_flat(name, one.shape, X.shape[0]))
     if y.dtype.kind == "O":
         y = y.astype(str)
     return Partition.of(number, X, y, weight, offset, task)
@@ -300,9 +309,22 @@ def _pieces(X: Any) -> tuple[list[Any], list[str] | None, float, tuple[str, bool
                 "(dask.dataframe.get_dummies(X.categorize()), say), or leave it out"
             )
         return list(X.to_delayed()), [str(name) for name in X.columns], math.nan, ("float64", False)
-    if isinstance(X, (list, tuple)) and X and all(hasattr(one, "dask") or hasattr(one, "key") for one in X):
+    if isinstance(X, (list, tuple)) and X and all(map(_is_delayed, X)):
         return list(X), None, math.nan, ("float64", False)
     raise ValueError(f"X is {type(X).__name__}; it must be a dask array, a dask frame or a list of delayed pieces")
+
+
+def _is_delayed(given: Any) -> bool:
+    return hasattr(given, "dask") or hasattr(given, "key")
+
+
+def is_table(given: Any) -> bool:
+    """Whether a list holds numbers row by row; otherwise it holds pieces."""
+    return isinstance(given, (list, tuple)) and not any(_is_delayed(one) or np.ndim(one) > 1 for one in given)
+
+
+def _flat(name: str, shape: tuple[int, ...], rows: int) -> str:
+    return f"{name} has shape {shape}; it must hold one number for each of the {rows} rows"
 
 
 def _lengths(X: Any) -> tuple[float, ...] | None:
@@ -322,11 +344,13 @@ def _beside(name: str, given: Any, count: int, lengths: tuple[float, ...] | None
         pieces = list(given.to_delayed().ravel())
     elif hasattr(given, "to_delayed"):
         pieces = list(given.to_delayed())
-    elif isinstance(given, (list, tuple)):
+    elif isinstance(given, (list, tuple)) and any(_is_delayed(one) or np.ndim(one) for one in given):
         pieces = list(given)
     elif lengths is not None and not any(math.isnan(one) for one in lengths):
         ends = np.cumsum([0, *lengths]).astype(int)
         values = np.asarray(given)
+        if not values.ndim or (values.ndim > 1 and name != "y"):
+            raise ValueError(_flat(name, values.shape, ends[-1]))
         if len(values) != ends[-1]:
             raise ValueError(f"{name} has {len(values)} entries, but X has {ends[-1]} rows")
         pieces = [values[first:last] for first, last in itertools.pairwise(ends)]

@@ -414,3 +414,48 @@ class Losses:
             values = self.terms.loss.value(scores + offset if offset.size else scores, target)
             found.append(float(np.where(weight > 0, weight * values, 0.0).sum() if weight.size else values.sum()))
         return np.array(found), None
+
+
+@dataclasses.dataclass(frozen=True)
+class Scored:
+    """The scores of all rows, with their targets, weights and offsets: what predictions are made of.
+
+    Attributes
+    ----------
+    coef, intercept : arrays (vectors, p) and (vectors,)
+    codes : array, optional
+        Which vector a task has; without it a row has a score for every vector.
+    """
+
+    coef: Array
+    intercept: Array
+    codes: Index | None = None
+    name = "scores"
+
+    def __call__(self, part: Partition) -> tuple[None, tuple[Array, AnyArray, Array, Array] | None]:
+        if not part.n:
+            return None, None
+        if part.p != self.coef.shape[1]:
+            raise ValueError(
+                f"X has {part.p} features, but the model was fitted with {self.coef.shape[1]}; "
+                f"{part.place(0)} is the first row that shows it"
+            )
+        scores = np.asarray(part.matrix() @ self.coef.T) + self.intercept
+        if self.codes is not None:
+            scores = scores[np.arange(part.n), self._vectors(part, self.codes)][:, None]
+        if not np.isfinite(scores).all():
+            part.check()  # which tells the place
+        if part.offset.size:
+            scores = scores + part.offset.reshape(part.n, -1)
+        return None, (scores, part.target, part.weight, part.offset)
+
+    def _vectors(self, part: Partition, codes: Index) -> Index:
+        if not part.task.size:
+            raise ValueError(f"{part.place(0)} has no task, but the model was fitted with tasks; name them where the "
+                             "rows are opened")  # fmt: skip
+        bad = np.flatnonzero(part.task >= codes.size)
+        if bad.size:
+            raise ValueError(
+                f"{part.place(int(bad[0]))}: task {part.task[bad[0]]} was not among the {codes.size} tasks of fit"
+            )
+        return codes[part.task]

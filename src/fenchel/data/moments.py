@@ -33,7 +33,7 @@ class Moments:
         else:
             away = part.arrays[0] - self.centre
             sums[0], sums[1] = weight @ away, weight @ np.square(away)
-        return np.concatenate([[total], sums.ravel()]), None
+        return sums.ravel(), None
 
 
 def deviations(pool: RowPool) -> Array:
@@ -41,13 +41,11 @@ def deviations(pool: RowPool) -> Array:
 
     The second pass goes around the mean that the first one found, so that columns far from zero lose no digits.
     """
-    p = pool.facts.p
+    p, total = pool.facts.p, pool.facts.positive_weight
     found = pool.run([Moments(np.zeros(p))])[0].sums
-    if found[0] <= 0:
-        raise ValueError("the weight of every row is zero")
-    mean = found[1 : p + 1] / found[0]
+    mean = found[:p] / total
     found = pool.run([Moments(mean)])[0].sums
-    rest, squares = found[1 : p + 1] / found[0], found[p + 1 :] / found[0]
+    rest, squares = found[:p] / total, found[p:] / total
     variance = np.maximum(squares - rest**2, 0.0)
     # what rounding of the mean leaves of a constant column is no deviation
     rounding = np.finfo(float).eps * pool.facts.n

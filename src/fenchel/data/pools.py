@@ -113,6 +113,16 @@ class Facts:
     offset: float
     together: int
 
+    @property
+    def positive_weight(self) -> float:
+        """The sum of the weights; a ValueError where all are zero."""
+        if not self.weight_sum > 0:
+            raise ValueError(
+                f"sample_weight is zero in all {self.n} rows, so that none of them counts; give a weight above 0 to "
+                "those that shall, or leave the weights out"
+            )
+        return self.weight_sum
+
     @classmethod
     def of(cls, outcome: Outcome) -> Facts:
         """From the outcome of :class:`fenchel.data.jobs.Stats`."""

@@ -11,13 +11,14 @@ from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.metrics import accuracy_score, r2_score
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import validate_data
+from sklearn.utils.validation import check_is_fitted, validate_data
 
 from .._validate import AnyArray, Array, MatrixLike, sound
 from ..data import Pool, check_numeric
 from . import preparation as helpers
 from .fitting import OneAlpha, with_callbacks
 from .judging import deviance_explained
+from .pooled import seen_rows
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -97,8 +98,10 @@ class _Classifies(ClassifierMixin):  # type: ignore[misc]  # scikit-learn has no
     def predict(
         self, X: MatrixLike, task: npt.ArrayLike | None = None, offset: npt.ArrayLike | None = None
     ) -> AnyArray:
-        """The label of every row."""
-        scores = self._scores(X, task, offset)
+        """The label of every row. X may also be rows that :func:`fenchel.open_data` opened: they are read once."""
+        return self._labels_of(self._scores(X, task, offset))
+
+    def _labels_of(self, scores: Array) -> AnyArray:
         out: AnyArray = self.classes_[(scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)]
         return out
 
@@ -114,12 +117,18 @@ class _Classifies(ClassifierMixin):  # type: ignore[misc]  # scikit-learn has no
     def score(
         self,
         X: MatrixLike,
-        y: npt.ArrayLike,
+        y: npt.ArrayLike | None = None,
         sample_weight: npt.ArrayLike | None = None,
         task: npt.ArrayLike | None = None,
         offset: npt.ArrayLike | None = None,
     ) -> float:
-        """The share of rows that are labelled rightly."""
+        """The share of rows that are labelled rightly. Rows in a pool have targets and weights of their own."""
+        if isinstance(X, Pool):
+            check_is_fitted(self)
+            seen = seen_rows(self, X, y=y, sample_weight=sample_weight, task=task, offset=offset)
+            share: float = accuracy_score(seen.target, self._labels_of(seen.scores), sample_weight=seen.weight)
+            return share
+        helpers.check_target_given(self, y)
         out: float = accuracy_score(y, self.predict(X, task, offset), sample_weight=sample_weight)
         return out
 
@@ -171,21 +180,31 @@ class _Regresses(RegressorMixin):  # type: ignore[misc]  # scikit-learn has no t
         return out
 
     def predict(self, X: MatrixLike, task: npt.ArrayLike | None = None, offset: npt.ArrayLike | None = None) -> Array:
-        """The target of every row: (n,) or (n, outputs); with the log link (Poisson, Gamma, …) its mean."""
+        """The target of every row: (n,) or (n, outputs); with the log link (Poisson, Gamma, …) its mean. X may also be
+        rows that :func:`fenchel.open_data` opened: they are read once."""
         scores = self._scores(X, task, offset)
         return helpers.as_loss(self.loss, False).mean(scores)
 
     def score(
         self,
         X: MatrixLike,
-        y: npt.ArrayLike,
+        y: npt.ArrayLike | None = None,
         sample_weight: npt.ArrayLike | None = None,
         task: npt.ArrayLike | None = None,
         offset: npt.ArrayLike | None = None,
     ) -> float:
         """The coefficient of determination, R^2; for a likelihood such as Poisson's or Gamma's D^2, the share of the
-        deviance that is explained (with an offset: compared with the best constant beside it)."""
+        deviance that is explained (with an offset: compared with the best constant beside it). Rows in a pool have
+        targets and weights of their own."""
         loss = helpers.as_loss(self.loss, False)
+        if isinstance(X, Pool):
+            check_is_fitted(self)
+            seen = seen_rows(self, X, y=y, sample_weight=sample_weight, task=task, offset=offset)
+            if loss.deviance:
+                return deviance_explained(loss, seen.scores, seen.target.astype(float), seen.weight, seen.offset)
+            share: float = r2_score(seen.target, loss.mean(seen.scores), sample_weight=seen.weight)
+            return share
+        helpers.check_target_given(self, y)
         if loss.deviance:
             known = self._held_offset if offset is None else offset
             scores = self._scores(X, task, known)

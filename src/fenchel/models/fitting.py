@@ -26,7 +26,7 @@ from . import preparation as helpers
 from .columns import Scaling, prepared
 from .parameters import check_parameters
 from .paths import split_limit
-from .pooled import pooled_problem
+from .pooled import pooled_problem, seen_rows
 from .relaxed import refit, shares_of
 
 if TYPE_CHECKING:
@@ -276,6 +276,8 @@ class Structured(CallbackSupportMixin, BaseEstimator):  # type: ignore[misc]  # 
     def _scores(self, X: MatrixLike, task: npt.ArrayLike | None, offset: npt.ArrayLike | None = None) -> Array:
         """X coef + intercept + offset: (n,) for one output or with tasks, otherwise (n, outputs)."""
         check_is_fitted(self)
+        if isinstance(X, Pool):
+            return seen_rows(self, X, task=task, offset=offset).scores
         offset = self._held_offset if offset is None else offset
         if offset is None and self._with_offset:
             raise ValueError(f"{type(self).__name__} was fitted with an offset; give that of these rows (or offset=0)")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import queue
 import threading
 import warnings
@@ -10,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .._validate import AnyArray, Array
-from ..data.jobs import Fold, Losses, Terms, Weighed
+from .._validate import AnyArray, Array, Index
+from ..data.jobs import MOST_LABELS, Fold, Losses, Scored, Terms, Weighed
 from ..data.moments import deviations
 from ..data.pools import Pool, SharedPasses
 from ..problem.pooled import PooledProblem
@@ -29,11 +30,7 @@ _FEWEST = 3e8  # bytes: below that nobody waits long, and nothing is said; small
 
 def pooled_problem(model: Any, pool: Pool, **given: Any) -> PooledProblem:
     """The problem of an estimator on rows in a pool, whose names and classes it takes over."""
-    for name, one in given.items():
-        if one is not None:
-            raise ValueError(
-                f"{name} was given beside rows in {pool.home}, which have their own; name it where they are opened"
-            )
+    check_nothing_beside(pool, **given)
     if getattr(model, "class_weight", None) is not None:
         raise ValueError(
             f"class_weight is {model.class_weight!r}; rows in {pool.home} take weights of their own instead, named "
@@ -70,11 +67,73 @@ def pooled_problem(model: Any, pool: Pool, **given: Any) -> PooledProblem:
     )  # fmt: skip
 
 
+def check_nothing_beside(pool: Pool, **given: Any) -> None:
+    """Rows in a pool have targets, weights, tasks and offsets of their own."""
+    for name, one in given.items():
+        if one is not None:
+            raise ValueError(
+                f"{name} was given beside rows in {pool.home}, which have their own; name it where they are opened"
+            )
+
+
+@dataclasses.dataclass(frozen=True)
+class Seen:
+    """What a fitted model sees of the rows of a pool, in their order; `weight` and `offset` are None where they have
+    none."""
+
+    scores: Array
+    target: AnyArray
+    weight: Array | None
+    offset: Array | None
+
+
+def seen_rows(model: Any, pool: Pool, **given: Any) -> Seen:
+    """The scores of the rows of a pool, and what belongs to the rows: one pass."""
+    check_nothing_beside(pool, **given)
+    name, known = type(model).__name__, getattr(model, "feature_names_in_", None)
+    if known is not None and pool.names is not None and len(known) == len(pool.names):
+        for column, (own, other) in enumerate(zip(known, pool.names, strict=True)):
+            if own != other:
+                raise ValueError(
+                    f"column {column} of the rows in {pool.home} is {other!r}, but {name} was fitted with {own!r} "
+                    "there; open them with the columns of fit, in their order"
+                )
+    coef = np.atleast_2d(model.coef_)
+    intercept = np.broadcast_to(np.asarray(model.intercept_, dtype=float), coef.shape[0])
+    codes = _codes_of_tasks(model, pool) if hasattr(model, "tasks_") else None
+    kept = pool.run([Scored(coef, intercept, codes)])[0].kept
+    if not kept:
+        raise ValueError(f"there are no rows in {pool.home}; nothing can be predicted")
+    scores, target, weight, offset = (np.concatenate(parts) for parts in zip(*kept, strict=True))
+    if model._with_offset and not offset.size:
+        raise ValueError(
+            f"{name} was fitted with an offset, but the rows in {pool.home} have none; name it where they are opened"
+        )
+    one = coef.shape[0] == 1 and (model._classification or np.ndim(model.coef_) == 1)
+    return Seen(
+        scores[:, 0] if one or codes is not None else scores, target, weight if weight.size else None,
+        offset if offset.size else None,
+    )  # fmt: skip
+
+
+def _codes_of_tasks(model: Any, pool: Pool) -> Index:
+    """The number that every task of the pool has in the model."""
+    names = getattr(pool, "tasks", None)
+    if names is None:
+        return np.arange(len(model.tasks_))
+    codes: Index = helpers.encode_tasks(np.array(names), len(names), model.tasks_)[1].astype(np.int64)
+    return codes
+
+
 def _labels(pool: Pool) -> AnyArray:
     labels = pool.facts.labels
-    if labels is None or (labels.dtype.kind == "f" and np.any(labels != np.floor(labels))):
+    broken = np.zeros(0) if labels is None or labels.dtype.kind != "f" else labels[labels != np.floor(labels)]
+    if labels is None or broken.size:
+        seen = f"more than {MOST_LABELS} different ones" if labels is None else f"fractions such as {broken[0]:g}"
+        kind = "continuous" if pool.facts.largest else "words"
         raise ValueError(
-            "the targets are not labels: there are many different ones, or fractions; a regressor takes them"
+            f"Unknown label type: {kind}. The targets of the rows in {pool.home} are {seen}, not labels: a regressor "
+            "takes them, where they are numbers; a classifier takes names of classes or whole numbers"
         )
     if labels.size < 2:
         raise ValueError(f"the rows hold one class only ({labels[0]}); a classifier needs two or more")

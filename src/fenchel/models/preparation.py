@@ -178,6 +178,12 @@ def check_numbers_of(y: npt.ArrayLike | None) -> None:
         )
 
 
+def check_target_given(model: Any, y: npt.ArrayLike | None) -> None:
+    """Rows in memory are judged by targets that somebody gives."""
+    if y is None:
+        raise ValueError(f"{type(model).__name__}.score requires y to be passed, but the target y is None")
+
+
 @contextlib.contextmanager
 def gaps_named(X: Any) -> Iterator[None]:
     """Where a check of X fails because a value is missing, say which one, and what to do."""

@@ -104,9 +104,12 @@ class PooledProblem(PooledRounding, Problem):
         single = facts.outputs == 1 and outputs == 1 and not facts.tasks
         self.weight, self.offset, self.fit_intercept = np.zeros(0), np.zeros(0), bool(fit_intercept)
         self.layout = (outputs, p + 1, np.zeros(1 if facts.tasks else 0, dtype=np.int64), p)
-        unit = facts.n / facts.weight_sum if facts.weighted else 1.0
+        unit = facts.n / facts.positive_weight if facts.weighted else 1.0
         if not np.isfinite(unit):
-            raise ValueError("the weight of every row is zero")
+            raise ValueError(
+                f"sample_weight sums to {facts.weight_sum:g} over {facts.n} rows, which is too little to divide by; "
+                "multiply all weights by one number, which changes no answer"
+            )
         self.terms = Terms(self.loss, outputs, unit, codes)
         self._looks: dict[bytes, View] = {}
         self._compile(penalty, alpha, p, facts.tasks or outputs, single)
