@@ -126,6 +126,13 @@ def test_weights_of_zero_are_named(standardize):
     X, y = rows()
     with pytest.raises(ValueError, match=r"sample_weight is zero in all 1500 rows.*above 0.*leave the weights out"):
         fl.StructuredRegressor(standardize=standardize).fit(Inline(partitioned(X, y, np.zeros(N), rows=200)))
+    label = np.array(["a", "b", "c"])[np.digitize(y, [-0.5, 0.5])]
+    for weight, told in ((label != "b", "all rows of class 'b' have weight 0"), (np.zeros(N), "sample_weight is zero")):
+        with pytest.raises(ValueError, match=told):
+            fl.StructuredClassifier().fit(Inline(partitioned(X, label, weight, rows=200)))
+    some = np.where(label == "b", np.arange(N) < N // 2, True)  # some partitions count no row of it
+    fitted = fl.StructuredClassifier().fit(Inline(partitioned(X, label, some, rows=200)))
+    assert fitted.classes_.tolist() == ["a", "b", "c"] and fitted.result_.relative_gap <= 1e-6
 
 
 def test_mistakes_are_told():

@@ -290,10 +290,12 @@ class Stats:
                 f"{part.source or f'partition {part.number}'} has numbers in column {int(np.argmin(finite))} whose "
                 "squares overflow (about 1e154 and more); give that column another unit"
             )
+        labels = _labels(part.target)
+        counted = _labels(part.target[part.weight > 0]) if labels is not None and part.weight.size else labels
         known = {
             "n": part.n, "p": part.p, "sparse": part.sparse, "dtype": part.arrays[0].dtype.name,
             "outputs": 1 if part.target.ndim == 1 else part.target.shape[1], "stored": part.arrays[0].size,
-            "bytes": part.nbytes, "labels": _labels(part.target), "weighted": bool(part.weight.size),
+            "bytes": part.nbytes, "labels": labels, "counted": counted, "weighted": bool(part.weight.size),
             "offset": float(np.abs(part.offset).max(initial=0.0)),
             "tasks": int(part.task.max(initial=-1)) + 1,
             "largest": float(np.abs(part.target).max(initial=0.0)) if part.target.dtype.kind in "biuf" else 0.0,

@@ -89,6 +89,8 @@ class Facts:
     weight_sum : float
     labels : array or None
         The different targets, where they are few.
+    counted : array or None
+        Those among them with a row whose weight is not zero.
     largest : float
         The largest size of a target.
     offset : float
@@ -108,6 +110,7 @@ class Facts:
     weight_sum: float
     weighted: bool
     labels: AnyArray | None
+    counted: AnyArray | None
     tasks: int
     largest: float
     offset: float
@@ -136,14 +139,16 @@ class Facts:
                 raise ValueError(f"partitions differ in their {what}: {sorted(others)}")
         n = int(outcome.sums[0])
         labels: AnyArray | None = None
+        counted: AnyArray | None = None
         if all(one["labels"] is not None for one in known):
-            labels = np.unique(np.concatenate([one["labels"] for one in known]))
-            labels = labels if labels.size <= MOST_LABELS else None
+            labels, counted = (np.unique(np.concatenate([one[key] for one in known])) for key in ("labels", "counted"))
+            if labels.size > MOST_LABELS:
+                labels = counted = None
         return cls(
             n, first["p"], first["outputs"], first["sparse"], np.result_type(*{one["dtype"] for one in known}),
             sum(one["stored"] for one in known), sum(one["bytes"] for one in known), outcome.sums[2:] / n,
-            float(outcome.sums[1]), any(one["weighted"] for one in known), labels, max(one["tasks"] for one in known),
-            max(one["largest"] for one in known), max(one["offset"] for one in known), max(one["n"] for one in known),
+            float(outcome.sums[1]), any(one["weighted"] for one in known), labels, counted,
+            *(max(one[key] for one in known) for key in ("tasks", "largest", "offset", "n")),
         )  # fmt: skip
 
 

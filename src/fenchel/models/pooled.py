@@ -137,6 +137,9 @@ def _labels(pool: Pool) -> AnyArray:
         )
     if labels.size < 2:
         raise ValueError(f"the rows hold one class only ({labels[0]}); a classifier needs two or more")
+    lost = np.setdiff1d(labels, [] if pool.facts.counted is None else pool.facts.counted)
+    if lost.size and pool.facts.positive_weight:
+        raise ValueError(f"all rows of class {lost.tolist()[0]!r} have weight 0; leave the class out")
     whole = labels.dtype.kind == "f"
     return labels.astype(np.int64) if whole else labels
 
