@@ -19,13 +19,6 @@ def cluster():
         yield made
 
 
-def failing(estimator):
-    """What a cluster does not do on purpose."""
-    if not hasattr(estimator, "class_weight"):
-        return {}
-    return {"check_class_weight_classifiers": "class_weight is refused: the rows of a pool have weights of their own"}
-
-
-@parametrize_with_checks(MODELS, expected_failed_checks=failing)
+@parametrize_with_checks(MODELS)
 def test_scikit_learn(estimator, check):
     check(estimator)

@@ -135,6 +135,35 @@ def test_weights_of_zero_are_named(standardize):
     assert fitted.classes_.tolist() == ["a", "b", "c"] and fitted.result_.relative_gap <= 1e-6
 
 
+@pytest.mark.parametrize("classes", [2, 3])
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("given", ["balanced", {1: 5.0, 0: 0.25}])
+def test_class_weights_of_a_pool_are_those_of_memory(classes, weighted, given, monkeypatch):
+    from fenchel.problem import pooled as problem
+
+    monkeypatch.setattr(problem, "MEMORY", 1.0)  # every round reads the rows
+    X, score = rows()
+    y = np.digitize(score, [-1.5, 0.5][-classes + 1 :]).astype(float)
+    weight = np.random.default_rng(2).random(N) if weighted else None
+    settings = {"penalty": fl.L1(), "alpha": 0.01, "tol": 1e-8, "standardize": True, "class_weight": given}
+    found = fl.StructuredClassifier(**settings).fit(Inline(partitioned(X, y, weight, rows=200)))
+    known = fl.StructuredClassifier(**settings).fit(X, y, sample_weight=weight)
+    assert found.result_.relative_gap <= 1e-8
+    assert found.result_.primal == pytest.approx(known.result_.primal, rel=1e-7)
+    assert np.allclose(found.coef_, known.coef_, atol=1e-3)
+    plain = fl.StructuredClassifier(**{**settings, "class_weight": None}).fit(X, y, sample_weight=weight)
+    assert abs(plain.result_.primal / known.result_.primal - 1) > 1e-3
+    with pytest.raises(ValueError, match="all rows of class 1 have weight 0"):
+        fl.StructuredClassifier(class_weight={1: 0.0}).fit(Inline(partitioned(X, y, weight, rows=200)))
+    for data in ((Inline(partitioned(X, y, weight, rows=200)),), (X, y)):
+        with pytest.raises(
+            ValueError, match=r"class_weight of class 1(\.0)? is -2; it must be finite and not negative"
+        ):
+            fl.StructuredClassifier(class_weight={1: -2.0}).fit(*data)
+    chosen = fl.StructuredClassifierCV(alphas=[0.1, 0.01], cv=2, class_weight=given)
+    assert chosen.fit(Inline(partitioned(X, y, weight, rows=200))).cv_results_.converged.all()
+
+
 def test_mistakes_are_told():
     X, score = rows()
     pool = Inline(partitioned(X, score, rows=200))
@@ -150,8 +179,6 @@ def test_mistakes_are_told():
         fl.StructuredRegressor().fit(pool, score)
     with pytest.raises(ValueError, match="number of folds"):
         fl.StructuredRegressorCV(cv=None, alphas=[0.1]).fit(pool)
-    with pytest.raises(ValueError, match="class_weight"):
-        fl.StructuredClassifier(class_weight="balanced").fit(Inline(partitioned(X, score > 0, rows=200)))
 
 
 def test_rows_that_fit_into_memory_are_said_to(monkeypatch, tmp_path):

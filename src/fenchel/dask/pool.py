@@ -214,7 +214,8 @@ def _merge(found: list[Gathering]) -> Gathering:
 
 
 def _size(jobs: list[Any]) -> int:
-    return sum(value.nbytes for job in jobs for value in vars(job).values() if isinstance(value, np.ndarray))
+    own = [vars(getattr(job, "job", job)) for job in jobs]  # a job may be around another
+    return sum(value.nbytes for one in own for value in one.values() if isinstance(value, np.ndarray))
 
 
 # -- where partitions come from ---------------------------------------------------------------------------

@@ -15,6 +15,7 @@ from .._validate import AnyArray, Array, Index
 from ..data.jobs import MOST_LABELS, Fold, Losses, Scored, Terms, Weighed
 from ..data.moments import deviations
 from ..data.pools import Pool, SharedPasses
+from ..data.reweighted import ReweightedPool
 from ..problem.pooled import PooledProblem
 from . import preparation as helpers
 
@@ -31,11 +32,6 @@ _FEWEST = 3e8  # bytes: below that nobody waits long, and nothing is said; small
 def pooled_problem(model: Any, pool: Pool, **given: Any) -> PooledProblem:
     """The problem of an estimator on rows in a pool, whose names and classes it takes over."""
     check_nothing_beside(pool, **given)
-    if getattr(model, "class_weight", None) is not None:
-        raise ValueError(
-            f"class_weight is {model.class_weight!r}; rows in {pool.home} take weights of their own instead, named "
-            "where they are opened"
-        )
     facts = pool.facts
     model.n_features_in_ = facts.p
     if pool.names is not None:
@@ -45,6 +41,8 @@ def pooled_problem(model: Any, pool: Pool, **given: Any) -> PooledProblem:
     labels: AnyArray | None = None
     if model._classification:
         labels = _labels(pool)
+        pool = _with_class_weights(model, pool, labels)
+        _check_all_counted(pool, labels)
         model.classes_ = labels
     if hasattr(model, "tasks_"):
         del model.tasks_
@@ -137,11 +135,30 @@ def _labels(pool: Pool) -> AnyArray:
         )
     if labels.size < 2:
         raise ValueError(f"the rows hold one class only ({labels[0]}); a classifier needs two or more")
-    lost = np.setdiff1d(labels, [] if pool.facts.counted is None else pool.facts.counted)
-    if lost.size and pool.facts.positive_weight:
-        raise ValueError(f"all rows of class {lost.tolist()[0]!r} have weight 0; leave the class out")
     whole = labels.dtype.kind == "f"
     return labels.astype(np.int64) if whole else labels
+
+
+def _with_class_weights(model: Any, pool: Pool, classes: AnyArray) -> Pool:
+    """The rows with their weights times those of their classes, which takes a pass."""
+    given = getattr(model, "class_weight", None)
+    if given is None:
+        return pool
+
+    def factors(sums: Array) -> Array:
+        if isinstance(given, str) and given == "balanced":
+            return helpers.balanced(sums)
+        return helpers.named_class_weights(given, classes, classes)
+
+    return ReweightedPool(pool, factors)
+
+
+def _check_all_counted(pool: Pool, classes: AnyArray) -> None:
+    """Refuse a class whose rows all have weight 0: nothing is known of its scores."""
+    facts = pool.facts
+    lost = classes[~np.isin(classes, [] if facts.counted is None else facts.counted)]
+    if lost.size and facts.positive_weight:
+        raise ValueError(f"all rows of class {lost.tolist()[0]!r} have weight 0; leave the class out")
 
 
 def warn_if_small(pool: Pool) -> None:

@@ -125,7 +125,6 @@ def row_weights(
     sample_weight: npt.ArrayLike | None, class_weight: Mapping[Any, float] | str | None, y: npt.ArrayLike, X: MatrixLike
 ) -> Array | None:
     """Sample weights times class weights, or None where there are neither."""
-    from sklearn.utils.class_weight import compute_class_weight
     from sklearn.utils.validation import _check_sample_weight
 
     weight: Array | None = None
@@ -137,12 +136,29 @@ def row_weights(
         return weight
     classes, code = np.unique(y, return_inverse=True)
     if isinstance(class_weight, str) and class_weight == "balanced":
-        counts = np.bincount(code, weight)
-        own = np.divide(counts.sum(), len(classes) * counts, out=np.zeros(len(classes)), where=counts > 0)
+        own = balanced(np.bincount(code, weight))
     else:
-        own = compute_class_weight(class_weight, classes=classes, y=y)
+        own = named_class_weights(class_weight, classes, y)
     out: Array | None = own[code] if weight is None else own[code] * weight
     return out
+
+
+def named_class_weights(class_weight: Any, classes: AnyArray, y: npt.ArrayLike) -> Array:
+    """Class weights as they are given, in the order of the classes."""
+    from sklearn.utils.class_weight import compute_class_weight
+
+    own = np.asarray(compute_class_weight(class_weight, classes=classes, y=y), dtype=float)
+    bad = np.flatnonzero(~(np.isfinite(own) & (own >= 0)))
+    if bad.size:
+        raise ValueError(
+            f"class_weight of class {classes.tolist()[bad[0]]!r} is {own[bad[0]]:g}; it must be finite and not negative"
+        )
+    return own
+
+
+def balanced(sums: AnyArray) -> Array:
+    """Class weights by which all classes count alike, of the sums of their rows' weights."""
+    return np.asarray(np.divide(sums.sum(), len(sums) * sums, out=np.zeros(len(sums)), where=sums > 0))
 
 
 def encode_tasks(task: npt.ArrayLike | None, n: int, known: AnyArray | None = None) -> tuple[AnyArray, Ints]:
