@@ -154,6 +154,8 @@ class _Fit:
         epochs = epoch_nanoseconds(problem) * max(math.log(1 / max(goal.tol, DIGITS)), 1.0)
         models, apart = self.models, problem.widest <= 1
         if apart and not self.several and self.gram.matrix is None and self.gram.price() > epochs:
+            if problem.n >= problem.p:
+                return  # an epoch goes further than a step that reads as much
             models = False
         if self.gram.matrix is None and not (self.several and models) and StepLength.unfit(problem) is None:
             buy = self.price() if models else HOPELESS * epochs if apart else math.inf

@@ -208,7 +208,7 @@ class Certifying(Rounding):
         error = UNIT * (SCORE if exact else self._added + SCORE) * self._rms(x) * (np.abs(directions).T @ sizes)
         off = np.concatenate([self.n * (np.abs(directions.T @ zx) / self.n + error), 2 * self.n * moved[held]])
         reach = np.concatenate([np.abs(directions.T @ w), at[held]])
-        if may_be_priced(self, off.size):
+        if may_be_priced(self, off.size) and self.visits * off.size <= MOST_EXACT:
             along = self._free[1] if directions.shape[1] else np.zeros((self.visits, 0))
             if held.size:
                 along = np.column_stack([along, self._along(self._lifted(held))])

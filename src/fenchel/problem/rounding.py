@@ -67,7 +67,7 @@ class Rounding(Objective):
         long, (outputs, stride, offset, _) = np.longdouble, self.layout
         W, X = w.reshape(self.vectors, stride).astype(long), x.reshape(self.n, outputs).astype(long)
         scores, sums = np.zeros((self.n, outputs), dtype=long), np.zeros((self.vectors, stride), dtype=long)
-        step = max(1, AT_ONCE // self.p)
+        step = max(1, AT_ONCE * self.n // max(self.data.stored, 1))
         for first in range(0, self.n, step):
             part = slice(first, min(first + step, self.n))
             rows: Any = self.data.rows(np.arange(part.start, part.stop))

@@ -72,8 +72,6 @@ class Schedule:
         ways = [self._rounds, self._faces, self._multipliers]
         if self.faces_first:
             ways = [self._faces, self._rounds, self._multipliers]
-        elif self.rounds is not None and progress.attempts_in_vain % 2 == 0:
-            ways = [self._rounds, self._multipliers]
         if progress.attempts_in_vain % 2:  # they take turns at being the first
             ways.reverse()
         for way in ways:

@@ -98,7 +98,7 @@ class ColumnDescent:
                 continue
             each = np.repeat(bends, np.diff(penalty.start)) if penalty.grouped else bends
             newton = SupportProducts(self, support, each[support], penalty.part(support))
-            most = math.ceil(spent / max(newton.entries, 1))  # an iteration reads twice, a pass reads and writes
-            count = newton.descend(slope, start, v, rest, sums, 0.3 * target, most)
+            least = math.ceil(spent / max(newton.entries, 1))  # an iteration reads twice, a pass reads and writes
+            count = newton.descend(slope, start, v, rest, sums, 0.3 * target, least)
             self.passes += count * newton.entries / max(self.values.size, 1)
             spent = 0.0

@@ -61,9 +61,9 @@ class SupportProducts:
         return float(value) - (0.5 * total**2 / self.total if self.total else 0.0) + self.penalty.value(v)
 
     def descend(self, slope: Vector, start: Vector, v: Vector, rest: Vector, sums: Vector, target: float,
-                most: int) -> int:  # fmt: skip
+                least: int) -> int:  # fmt: skip
         """Go down from v, with `rest` and `sums` as in :class:`.columns.ColumnDescent`, at most to a gap of `target`;
-        all of them change in place. At least `most` iterations, and as many more as cross nothing; how many they
+        all of them change in place. At least `least` iterations, and as many more as cross nothing; how many they
         were."""
         some, penalty = self.some, self.penalty
         now, slope, begin = v[some], slope[some], start[some]
@@ -74,7 +74,7 @@ class SupportProducts:
         free = (now > low) & (now < high)
         total, done, count = float(sums[0]), False, 0
         here = self.value(now - begin, slope, now, rest, total)
-        while not done and count < most and free.any():
+        while not done and count < least and free.any():
             smooth = _Smooth(penalty, now)
             r = slope + self.ridge * (now - begin) + self.back(rest, total) + smooth.gradient
             d, product, turns, done = self._conjugate(-r * free, free, now, low, high, smooth, target)
