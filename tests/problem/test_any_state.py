@@ -50,7 +50,7 @@ def spoilt(problem, state, rng):
 
 @pytest.mark.parametrize("part", range(6))
 def test_bounds_of_spoilt_states_are_true(part, monkeypatch):
-    monkeypatch.setattr(problems, "MOST", 12)
+    monkeypatch.setattr(problems, "DRAWS", problems.Draws(most=12))
     judged = 0
     for seed in range(1000 + 12 * part, 1000 + 12 * (part + 1)):
         problem = hostile.make(seed).problem
