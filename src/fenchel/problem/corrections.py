@@ -29,14 +29,14 @@ Z_j by least squares on the directions,
 .. math:: |Z_j^\top \delta| \le M_j \, r + \epsilon \, \|\Lambda^{-1} |V|^\top r\|
           (c + \lambda_{\min}^{-1/2}) \max h \, \|Z_j\|, \qquad |g| \le r,
 
-so that a column along which sums are met moves by no more than they were off. Here :math:`V^\top G V = \Lambda + E` with
-:math:`\|E\| \le \epsilon`: the true coefficients differ from the ones above by :math:`(\Lambda + E)^{-1} E \Lambda^{-1}
-V^\top g`, and in the metric of G that is no longer than :math:`\epsilon \lambda_{\min}^{-1/2} \|\Lambda^{-1} V^\top g\|`;
-the product with Z_j, as computed, is wrong by the other term.
+so that a column along which sums are met moves by no more than they were off. Here :math:`V^\top G V = \Lambda + E`
+with :math:`\|E\| \le \epsilon`: the true coefficients differ from the ones above by :math:`(\Lambda + E)^{-1} E
+\Lambda^{-1} V^\top g`, whose length in the metric of G is at most :math:`\epsilon \lambda_{\min}^{-1/2} \|\Lambda^{-1}
+V^\top g\|`; the product with Z_j, as computed, is wrong by the other term.
 
-Where intercepts are among them, the others are taken less their means :math:`m` (by the weights :math:`h^2`; any number
-would do): :math:`(a - m 1)^\top x = g_a - m g_1` spans the same with the sums, off by no more than :math:`r_a + |m| r_1`.
-Columns far from zero are not dependent then.
+Where intercepts are among them, the others are taken less their means m (by the weights :math:`h^2`; any number would
+do): :math:`(a - m 1)^\top x = g_a - m g_1`, which is off by no more than :math:`r_a + |m| r_1`, and the directions span
+the same. Columns far from zero are not dependent then.
 
 Directions that are dependent up to rounding, so that G has no inverse that could be trusted, are left over: whoever
 asks is told what remains of them.
@@ -60,8 +60,8 @@ if TYPE_CHECKING:
 
 class Correction(NamedTuple):
     """The price of a feasible point, in units of the objective, and its distance, as a root of a mean square; `left` is
-    what it costs along directions that are dependent up to rounding if coefficients are those at hand; `sums` bounds the
-    change of Z x feature by feature, where more is known than the distance tells."""
+    what it costs along directions that are dependent up to rounding if coefficients are those at hand; `sums` bounds
+    the change of Z x feature by feature, where more is known than the distance tells."""
 
     price: float = 0.0
     shift: float = 0.0
@@ -71,7 +71,7 @@ class Correction(NamedTuple):
     def reach(self, problem: Certifying) -> Array:
         """What Z x may change by, feature by feature."""
         far = problem.n * self.shift * problem.column_lengths
-        return far if self.sums is None else np.minimum(far, self.sums)
+        return far if self.sums is None else np.fmin(far, self.sums)
 
 
 def of_levels(problem: Certifying, x: Array, zx: Array, exact: bool) -> Correction:
@@ -95,13 +95,11 @@ def of_levels(problem: Certifying, x: Array, zx: Array, exact: bool) -> Correcti
     return Correction(part * stake, part * problem._rms(x))
 
 
-def of_rooms(
-    problem: Certifying, x: Array, along: Array, off: Array, sizes: Array, levels: Ints = _NONE
-) -> Correction:
+def of_rooms(problem: Certifying, x: Array, along: Array, off: Array, sizes: Array, levels: Ints = _NONE) -> Correction:
     """Any directions, by the data along them (visits, k); `off` is what the sums along them may be, `sizes` those of
     the coefficients at hand, `levels` which of the directions are intercepts."""
-    if levels.size and not problem.loss.coupled:
-        along, off, sizes = _less_their_means(_room(problem, x), along, off, sizes, levels)
+    if levels.size:
+        along, off, sizes = _less_their_means(_movable(problem, x), along, off, sizes, levels)
     rooms = (_SimplexRooms if problem.loss.coupled else _Rooms)(problem, x, along)
     count, known = off.size, off / rooms.lengths
     if not np.isfinite(rooms.gram).all():
@@ -115,19 +113,21 @@ def of_rooms(
     np.divide(over**2, safe, out=squares, where=safe > 0)
     squares[::-1] = np.cumsum(squares[::-1])  # the largest eigenvalues first
     good = squares < 1
-    each = over * (np.abs(vectors).T @ (rooms.lengths * sizes)) / problem.n
+    # c'Pg, P the projection on what is left over, whatever basis of it was found
+    beside = np.abs(vectors[:, ~good] @ vectors[:, ~good].T)
+    left = float((rooms.lengths * sizes) @ (beside @ known)) / problem.n
     theta = math.sqrt(float(np.max(squares, where=good, initial=0.0)))
     if theta == 0:
-        return Correction(left=float(each[~good].sum()))
+        return Correction(left=left)
     kappa = max(math.sqrt(theta), rooms.farthest(float(np.linalg.norm(over[good] / safe[good]))))
     if not kappa <= 1:
-        return Correction(left=float(each.sum()))
+        return Correction(left=float(sizes @ off) / problem.n)
     own = vectors[:, good]
     pulled, rise = rooms.slopes(kappa)
     pull = own @ ((own.T @ pulled) / values[good])
     price = (float(known @ np.abs(pull)) + theta / kappa * rise) / problem.n
     shift = theta * rooms.largest / math.sqrt(problem.n)
-    made = Correction(price if math.isfinite(price) else math.inf, shift, float(each[~good].sum()))
+    made = Correction(price if math.isfinite(price) else math.inf, shift, left)
     if problem.data.stored * own.shape[1] > MOST_EXACT:
         return made
     sums = np.column_stack([problem.gradient_sum(rooms.moves(one))[problem.feature_slots] for one in own.T])
@@ -139,13 +139,13 @@ def of_rooms(
 
 
 def _less_their_means(
-    room: Array, along: Array, off: Array, sizes: Array, levels: Ints
+    weight: Array, along: Array, off: Array, sizes: Array, levels: Ints
 ) -> tuple[Array, Array, Array]:
     """Directions without what intercepts, which no row has two of, make of them; and what becomes of the others."""
     others = np.setdiff1d(np.arange(off.size), levels)
     if not others.size:
         return along, off, sizes
-    weighted = np.square(room)[:, None] * along[:, levels]
+    weighted = weight[:, None] * along[:, levels]
     total = np.einsum("ij,ij->j", weighted, along[:, levels])
     mean = np.divide(weighted.T @ along[:, others], total[:, None], out=np.zeros((levels.size, others.size)),
                      where=total[:, None] > 0)  # fmt: skip
@@ -162,6 +162,15 @@ def _room(problem: Certifying, x: Array) -> Array:
     return np.maximum(np.minimum(0.5 * np.minimum(x - low, high - x), problem._rms(x)), 0.0)
 
 
+def _movable(problem: Certifying, x: Array) -> Array:
+    """How much rows count for the means of directions. The classes of a row count the same: what they have in common
+    moves nothing, and has no part in what intercepts have in common if all take the same from it."""
+    if problem.loss.coupled:
+        v, weight = _shares_of_rows(problem, x)
+        return np.repeat(weight[:, 0] * np.maximum(1 - np.square(v).sum(axis=1), 0.0), v.shape[1])
+    return np.square(_room(problem, x))
+
+
 class _Rooms:
     """Rows that move by themselves.
 
@@ -169,10 +178,10 @@ class _Rooms:
     ----------
     gram, lengths : G, for directions of unit length, and what their lengths were
     largest : the most that a row may move by
-    extent : the length of what moves along a direction of unit length are made of, in units of `largest`
+    extent : twice the length of what moves along a direction of unit length are made of, in units of `largest`
     """
 
-    extent = 1.0
+    extent = 2.0
 
     def __init__(self, problem: Certifying, x: Array, along: Array) -> None:
         self.problem, self.x, self.room = problem, x, _room(problem, x)
@@ -212,7 +221,7 @@ class _SimplexRooms:
         self.v = np.maximum(self.v, 0.0)
         self.lengths, self.gram = self.free.lengths, self.free.gram(self.weight * self.v)
         self.largest = math.sqrt(float((self.weight * self.v).max(initial=0.0)))
-        self.extent = 2 * self.largest
+        self.extent = 4 * self.largest
 
     def moves(self, coefficients: Array) -> Array:
         a = self.free.along(coefficients, self.problem.n)
