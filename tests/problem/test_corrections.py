@@ -108,7 +108,7 @@ def test_columns_far_from_zero_move_by_what_their_sums_are_off(loss):
     near, far = (one.reach(problem) for one, (problem, _, _) in zip(made, found, strict=True))
     assert np.all(far <= 20 * near.max())
     assert np.all(far <= 1e-2 * found[1][0].n * made[1].shift * found[1][0].column_lengths)
-    assert made[1].left <= 1e-11
+    assert loss in COUPLED or made[1].left == 0.0  # what all classes have in common is dependent
     assert made[1].price <= 10 * made[0].price + 1e-12
 
 

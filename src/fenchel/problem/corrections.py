@@ -113,21 +113,19 @@ def of_rooms(problem: Certifying, x: Array, along: Array, off: Array, sizes: Arr
     np.divide(over**2, safe, out=squares, where=safe > 0)
     squares[::-1] = np.cumsum(squares[::-1])  # the largest eigenvalues first
     good = squares < 1
-    # c'Pg, P the projection on what is left over, whatever basis of it was found
-    beside = np.abs(vectors[:, ~good] @ vectors[:, ~good].T)
-    left = float((rooms.lengths * sizes) @ (beside @ known)) / problem.n
+    each = over * (np.abs(vectors).T @ (rooms.lengths * sizes)) / problem.n
     theta = math.sqrt(float(np.max(squares, where=good, initial=0.0)))
     if theta == 0:
-        return Correction(left=left)
+        return Correction(left=float(each[~good].sum()))
     kappa = max(math.sqrt(theta), rooms.farthest(float(np.linalg.norm(over[good] / safe[good]))))
     if not kappa <= 1:
-        return Correction(left=float(sizes @ off) / problem.n)
+        return Correction(left=float(each.sum()))
     own = vectors[:, good]
     pulled, rise = rooms.slopes(kappa)
     pull = own @ ((own.T @ pulled) / values[good])
     price = (float(known @ np.abs(pull)) + theta / kappa * rise) / problem.n
     shift = theta * rooms.largest / math.sqrt(problem.n)
-    made = Correction(price if math.isfinite(price) else math.inf, shift, left)
+    made = Correction(price if math.isfinite(price) else math.inf, shift, float(each[~good].sum()))
     if problem.data.stored * own.shape[1] > MOST_EXACT:
         return made
     sums = np.column_stack([problem.gradient_sum(rooms.moves(one))[problem.feature_slots] for one in own.T])
