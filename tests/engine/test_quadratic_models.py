@@ -238,7 +238,7 @@ def test_goes_on_from_another_result():
 def test_path_is_certified_and_keeps_its_curvature(loss, monkeypatch):
     made = []
     plain = WholeGram.make
-    monkeypatch.setattr(WholeGram, "make", lambda self, *args, **more: (made.append(1), plain(self, *args, **more)))
+    monkeypatch.setattr(WholeGram, "make", lambda self, *args, **more: (made.append(1), plain(self, *args, **more))[1])
     problem = wide(loss, fit_intercept=True)
     answers = fl.path(problem, n_alphas=15, eps=0.03, tol=1e-6)
     assert answers.converged.all()

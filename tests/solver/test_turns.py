@@ -93,6 +93,13 @@ def classes(rng):
     return fl.Problem(X, y, loss="multinomial", penalty=fl.L1())
 
 
+def times(rng):
+    """No sum over rows: epochs do not serve it."""
+    X = rng.standard_normal((60, 8))
+    y = np.column_stack([rng.exponential(np.exp(-X[:, 0])), rng.random(60) < 0.7])
+    return fl.Problem(X, y, loss="cox", penalty=fl.L1() @ fl.Difference(8))
+
+
 KINDS = {
     "outputs": several_outputs, "tasks": several_tasks, "wide": a_wide_chain, "lasso": a_lasso, "graph": a_graph,
     "latent": latent_groups, "classes": classes,
@@ -114,7 +121,7 @@ def test_never_far_from_the_better_one_for_every_engine(kind, share, monkeypatch
 
 
 def test_every_engine_of_the_registry_is_among_them():
-    found = {registry.fitting(make(np.random.default_rng(5))).name for make in KINDS.values()}
+    found = {registry.fitting(make(np.random.default_rng(5))).name for make in [*KINDS.values(), times]}
     assert found == {kind(PRICES).name for kind in registry.ENGINES}
 
 

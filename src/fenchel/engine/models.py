@@ -161,6 +161,8 @@ class _Fit:
             if buy > PREPARE and not (apart and not models and least > epochs):
                 steps = StepLength(problem, self.prices)
                 patience = HOPELESS * (buy if models else epochs)
+                if goal.nanoseconds < math.inf:  # somebody has said what steps may cost
+                    patience = max(patience, goal.nanoseconds)
                 yield from self._rent(steps, point, answer, goal, buy, patience)
                 if not steps.failed:
                     u, y = steps.structure()

@@ -171,7 +171,7 @@ class _FaceFit(Fit):
 
     def __init__(self, engine: SampledModels, problem: PooledProblem, goal: Goal) -> None:
         super().__init__(engine, problem, goal)
-        self.steps: Any = Steps(problem)
+        self.steps = Steps(problem)
         self.units, self.unit_count = problem.units
         self.slope, self.eta = np.zeros(problem.d), 0.0
         self.seen: View | None = None  # the point that the dual variables belong to
@@ -188,7 +188,7 @@ class _FaceFit(Fit):
         """A step of the whole prox against a slope: where it leads, and B'w there with exact zeros."""
         steps, info = self.steps, np.zeros(4)
         moved = float(v @ v) * 1e-12 or None
-        new = steps._prox(v - self.eta * push, self.eta, self.slope, moved, info, FINE)
+        new = steps.go(v - self.eta * push, self.eta, self.slope, moved, info, FINE)
         return new, steps.u if steps.lattice is None else steps.lattice.structure(self.slope)
 
     def _solve(self, model: Model, start: Answer, accuracy: float) -> Answer:
@@ -246,5 +246,5 @@ class _FaceFit(Fit):
                 H = self._model(view)
                 self.eta = 1.0 / H.top()
             self._prox(view.w, view.gradient)
-            self.dual = self.steps._balanced(n * view.gradient, n * self.steps.prox.dual(self.slope, view.w)) / n
+            self.dual = self.steps.balanced(n * view.gradient, n * self.steps.prox.dual(self.slope, view.w)) / n
         return super()._certificate(view, self.dual, ask)
