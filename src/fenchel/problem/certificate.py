@@ -213,7 +213,7 @@ class Certifying(Rounding):
             if held.size:
                 along = np.column_stack([along, self._along(self._lifted(held))])
             levels = np.flatnonzero(directions[self.intercept_slots].any(axis=0))
-            return of_rooms(self, x, along, off, reach, levels)
+            return of_rooms(self, x, along, off, reach, levels, held.size)
         alone = UNIT * (self._added + SCORE) * self._rms(x) * self._target_size
         return Correction(left=float(off @ reach) / self.n + alone * off.size)
 

@@ -39,7 +39,8 @@ do): :math:`(a - m 1)^\top x = g_a - m g_1`, which is off by no more than :math:
 the same. Columns far from zero are not dependent then.
 
 Directions that are dependent up to rounding, so that G has no inverse that could be trusted, are left over: whoever
-asks is told what remains of them.
+asks is told what remains of them. That is no more than rounding leaves of sums; where it is more than half of their
+digits, rows have no room to mend them, and nothing is proven.
 """
 
 from __future__ import annotations
@@ -50,6 +51,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from .._validate import Array, Ints
+from ..foundation.numerics import HALF
 from ..penalties.block_sum import _NONE
 from .rounding import MOST_EXACT, SCORE, STEPS, UNIT
 from .row_balance import MOST_FREE, Directions
@@ -95,11 +97,16 @@ def of_levels(problem: Certifying, x: Array, zx: Array, exact: bool) -> Correcti
     return Correction(part * stake, part * problem._rms(x))
 
 
-def of_rooms(problem: Certifying, x: Array, along: Array, off: Array, sizes: Array, levels: Ints = _NONE) -> Correction:
+def of_rooms(
+    problem: Certifying, x: Array, along: Array, off: Array, sizes: Array, levels: Ints = _NONE, held: int = 0
+) -> Correction:
     """Any directions, by the data along them (visits, k); `off` is what the sums along them may be, `sizes` those of
-    the coefficients at hand, `levels` which of the directions are intercepts."""
+    the coefficients at hand, `levels` which of the directions are intercepts; along the last, so many as are `held`,
+    sums need not be zero."""
+    both = np.vstack([off, np.abs(along).T @ np.abs(x)])  # and what the sums are made of
     if levels.size:
-        along, off, sizes = _less_their_means(_movable(problem, x), along, off, sizes, levels)
+        along, both, sizes = _less_their_means(_movable(problem, x), along, both, sizes, levels)
+    off, terms = both
     rooms = (_SimplexRooms if problem.loss.coupled else _Rooms)(problem, x, along)
     count, known = off.size, off / rooms.lengths
     if not np.isfinite(rooms.gram).all():
@@ -115,11 +122,18 @@ def of_rooms(problem: Certifying, x: Array, along: Array, off: Array, sizes: Arr
     good = squares < 1
     each = over * (np.abs(vectors).T @ (rooms.lengths * sizes)) / problem.n
     theta = math.sqrt(float(np.max(squares, where=good, initial=0.0)))
+    # sums that are not zero by more than rounding: the direction has a length, but where rows have no room
+    sums, rest = along.T @ x, off.copy()
+    sums[count - held :], rest[: count - held] = 0.0, 0.0
+    wanting = np.abs(vectors.T @ (sums / rooms.lengths)) + np.abs(vectors).T @ (rest / rooms.lengths)
+    beyond = wanting > HALF * (np.abs(vectors).T @ (terms / rooms.lengths))
+    if np.any(beyond & ~good):
+        return Correction(math.inf)
     if theta == 0:
         return Correction(left=float(each[~good].sum()))
     kappa = max(math.sqrt(theta), rooms.farthest(float(np.linalg.norm(over[good] / safe[good]))))
     if not kappa <= 1:
-        return Correction(left=float(each.sum()))
+        return Correction(math.inf if beyond.any() else 0.0, left=float(each.sum()))
     own = vectors[:, good]
     pulled, rise = rooms.slopes(kappa)
     pull = own @ ((own.T @ pulled) / values[good])
@@ -128,8 +142,8 @@ def of_rooms(problem: Certifying, x: Array, along: Array, off: Array, sizes: Arr
     made = Correction(price if math.isfinite(price) else math.inf, shift, float(each[~good].sum()))
     if problem.data.stored * own.shape[1] > MOST_EXACT:
         return made
-    sums = np.column_stack([problem.gradient_sum(rooms.moves(one))[problem.feature_slots] for one in own.T])
-    coefficients = np.abs((sums / values[good]) @ own.T)
+    pushes = np.column_stack([problem.gradient_sum(rooms.moves(one))[problem.feature_slots] for one in own.T])
+    coefficients = np.abs((pushes / values[good]) @ own.T)
     length = float(np.linalg.norm(over[good] / values[good]))
     wrong = length * (lost * rooms.extent + slack / math.sqrt(float(safe[good].min())))
     reach = wrong * rooms.largest * math.sqrt(problem.n) * problem.column_lengths
@@ -140,7 +154,7 @@ def _less_their_means(
     weight: Array, along: Array, off: Array, sizes: Array, levels: Ints
 ) -> tuple[Array, Array, Array]:
     """Directions without what intercepts, which no row has two of, make of them; and what becomes of the others."""
-    others = np.setdiff1d(np.arange(off.size), levels)
+    others = np.setdiff1d(np.arange(sizes.size), levels)
     if not others.size:
         return along, off, sizes
     weighted = weight[:, None] * along[:, levels]
@@ -149,7 +163,7 @@ def _less_their_means(
                      where=total[:, None] > 0)  # fmt: skip
     along, off, sizes = along.copy(), off.copy(), sizes.copy()
     along[:, others] -= along[:, levels] @ mean
-    off[others] += off[levels] @ np.abs(mean)
+    off[:, others] += off[:, levels] @ np.abs(mean)
     sizes[levels] += np.abs(mean) @ sizes[others]
     return along, off, sizes
 
