@@ -69,9 +69,9 @@ def test_the_answer_is_found_and_proven(loss, penalty):
 @pytest.mark.parametrize("penalty", ["l1", "trend", "across classes"])
 def test_the_hinge_of_several_classes_converges_where_epochs_alone_take_long(penalty):
     problem = drawn("multiclass-hinge", PENALTIES[penalty], 0.001)
-    result = fl.solve(problem, tol=1e-7)
+    result = fl.solve(problem, tol=1e-9)
     assert result.status is fl.Status.CONVERGED
-    alone = fl.solve(problem, tol=1e-7, newton=False, max_epochs=2 * result.epochs)
+    alone = fl.solve(problem, tol=1e-9, newton=False, max_epochs=2 * result.epochs)
     assert alone.status is fl.Status.EPOCH_LIMIT
     assert alone.dual <= result.primal
     assert alone.primal >= result.dual

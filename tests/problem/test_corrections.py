@@ -73,6 +73,60 @@ def test_a_point_that_meets_the_sums_has_no_lower_bound_than_promised(loss, extr
     assert np.abs(along.T @ (x + delta)).max() <= 1e-9 * np.abs(g).max()
     assert problem.mean_conjugate(x + delta) - problem.mean_conjugate(x) <= made.price * (1 + 1e-9) + 1e-15
     assert np.linalg.norm(delta) / np.sqrt(N) <= made.shift * (1 + 1e-9)
+    assert np.all(np.abs(problem.gradient_sum(delta)[problem.feature_slots]) <= made.sums * (1 + 1e-9))
+    assert np.all(made.sums <= np.abs(g) * (1 + 1e-6))  # these are the columns themselves
+
+
+AWAY = np.array([1e4, -2e4, 1e3])
+
+
+def far_and_near(loss):
+    """Problems whose first two columns have no weight, a point inside, and what the sums along them may be off: those
+    of ones are known with more digits."""
+    penalty = fl.L1(np.tile([0.0, 0.0, 1.0], P) if loss in COUPLED else np.array([0.0, 0.0, 1.0]))
+    rng, found = np.random.default_rng(4), []
+    for data in (X, X + AWAY):
+        problem = fl.Problem(data, (TARGETS | COUPLED)[loss], loss=loss, penalty=penalty, alpha=0.1, fit_intercept=True)
+        free = problem._free[0]
+        levels = np.flatnonzero(free[problem.intercept_slots].any(axis=0))
+        off = np.where(np.isin(np.arange(free.shape[1]), levels), 1e-16, 1e-12)
+        found.append((problem, levels, off))
+    near = found[0][0]
+    if loss in COUPLED:
+        return found, (rng.dirichlet(np.ones(P), N) - near.target.reshape(N, P)).ravel()
+    low, high = near._domain()
+    with np.errstate(invalid="ignore"):
+        between = low + rng.uniform(0.2, 0.8, N) * (high - low)
+    return found, np.where(np.isfinite(between), between, near.slopes_at(0.3 * rng.standard_normal(N)))
+
+
+@pytest.mark.parametrize("loss", [*TARGETS, *COUPLED])
+def test_columns_far_from_zero_move_by_what_their_sums_are_off(loss):
+    """Beside an intercept only deviations from means tell what it takes to mend the sums."""
+    found, x = far_and_near(loss)
+    made = [of_rooms(problem, x, problem._free[1], off, np.ones(off.size), levels) for problem, levels, off in found]
+    near, far = (one.reach(problem) for one, (problem, _, _) in zip(made, found, strict=True))
+    assert np.all(far <= 20 * near.max())
+    assert np.all(far <= 1e-2 * found[1][0].n * made[1].shift * found[1][0].column_lengths)
+    assert loss in COUPLED or made[1].left == 0.0  # what all classes have in common is dependent
+    assert made[1].price <= 10 * made[0].price + 1e-12
+
+
+@pytest.mark.parametrize("loss", TARGETS)
+def test_no_sums_that_are_off_by_as_much_move_a_column_further(loss):
+    """The moves are made exactly, from columns near zero: (a + m 1)'x is off by g, so that a'x is off by g - m g_1."""
+    (_, (far, levels, off)), x = far_and_near(loss)
+    reach = of_rooms(far, x, far._free[1], off, np.ones(off.size), levels).reach(far)
+    low, high = far._domain()
+    room = np.maximum(np.minimum(0.5 * np.minimum(x - low, high - x), far._rms(x)), 0.0)
+    basis, means = np.column_stack([X[:, :2], np.ones(N)]), np.append(AWAY[:2], 0.0)
+    scaled, largest = room[:, None] * basis, np.zeros(P)
+    for signs in np.array(np.meshgrid(*[[-1.0, 1.0]] * 3)).reshape(3, -1).T:
+        g = signs * off
+        delta = -room * (scaled @ np.linalg.solve(scaled.T @ scaled, g - means * g[-1]))
+        largest = np.maximum(largest, np.abs(X.T @ delta - AWAY * g[-1]))
+    assert np.all(largest <= reach * (1 + 1e-6))
+    assert np.all(reach <= 100 * largest + 1e-12)
 
 
 @pytest.mark.parametrize("loss", COUPLED)
@@ -94,6 +148,7 @@ def test_so_do_tilted_rows_of_classes(loss):
     assert np.abs(along.T @ (x + delta)).max() <= 1e-6 * np.abs(g).max()
     assert problem.mean_conjugate(x + delta) - problem.mean_conjugate(x) <= made.price * (1 + 1e-9)
     assert np.linalg.norm(delta) / np.sqrt(N) <= made.shift * (1 + 1e-9)
+    assert np.all(np.abs(problem.gradient_sum(delta)[problem.feature_slots]) <= made.sums * (1 + 1e-6))
 
 
 @pytest.mark.parametrize("loss", TARGETS)

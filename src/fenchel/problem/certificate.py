@@ -152,13 +152,13 @@ class Certifying(Rounding):
         """y / n as rounding leaves it, what rounding may add to its gauge, and to the dual objective, of a point that
         seems feasible."""
         n, beyond = self.n, 0.0
-        less, shift = self.conjugate_rounding(x, w, exact=exact), 0.0
+        less = self.conjugate_rounding(x, w, exact=exact)
         error, left = self.slope_error(x, zx, exact=exact), None
         if not self.renames:
             left = (zx + self.spread(y))[self.feature_slots]
         for made in self._corrections(x, zx, exact):
-            less, shift = less + made.price, shift + made.shift
-        moved, at = self.moved(error + n * shift * self.column_lengths, y, left) / n, np.abs(self.penalised(w))
+            less, error = less + made.price, error + made.reach(self)
+        moved, at = self.moved(error, y, left) / n, np.abs(self.penalised(w))
         y = y / n
         held = self._held(y, moved)
         if held.size or self._unlevel:
@@ -166,7 +166,7 @@ class Certifying(Rounding):
             less += made.price + made.left
             y[held] = np.sign(y[held]) * np.maximum(np.abs(y[held]) - moved[held], 0.0)  # there they are held
             if made.shift:
-                moved = self.moved(error + n * (shift + made.shift) * self.column_lengths, y * n, left) / n
+                moved = self.moved(error + made.reach(self), y * n, left) / n
             moved[held] = 0.0
         for block, i, j in self._parts():
             over, rise = block.rounding(y[i:j], moved[i:j], at[i:j])
@@ -212,7 +212,8 @@ class Certifying(Rounding):
             along = self._free[1] if directions.shape[1] else np.zeros((self.visits, 0))
             if held.size:
                 along = np.column_stack([along, self._along(self._lifted(held))])
-            return of_rooms(self, x, along, off, reach)
+            levels = np.flatnonzero(directions[self.intercept_slots].any(axis=0))
+            return of_rooms(self, x, along, off, reach, levels, held.size)
         alone = UNIT * (self._added + SCORE) * self._rms(x) * self._target_size
         return Correction(left=float(off @ reach) / self.n + alone * off.size)
 

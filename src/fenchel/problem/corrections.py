@@ -22,8 +22,25 @@ so that it stays inside where :math:`\theta \le 1`. With :math:`u_i` the slopes 
 :math:`u^\top \delta` and what convex functions that begin flat may rise by, of which their values at
 :math:`x_i \pm \kappa h_i` tell: :math:`f(t) \le |t| \max f(\pm 1)`.
 
+With theta alone the sums :math:`Z_j^\top \delta` are bounded by :math:`\theta \|H Z_j\|`. They are known better: with
+:math:`G = V \Lambda V^\top` and :math:`M_j = |Z_j^\top H^2 A V \Lambda^{-1} V^\top|`, the sizes of the coefficients of
+Z_j by least squares on the directions,
+
+.. math:: |Z_j^\top \delta| \le M_j \, r + \epsilon \, \|\Lambda^{-1} |V|^\top r\|
+          (c + \lambda_{\min}^{-1/2}) \max h \, \|Z_j\|, \qquad |g| \le r,
+
+so that a column along which sums are met moves by no more than they were off. Here :math:`V^\top G V = \Lambda + E`
+with :math:`\|E\| \le \epsilon`: the true coefficients differ from the ones above by :math:`(\Lambda + E)^{-1} E
+\Lambda^{-1} V^\top g`, whose length in the metric of G is at most :math:`\epsilon \lambda_{\min}^{-1/2} \|\Lambda^{-1}
+V^\top g\|`; the product with Z_j, as computed, is wrong by the other term.
+
+Where intercepts are among them, the others are taken less their means m (by the weights :math:`h^2`; any number would
+do): :math:`(a - m 1)^\top x = g_a - m g_1`, which is off by no more than :math:`r_a + |m| r_1`, and the directions span
+the same. Columns far from zero are not dependent then.
+
 Directions that are dependent up to rounding, so that G has no inverse that could be trusted, are left over: whoever
-asks is told what remains of them.
+asks is told what remains of them. That is no more than rounding leaves of sums; where it is more than half of their
+digits, rows have no room to mend them, and nothing is proven.
 """
 
 from __future__ import annotations
@@ -33,8 +50,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from .._validate import Array
-from .rounding import SCORE, STEPS, UNIT
+from .._validate import Array, Ints
+from ..foundation.numerics import HALF
+from ..penalties.block_sum import _NONE
+from .rounding import MOST_EXACT, SCORE, STEPS, UNIT
 from .row_balance import MOST_FREE, Directions
 
 if TYPE_CHECKING:
@@ -43,11 +62,18 @@ if TYPE_CHECKING:
 
 class Correction(NamedTuple):
     """The price of a feasible point, in units of the objective, and its distance, as a root of a mean square; `left` is
-    what it costs along directions that are dependent up to rounding if coefficients are those at hand."""
+    what it costs along directions that are dependent up to rounding if coefficients are those at hand; `sums` bounds
+    the change of Z x feature by feature, where more is known than the distance tells."""
 
     price: float = 0.0
     shift: float = 0.0
     left: float = 0.0
+    sums: Array | None = None
+
+    def reach(self, problem: Certifying) -> Array:
+        """What Z x may change by, feature by feature."""
+        far = problem.n * self.shift * problem.column_lengths
+        return far if self.sums is None else np.fmin(far, self.sums)
 
 
 def of_levels(problem: Certifying, x: Array, zx: Array, exact: bool) -> Correction:
@@ -71,33 +97,90 @@ def of_levels(problem: Certifying, x: Array, zx: Array, exact: bool) -> Correcti
     return Correction(part * stake, part * problem._rms(x))
 
 
-def of_rooms(problem: Certifying, x: Array, along: Array, off: Array, sizes: Array) -> Correction:
+def of_rooms(
+    problem: Certifying, x: Array, along: Array, off: Array, sizes: Array, levels: Ints = _NONE, held: int = 0
+) -> Correction:
     """Any directions, by the data along them (visits, k); `off` is what the sums along them may be, `sizes` those of
-    the coefficients at hand."""
+    the coefficients at hand, `levels` which of the directions are intercepts; along the last, so many as are `held`,
+    sums need not be zero."""
+    both = np.vstack([off, np.abs(along).T @ np.abs(x)])  # and what the sums are made of
+    if levels.size:
+        along, both, sizes = _less_their_means(_movable(problem, x), along, both, sizes, levels)
+    off, terms = both
     rooms = (_SimplexRooms if problem.loss.coupled else _Rooms)(problem, x, along)
     count, known = off.size, off / rooms.lengths
     if not np.isfinite(rooms.gram).all():
         return Correction(math.inf)
     values, vectors = np.linalg.eigh(rooms.gram)
     # rounding of G and of its decomposition takes no more than this from an eigenvalue
-    safe = values - UNIT * (problem.visits + count + STEPS) * count * max(float(values[-1]), 0.0)
+    lost = UNIT * (problem.visits + count + STEPS) * count
+    slack = lost * max(float(values[-1]), 0.0)
+    safe = values - slack
     over, squares = np.abs(vectors).T @ known, np.full(count, np.inf)
     np.divide(over**2, safe, out=squares, where=safe > 0)
     squares[::-1] = np.cumsum(squares[::-1])  # the largest eigenvalues first
     good = squares < 1
     each = over * (np.abs(vectors).T @ (rooms.lengths * sizes)) / problem.n
     theta = math.sqrt(float(np.max(squares, where=good, initial=0.0)))
+    # sums that are not zero by more than rounding: the direction has a length, but where rows have no room
+    sums, rest = along.T @ x, off.copy()
+    sums[count - held :], rest[: count - held] = 0.0, 0.0
+    wanting = np.abs(vectors.T @ (sums / rooms.lengths)) + np.abs(vectors).T @ (rest / rooms.lengths)
+    beyond = wanting > HALF * (np.abs(vectors).T @ (terms / rooms.lengths))
+    if np.any(beyond & ~good):
+        return Correction(math.inf)
     if theta == 0:
         return Correction(left=float(each[~good].sum()))
     kappa = max(math.sqrt(theta), rooms.farthest(float(np.linalg.norm(over[good] / safe[good]))))
     if not kappa <= 1:
-        return Correction(left=float(each.sum()))
+        return Correction(math.inf if beyond.any() else 0.0, left=float(each.sum()))
     own = vectors[:, good]
     pulled, rise = rooms.slopes(kappa)
     pull = own @ ((own.T @ pulled) / values[good])
     price = (float(known @ np.abs(pull)) + theta / kappa * rise) / problem.n
     shift = theta * rooms.largest / math.sqrt(problem.n)
-    return Correction(price if math.isfinite(price) else math.inf, shift, float(each[~good].sum()))
+    made = Correction(price if math.isfinite(price) else math.inf, shift, float(each[~good].sum()))
+    if problem.data.stored * own.shape[1] > MOST_EXACT:
+        return made
+    pushes = np.column_stack([problem.gradient_sum(rooms.moves(one))[problem.feature_slots] for one in own.T])
+    coefficients = np.abs((pushes / values[good]) @ own.T)
+    length = float(np.linalg.norm(over[good] / values[good]))
+    wrong = length * (lost * rooms.extent + slack / math.sqrt(float(safe[good].min())))
+    reach = wrong * rooms.largest * math.sqrt(problem.n) * problem.column_lengths
+    return made._replace(sums=coefficients @ known + reach)
+
+
+def _less_their_means(
+    weight: Array, along: Array, off: Array, sizes: Array, levels: Ints
+) -> tuple[Array, Array, Array]:
+    """Directions without what intercepts, which no row has two of, make of them; and what becomes of the others."""
+    others = np.setdiff1d(np.arange(sizes.size), levels)
+    if not others.size:
+        return along, off, sizes
+    weighted = weight[:, None] * along[:, levels]
+    total = np.einsum("ij,ij->j", weighted, along[:, levels])
+    mean = np.divide(weighted.T @ along[:, others], total[:, None], out=np.zeros((levels.size, others.size)),
+                     where=total[:, None] > 0)  # fmt: skip
+    along, off, sizes = along.copy(), off.copy(), sizes.copy()
+    along[:, others] -= along[:, levels] @ mean
+    off[:, others] += off[:, levels] @ np.abs(mean)
+    sizes[levels] += np.abs(mean) @ sizes[others]
+    return along, off, sizes
+
+
+def _room(problem: Certifying, x: Array) -> Array:
+    """How far every row may move."""
+    low, high = problem._domain()
+    return np.maximum(np.minimum(0.5 * np.minimum(x - low, high - x), problem._rms(x)), 0.0)
+
+
+def _movable(problem: Certifying, x: Array) -> Array:
+    """How much rows count for the means of directions. The classes of a row count the same: what they have in common
+    moves nothing, and has no part in what intercepts have in common if all take the same from it."""
+    if problem.loss.coupled:
+        v, weight = _shares_of_rows(problem, x)
+        return np.repeat(weight[:, 0] * np.maximum(1 - np.square(v).sum(axis=1), 0.0), v.shape[1])
+    return np.square(_room(problem, x))
 
 
 class _Rooms:
@@ -107,17 +190,22 @@ class _Rooms:
     ----------
     gram, lengths : G, for directions of unit length, and what their lengths were
     largest : the most that a row may move by
+    extent : twice the length of what moves along a direction of unit length are made of, in units of `largest`
     """
 
+    extent = 2.0
+
     def __init__(self, problem: Certifying, x: Array, along: Array) -> None:
-        low, high = problem._domain()
-        room = np.minimum(0.5 * np.minimum(x - low, high - x), problem._rms(x))
-        self.problem, self.x, self.room = problem, x, np.maximum(room, 0.0)
+        self.problem, self.x, self.room = problem, x, _room(problem, x)
         scaled = self.room[:, None] * along
         lengths = np.sqrt(np.einsum("ij,ij->j", scaled, scaled))
         self.lengths, self.largest = np.where(lengths > 0, lengths, 1.0), float(self.room.max(initial=0.0))
         self.scaled = scaled / self.lengths
         self.gram = self.scaled.T @ self.scaled
+
+    def moves(self, coefficients: Array) -> Array:
+        """The moves of the rows along such a direction."""
+        return np.asarray(self.room * (self.scaled @ coefficients))
 
     def farthest(self, coefficients: float) -> float:
         """The largest part of its room by which a row moves for coefficients of this length, beyond theta."""
@@ -145,6 +233,11 @@ class _SimplexRooms:
         self.v = np.maximum(self.v, 0.0)
         self.lengths, self.gram = self.free.lengths, self.free.gram(self.weight * self.v)
         self.largest = math.sqrt(float((self.weight * self.v).max(initial=0.0)))
+        self.extent = 4 * self.largest
+
+    def moves(self, coefficients: Array) -> Array:
+        a = self.free.along(coefficients, self.problem.n)
+        return np.asarray(self.weight * self.v * (a - (self.v * a).sum(axis=1, keepdims=True))).ravel()
 
     def farthest(self, coefficients: float) -> float:
         longest = float(np.einsum("ij,ij->i", self.free.columns, self.free.columns).max(initial=0.0))
