@@ -326,3 +326,17 @@ def test_rounding_of_equal_terms_adds_up(constant):
     assert off <= known._error * variance
     of_loss, of_slopes = plain.spread(np.zeros((1, p)))
     assert of_loss >= 0.9 * n * UNIT * variance and np.all(of_slopes >= 0.9 * n * UNIT * lengths)
+
+
+def test_sums_of_sparse_columns_round_by_their_own_entries():
+    """A column with three entries among many rows adds three terms; the allowance still covers what the sum is wrong by."""
+    rng = np.random.default_rng(4)
+    X = sp.random_array((4000, 30), density=1e-3, rng=rng, format="csr") + sp.csr_array(np.eye(4000, 30))
+    y = np.where(rng.random(4000) < 0.5, 1.0, -1.0)
+    few = fl.Problem(X, y, loss="logistic", penalty=fl.L1(), alpha=1e-3)
+    same = fl.Problem(X.toarray(), y, loss="logistic", penalty=fl.L1(), alpha=1e-3)
+    x = -y * rng.random(4000)
+    few_error, same_error = (one.slope_error(x, one.gradient_sum(x)) for one in (few, same))
+    assert np.all(few_error < 0.02 * same_error)
+    long = X.toarray().astype(np.longdouble).T @ x.astype(np.longdouble)
+    assert np.all(np.abs(few.gradient_sum(x)[few.feature_slots] - long) <= few_error)

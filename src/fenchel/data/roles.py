@@ -62,6 +62,11 @@ class RowData(Protocol):
         ...
 
     @property
+    def terms(self) -> Array:
+        """How many entries each column has in memory."""
+        ...
+
+    @property
     def stored(self) -> int:
         """Entries that are stored."""
         ...

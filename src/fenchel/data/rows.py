@@ -80,6 +80,16 @@ class Rows:
         rows = sp.csc_array(self._stored, shape=(self.n, self.p)).tocsr()
         return tuple(_read_only(a) for a in (rows.data, rows.indices, rows.indptr))
 
+    @lazy
+    def terms(self) -> Array:
+        """How many entries each column has in memory."""
+        if not self.sparse:
+            return np.full(self.p, float(self.n))
+        if self.by_column:
+            return np.diff(self._stored[2]).astype(float)
+        counts: Array = np.bincount(self._stored[1], minlength=self.p).astype(float)
+        return counts
+
     @property
     def stored(self) -> int:
         """Entries held in memory."""

@@ -62,6 +62,10 @@ class PooledRounding(Rounding):
         return out
 
     @property
+    def _added_slopes(self) -> Array:
+        return np.asarray(float(self._added))
+
+    @property
     def _target_size(self) -> float:
         out: float = self.largest_target + self._offset_size
         return out

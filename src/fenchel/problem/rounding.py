@@ -136,6 +136,12 @@ class Rounding(Objective):
         """How many rows are added in plain sums."""
         return self.n
 
+    @property
+    def _added_slopes(self) -> Array:
+        """How many terms the sum of a feature has, for every feature of every output: those of sparse rows are few."""
+        out: Array = np.tile(self.data.terms, self.vectors)
+        return out
+
     def _length(self, x: Array) -> float:
         """|x|."""
         return math.sqrt(float(x.dot(x)))
@@ -242,7 +248,7 @@ class Rounding(Objective):
         if exact:
             out = 2 * UNIT * np.abs(zx[self.feature_slots])
             return out
-        out = UNIT * (self._added + SCORE) * self.n * self._rms(x) * self.column_lengths
+        out = UNIT * (self._added_slopes + SCORE) * self.n * self._rms(x) * self.column_lengths
         return out
 
     def moved(self, error: Array, y: Array, left: Array | None) -> Array:
