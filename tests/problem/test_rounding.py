@@ -329,7 +329,7 @@ def test_rounding_of_equal_terms_adds_up(constant):
 
 
 def test_sums_of_sparse_columns_round_by_their_own_entries():
-    """A column with three entries among many rows adds three terms; the allowance still covers what the sum is wrong by."""
+    """A column with three entries among many rows adds three terms, and the allowance still covers the sum."""
     rng = np.random.default_rng(4)
     X = sp.random_array((4000, 30), density=1e-3, rng=rng, format="csr") + sp.csr_array(np.eye(4000, 30))
     y = np.where(rng.random(4000) < 0.5, 1.0, -1.0)
