@@ -313,12 +313,7 @@ def _as_matrix(X: MatrixLike) -> MatrixLike:
             raise ValueError(f"X has dtype {X.dtype}; it must be real numbers")
         if X.dtype.char not in "fd" or not X.dtype.isnative:
             return np.ascontiguousarray(X, dtype=float)
-        if not X.flags.forc:
-            raise ValueError(
-                f"X is neither C- nor Fortran-contiguous (strides {X.strides}); its rows or its columns must be stored "
-                "one after another. Pass np.ascontiguousarray(X) (a copy)"
-            )
-        return X
+        return X if X.flags.forc else np.ascontiguousarray(X)  # some columns or every other row of an array
     from sklearn.utils.validation import check_array
 
     converted = check_array(
