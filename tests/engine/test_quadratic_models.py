@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import cases
 import numpy as np
 import pytest
@@ -422,6 +424,35 @@ def test_a_repair_is_feasible_and_of_second_order(loss, factored):
     assert made.gap <= max(0.1 * plain.gap, allowed)
     left = problem.residual(better.x, better.y)
     assert np.linalg.norm(left) <= 1e-2 * np.linalg.norm(problem.residual(at.x, at.y)) + 1e-9
+
+
+@pytest.mark.parametrize("name", ["isotropic grid", "overlapping groups"])
+def test_a_proof_buys_the_curvature_once_it_is_worth_it(name):
+    """With it a few rounds do, that need the whole of R: units that are not zero stay on their spheres."""
+    rng = np.random.default_rng(6)
+    X = rng.standard_normal((300, 64)) * 10.0 ** rng.uniform(-1, 1, 64)
+    y = np.where(X[:, :8].sum(axis=1) + 5 * rng.standard_normal(300) > 0, 1.0, -1.0)
+    grid = fl.Gradient((8, 8))
+    penalty = {
+        "isotropic grid": fl.GroupL2(grid.cells) @ grid + 0.2 * fl.L1(),
+        "overlapping groups": fl.GroupL2([np.arange(j, min(j + 9, 64)) for j in range(0, 60, 6)]),
+    }[name]
+    problem = fl.Problem(X, y, loss="smoothed-hinge", penalty=penalty, alpha=0.01, fit_intercept=True)
+    steps = StepLength(problem, PRICES)
+    steps.begin(np.zeros(problem.size), np.zeros(problem.n), np.zeros(problem.d))
+    exact, took = fl.solve(problem, tol=1e-9), []
+    allowed = 1e-3 * exact.primal
+    while not steps.count or steps.primal - exact.primal > 0.3 * allowed:
+        steps.go(0.0, 5)
+    u, dual = steps.structure()
+    at = Iterate(steps.w, steps.x, problem.n * dual, np.zeros(problem.size), u, steps.scores)
+    for worth in (3.0, math.inf):
+        repair, gram = Repair(problem), WholeGram(problem, PRICES)
+        proven = repair.prove_by_rounds(at, steps.h.copy(), steps.primal, allowed, 2000, gram, worth)
+        assert proven is not None and (gram.matrix is not None) == (worth == 3.0)
+        assert proven[1].gap <= allowed and proven[1].dual <= exact.primal * (1 + 1e-12)
+        took.append(repair.passes)
+    assert took[0] < took[1]
 
 
 def test_maps_and_products_are_those_of_the_problem():

@@ -30,7 +30,7 @@ from .curvatures.whole_gram import WholeGram
 from .inner.admm import Admm
 from .line_search import shortened
 from .parts import Answer, InnerSolver, Model, Step, Vector
-from .repair import Repair
+from .repair import AGAIN, Repair
 from .roles import Goal, Iterate, Proposal
 from .whole import WholePoint
 
@@ -263,7 +263,7 @@ class _Fit:
             if steps.count < again:
                 steps.go(0.0, min(batch, again - steps.count))
             else:
-                steps.go(goal.allowed(steps.primal) if steps.count else 0.0, batch)
+                steps.go(goal.allowed(steps.primal if steps.count else point.primal), batch)
             if steps.failed:
                 return
             before, spent = spent, PREPARE + proofs + steps.nanoseconds
@@ -273,8 +273,12 @@ class _Fit:
             found: tuple[Iterate, Certificate] | None = None
             late = time.perf_counter() > goal.deadline
             if not late and (last or (left <= allowed and steps.count >= again)):
+                made = self.gram.matrix
                 found = self._proof(steps, allowed, last)
                 proofs += steps.pass_nanoseconds * repair.passes
+                if self.gram.matrix is not made:
+                    proofs += self._proof_price
+                    self._count(1.0)
                 again = steps.count + math.ceil(max((RETRY - 1) * steps.count, WAIT * repair.passes, self.ahead))
             one = steps.nanoseconds / steps.count
             rest = max(steps.steps_left(allowed), again - steps.count) * one
@@ -317,7 +321,16 @@ class _Fit:
             if not last and rest * steps.nanoseconds / steps.count < by_curvature:
                 self.ahead = min(rest, steps.count)
                 return None
-        return self.repair.prove_by_rounds(at, steps.h.copy(), steps.primal, allowed, most)
+        if not self.problem.loss.quadratic:
+            self.gram.matrix = self.gram.exact = None
+        worth = self._proof_price / steps.pass_nanoseconds
+        return self.repair.prove_by_rounds(at, steps.h.copy(), steps.primal, allowed, most, self.gram, worth)
+
+    @property
+    def _proof_price(self) -> float:
+        """Nanoseconds of a curvature that a proof is made by, and of some factors."""
+        factors = AGAIN * self.prices.potrf * self.problem.size**3 / 6
+        return self.gram.price() + factors + self.prices.newton_call
 
     def _of_steps(self, steps: StepLength) -> Iterate:
         """Where accelerated steps are; nobody knows the sums of the slopes there."""

@@ -26,6 +26,7 @@ from scipy.linalg import lapack
 from ..foundation.lazy import lazy
 from ..penalties import Block
 from ..problem import Certificate, Problem
+from .curvatures.whole_gram import WholeGram
 from .inner.admm import FLAT
 from .parts import Matrix, Vector
 from .roles import Iterate
@@ -194,11 +195,16 @@ class Repair:
         return inside, y, zx, np.where(inside != wanted, 0.0, h) if far else None
 
     def prove_by_rounds(
-        self, at: Iterate, h: Vector, primal: float, allowed: float, most: int
-    ) -> tuple[Iterate, Certificate] | None:
+        self, at: Iterate, h: Vector, primal: float, allowed: float, most: int,
+        gram: WholeGram | None = None, worth: float = math.inf,
+    ) -> tuple[Iterate, Certificate] | None:  # fmt: skip
         """The same without a factor, in at most so many rounds of conjugate gradients (``kernels/repair.py``); None
-        where these do not suffice. at.x are the slopes at w, whose sums need not be known; h is changed."""
+        where these do not suffice. at.x are the slopes at w, whose sums need not be known; h is changed.
+
+        A `gram` that is not made yet is made as soon as there were as many rounds as it is `worth`: a few do then.
+        """
         from ..kernels import repair as kernel
+        from ..kernels.lapack import addresses
         from ..kernels.products import as_data
         from ..kernels.small_losses import as_loss
 
@@ -206,13 +212,28 @@ class Repair:
         own = np.append(problem.data.mean_squares, 1.0) * max(float(h.mean()), 1e-300)
         own = np.maximum(own, 1e-6 * own.mean())
         x, y, g, info = at.x.copy(), at.y / n, np.empty(problem.size), np.zeros(4)
-        good = kernel.repair(
-            as_data(problem), as_loss(problem), maps.arrays, maps.rows, (*problem.units, self._radius), maps.back_rows,
-            self._band, own, self._steps(own) / self.kappa, self.kappa, (self.low, self.high), at.u, x, y, g, h,
-            primal, allowed, LEFT if maps.pins else LEFT_GUESSED, most, info,
-        )  # fmt: skip
+        data, loss, units = as_data(problem), as_loss(problem), (*problem.units, self._radius)
+        even = self._steps(own) / self.kappa
+
+        def rounds(most: float, H: Matrix) -> bool:
+            good = kernel.repair(
+                data, loss, maps.arrays, maps.rows, units, maps.back_rows, self._band, own, even, self.kappa,
+                (self.low, self.high), at.u, x, y, g, h, primal, allowed, LEFT if maps.pins else LEFT_GUESSED, most,
+                H, addresses(), info,
+            )  # fmt: skip
+            self.passes += 0.5 * info[kernel.PRODUCTS]
+            return bool(good)
+
         self.made = None
-        self.passes += 0.5 * info[kernel.PRODUCTS]
+        none, few = np.empty((0, 0)), math.ceil(min(most, worth))
+        known = none if gram is None or gram.exact is None else gram.exact
+        good = rounds(few if known is none else most, known)
+        spent = info[kernel.PRODUCTS] >= 2.0 * few and info[kernel.GAP] <= allowed  # with hope left
+        if gram is not None and known is none and not good and spent and few < most:
+            gram.floor, floor = 0.0, gram.floor  # steps may want rows that count for more, proofs do not
+            gram.make(h)
+            gram.floor = floor
+            good = rounds(most, none if gram.exact is None else gram.exact)
         if not good:
             return None
         return self._certified(at, x, y, g, primal, allowed)

@@ -2,7 +2,8 @@
 
 The system is (H + B R B') q = -e with H = Z diag(h) Z' / n, solved by conjugate gradients. A round costs two products
 with the data. The preconditioner takes a diagonal in place of H; where maps join features that are near, it is banded
-and solved exactly, elsewhere it is its diagonal. R is what y follows a move by:
+and solved exactly, elsewhere it is its diagonal. With H itself, or one nearby, it is the whole system, and a few rounds
+do. R is what y follows a move by:
 
 - on units of the penalty that are zero, as much as there is room in their balls;
 - on groups that are not, the curvature of their norms, which leaves y on the sphere;
@@ -19,8 +20,9 @@ import math
 import numpy as np
 from numba import float64, int64, types, void
 
-from .apart import HOT, LIST, MATRIX, READ, VECTOR, apart, specialised
+from .apart import HOT, LIST, MATRIX, OWNING, READ, VECTOR, apart, specialised
 from .caching import WITHIN, njit
+from .lapack import POTRF, POTRS, factorise, solve_factored
 from .products import mean_of, scores_of
 from .prox import MAP, apply_adjoint, apply_map
 from .rows import KERNEL, LEAN
@@ -41,7 +43,7 @@ _UNITS = types.Tuple((LIST, int64, VECTOR))
 @specialised(nogil=True, **KERNEL)
 def repair(
     data, loss, B, psi, units, back, band, diagonal, even, kappa, domain, u, x, y, g, h, primal, allowed, share, most,
-    info,
+    H, lapack, info,
 ):  # fmt: skip
     """x and y are moved towards e = 0, and g = Zx/n is filled in; h is changed too. Returns whether the gap that is
     allowed seems to be reached.
@@ -50,12 +52,14 @@ def repair(
     the slope of f* along x, to first order; the rounds bring that to `share` of what is allowed.
 
     units: (labels, count, radius). back: (row, feature, factor) of a y that has B y = e. band: how far apart features
-    are that B joins; 0 where a banded factor takes too long. info receives the gap that the
-    moves leave at the least, the cost of what is left, products with the data, and turns.
+    are that B joins; 0 where a banded factor takes too long. H: a matrix near Z diag(h) Z'/n, empty where there is
+    none, and the addresses of LAPACK for it. info receives the gap that the moves leave at the least, the cost of what
+    is left, products with the data, and turns.
     """
     labels, count, _ = units
     n, size, d = x.size, g.size, y.size
-    e, q, along, factor = np.empty(size), np.empty(size), np.empty(n), np.empty((size, band + 1))
+    whole = H.size > 0
+    e, q, along, factor = np.empty(size), np.empty(size), np.empty(n), np.empty((size, size if whole else band + 1))
     step, tangent, lengths, dots = np.empty(d), np.empty(d), np.empty(count), np.empty(count)
     seen, wide = np.zeros(d), np.zeros(d)
     info[GAP] = info[TURNS] = 0.0
@@ -78,13 +82,18 @@ def repair(
             return False
         info[TURNS] += 1.0
         _follow(units, u, y, even, kappa, _ROOM_BANDED if band > 0 else _ROOM, step, tangent, lengths)
-        _factorise(B, diagonal, step, tangent, factor)
+        if whole:
+            _joined(H, B, labels, count, step, tangent, factor)
+            if factorise(lapack[POTRF], factor, size) != 0:
+                return False
+        else:
+            _factorise(B, diagonal, step, tangent, factor)
         # while units and rows come to their ends, a rough solution will do
         if cost <= 2.0 * enough * before:
             rough = 0.0
         enough, before = max(share * allowed / cost, rough), cost
-        left = _solve(data, B, psi, labels, dots, h, e, factor, step, tangent, most - info[PRODUCTS] / 2.0, enough,
-                     allowed - info[GAP], q, along, info)  # fmt: skip
+        left = _solve(data, B, psi, labels, dots, h, e, factor, whole, lapack, step, tangent,
+                      most - info[PRODUCTS] / 2.0, enough, allowed - info[GAP], q, along, info)  # fmt: skip
         info[GAP] += left
         if info[GAP] > allowed:
             return False
@@ -189,8 +198,50 @@ def _factorise(B, diagonal, step, tangent, factor):
                     other[k - c] -= share * line[k]
 
 
+@apart(void(MATRIX, MAP, LIST, int64, READ, READ, MATRIX), **OWNING)
+def _joined(H, B, labels, count, step, tangent, out):
+    """out = H + B R B', the lower triangle and more."""
+    start, column, value = B
+    size = H.shape[0]
+    for i in range(size):
+        for j in range(size):
+            out[i, j] = H[i, j]
+    ends = np.zeros(count + 1, dtype=np.int64)
+    for k in range(step.size):
+        for a in range(start[k], start[k + 1]):
+            for b in range(start[k], start[k + 1]):
+                out[column[a], column[b]] += step[k] * value[a] * value[b]
+        if tangent[k] != 0.0:
+            ends[labels[k] + 1] += 1
+    for unit in range(count):
+        ends[unit + 1] += ends[unit]
+    rows, place = np.empty(ends[count], dtype=np.int64), ends.copy()
+    for k in range(step.size):
+        if tangent[k] != 0.0:
+            rows[place[labels[k]]] = k
+            place[labels[k]] += 1
+    # less what would take a unit off its sphere
+    along, some, seen = np.zeros(size), np.empty(size, dtype=np.int64), np.zeros(size, dtype=np.bool_)
+    for unit in range(count):
+        found = 0
+        for r in range(ends[unit], ends[unit + 1]):
+            k = rows[r]
+            for a in range(start[k], start[k + 1]):
+                j = column[a]
+                if not seen[j]:
+                    seen[j] = True
+                    some[found] = j
+                    found += 1
+                along[j] += math.sqrt(step[k]) * tangent[k] * value[a]
+        for a in range(found):
+            for b in range(found):
+                out[some[a], some[b]] -= along[some[a]] * along[some[b]]
+        for a in range(found):
+            seen[some[a]], along[some[a]] = False, 0.0
+
+
 @apart(void(MATRIX, READ, VECTOR), **HOT)
-def _precondition(factor, left, z):
+def _by_band(factor, left, z):
     size, band = factor.shape[0], factor.shape[1] - 1
     if band == 0:
         for j in range(size):
@@ -240,8 +291,20 @@ def _into_balls(units, y, lengths):
             y[k] *= radius[k] / lengths[labels[k]]
 
 
+@njit(cache=True, **LEAN, **WITHIN)
+def _precondition(factor, whole, lapack, left, z):
+    if not whole:
+        _by_band(factor, left, z)
+        return
+    for j in range(z.size):
+        z[j] = left[j]
+    solve_factored(lapack[POTRS], factor, z.size, z)
+
+
 @njit(cache=True, **KERNEL, **WITHIN)
-def _solve(data, B, psi, labels, dots, h, e, factor, step, tangent, most, enough, allowed, q, along, info):
+def _solve(
+    data, B, psi, labels, dots, h, e, factor, whole, lapack, step, tangent, most, enough, allowed, q, along, info
+):  # fmt: skip
     """Rounds from q = 0 until at most `enough` is left of e, in its length, or the gap e'q / 2 that q leaves at the
     least exceeds what is allowed. along = Z'q. Returns that gap."""
     n, size = along.size, e.size
@@ -253,7 +316,7 @@ def _solve(data, B, psi, labels, dots, h, e, factor, step, tangent, most, enough
     for j in range(size):
         left[j] = -e[j]
         first += e[j] * e[j]
-    _precondition(factor, left, z)
+    _precondition(factor, whole, lapack, left, z)
     for j in range(size):
         p[j] = z[j]
         square += left[j] * z[j]
@@ -281,7 +344,7 @@ def _solve(data, B, psi, labels, dots, h, e, factor, step, tangent, most, enough
             q[j] += share * p[j]
             left[j] -= share * image[j]
             rest += left[j] * left[j]
-        _precondition(factor, left, z)
+        _precondition(factor, whole, lapack, left, z)
         for j in range(size):
             square += left[j] * z[j]
         for i in range(n):

@@ -14,7 +14,9 @@ import numpy as np
 
 from .._validate import Array, MatrixLike
 from ..engine.registry import fitting
+from ..engine.roles import Engine
 from ..engine.rounds import WorkingSets
+from ..engine.tasks import BlockModels
 from ..foundation.numerics import AT_ONCE, COPY, ROUNDING
 from ..problem import Problem
 from .engines import HANDFUL, Engines
@@ -75,13 +77,12 @@ def centred(X: MatrixLike) -> tuple[MatrixLike, Scaling | None]:
 def on_centred_columns(problem: Problem) -> tuple[Problem, Scaling | None]:
     """The problem on centred columns, and how to undo it; the problem itself and None where that would change nothing.
 
-    Working sets see to their columns themselves. Other engines and epochs need many times the passes where columns lie
+    Some engines see to their columns themselves. Others and epochs need many times the passes where columns lie
     far from zero and an intercept has to make up for it.
     """
     if not problem.fit_intercept or problem.pooled or problem.data.sparse:
         return problem, None
-    engine = fitting(problem)
-    if engine is not None and engine.name == WorkingSets.name:
+    if _sees_to_columns(fitting(problem), problem):
         return problem, None
     X, scaling = centred(problem.data.dense)
     return (problem, None) if scaling is None else (problem.with_data(X), scaling)
@@ -122,7 +123,15 @@ def _may_be_centred(problem: Problem, engines: Engines) -> bool:
     """Whether there is an intercept, room for a copy, and no engine that sees to the columns itself."""
     if not problem.fit_intercept or problem.pooled or problem.data.sparse or _in_a_file(problem.data.dense):
         return False
-    return engines.engine is None or engines.engine.name != WorkingSets.name
+    return not _sees_to_columns(engines.engine, problem)
+
+
+def _sees_to_columns(engine: Engine | None, problem: Problem) -> bool:
+    """Whether an engine takes columns from their means itself: working sets, and moments of tasks and outputs, which
+    also prove that way. (A proof for the columns as they stand costs many times such a fit.)"""
+    if engine is None:
+        return False
+    return engine.name == WorkingSets.name or (engine.name == BlockModels.name and problem.loss.quadratic)
 
 
 def _in_a_file(X: Any) -> bool:

@@ -150,10 +150,9 @@ class StepLength:
     @property
     def nanoseconds(self) -> float:
         """Of all steps so far."""
-        from ...kernels.accelerated import PRODUCTS, ROUNDS
-
-        numbers = self._numbers
-        return float(0.5 * numbers[PRODUCTS] * self.pass_nanoseconds + numbers[ROUNDS] * self._round_nanoseconds)
+        numbers, kernel = self._numbers, self._kernel
+        products, rounds = numbers[kernel.PRODUCTS], numbers[kernel.ROUNDS]
+        return float(0.5 * products * self.pass_nanoseconds + rounds * self._round_nanoseconds)
 
     def begin(self, w: Vector, scores: Vector, y: Vector) -> None:
         """Begin at w, whose scores and dual variables are known."""
@@ -162,6 +161,7 @@ class StepLength:
         from ...kernels.small_losses import as_loss
 
         problem, prox, lattice = self.problem, self.prox, self.lattice
+        self._kernel = kernel  # to import it again for a number takes longer than a small step
         self._data = as_data(problem)
         self._loss = as_loss(problem)
         self._solver = prox.solver if lattice is None else lattice.solver
@@ -187,9 +187,7 @@ class StepLength:
 
     def go(self, wanted: float, most: int) -> None:
         """Steps until the objective seems to be within `wanted` of the least, or so many are made."""
-        from ...kernels import accelerated as kernel
-
-        numbers = self._numbers
+        numbers, kernel = self._numbers, self._kernel
         before = numbers[kernel.PRODUCTS]
         kernel.accelerated_steps(
             self._data, self._loss, self._solver, self._penalty, self._point, numbers, self.trace, self.swift,
@@ -211,23 +209,17 @@ class StepLength:
     @property
     def count(self) -> int:
         """Steps so far."""
-        from ...kernels.accelerated import COUNT
-
-        return int(self._numbers[COUNT])
+        return int(self._numbers[self._kernel.COUNT])
 
     @property
     def primal(self) -> float:
         """The objective at w."""
-        from ...kernels.accelerated import OBJECTIVE
-
-        return float(self._numbers[OBJECTIVE])
+        return float(self._numbers[self._kernel.OBJECTIVE])
 
     @property
     def left(self) -> float:
         """What seems to be left of the objective."""
-        from ...kernels.accelerated import left
-
-        return float(left(self.trace, self.count))
+        return float(self._kernel.left(self.trace, self.count))
 
     def steps_left(self, wanted: float) -> float:
         """How many steps seem to be needed until so little is left, at the pace since the start or the recent one,
@@ -243,10 +235,9 @@ class StepLength:
 
     def structure(self) -> tuple[Vector, Vector]:
         """u = B'w with the zeros of the last prox, and y."""
-        from ...kernels.accelerated import STEP
-
         if self.lattice is None:
             u, slope = self._far.copy(), self._dual.copy()
         else:
-            u, slope = self.lattice.of_dual(self._dual, self._far, self._v, float(self._numbers[STEP]), self.w)
+            step = float(self._numbers[self._kernel.STEP])
+            u, slope = self.lattice.of_dual(self._dual, self._far, self._v, step, self.w)
         return u, self.prox.dual(slope, self.w)
