@@ -12,9 +12,10 @@ import scipy.sparse as sp
 
 from .._validate import AnyArray, Array, Floats, MatrixLike, sound
 from ..foundation.files import check_unpacked, read_npz, regular, text_lines
+from ..foundation.words import listed
 from .contents import Data, _some_weight
 from .offsets import from_arrays
-from .text import _first_line, _is_finite, _listed, _numbered
+from .text import _first_line, _is_finite, _numbered
 
 
 def _read_npz(
@@ -174,7 +175,7 @@ def _npz_matrix(path: str | Path, arrays: dict[str, AnyArray], max_features: int
         return np.ascontiguousarray(X, dtype=X.dtype if X.dtype in (np.float32, np.float64) else float)
     if not ({"data", "shape"} <= set(arrays) and ("format" in arrays or {"indices", "indptr"} <= set(arrays))):
         raise ValueError(
-            f"{path} holds {_listed(sorted(arrays))}; it needs X, or data, indices, indptr and shape of a CSR matrix"
+            f"{path} holds {listed(sorted(arrays))}; it needs X, or data, indices, indptr and shape of a CSR matrix"
         )
     try:
         return _sparse_matrix(path, arrays, max_features)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import numpy as np
 from numba import float64, njit, types, void
 
+from ..foundation.numerics import UNIT
 from . import small_model as model
 from .apart import HOT, INSIDE, apart
 from .group_fit import bound_blocks, held_share, solve_model
@@ -35,8 +36,6 @@ from .group_set import (
     store,
 )  # fmt: skip
 from .small_certificate import NO_BOUND
-
-_ROUNDING = 1e-16  # of the targets' variance: what is left of a gap below it is rounding
 
 
 @apart(void(DATA, WORK))
@@ -116,7 +115,7 @@ def fit_covariances(data, work, alpha, wanted):
     if work.count[CURRENT] == 0:  # the values have moved since the last look at all features
         for k in range(size):
             member[SLOPES, k] = _part_of_dot(work.gram[k], member[VALUE], size) - data.target[work.place[k]]
-    solve_model(data, work, max(work.number[TIGHT] * 0.3 * wanted, _ROUNDING * data.parameter))
+    solve_model(data, work, max(work.number[TIGHT] * 0.3 * wanted, UNIT * data.parameter))
     store(data, work)
 
 

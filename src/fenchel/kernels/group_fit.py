@@ -44,10 +44,10 @@ from .group_set import (
     store,
 )  # fmt: skip
 from .lapack import POTRF, POTRS, factorise, solve_factored
-from .rules import ARMIJO, CAREFUL, FACTOR, HALVINGS, JITTER, MODELS, SLOW, STUCK, SWEEPS
+from .rules import ARMIJO, CAREFUL, FACTOR, HALVINGS, JITTER, LEAST, MODELS, SLOW, STUCK, SWEEPS
 from .small_certificate import AHEAD, BEGAN, CHANGE, CURVATURE, MODELLED, SCORE, SLOPE, TRIAL, foresee
 from .small_losses import SQUARED
-from .small_set import KEEP_GRAM, LEAST_CURVATURE
+from .small_set import KEEP_GRAM
 from .unit_groups import gap_of_groups, unit_share
 
 
@@ -91,7 +91,7 @@ def bound_blocks(work):
 def _refresh(data, work, fresh):
     """Take the present curvatures for the next model, if they have changed so much that the last ones will not do."""
     row, n, change, modelled = work.row, data.target.size, 0.0, 0.0
-    floor = max(LEAST_CURVATURE * losses.smoothness(data.kind, data.parameter), work.number[CARE])
+    floor = max(LEAST * losses.smoothness(data.kind, data.parameter), work.number[CARE])
     for i in range(n):
         change += abs(max(row[CURVATURE, i], data.weight[i] * floor) - row[MODELLED, i])
         modelled += row[MODELLED, i]

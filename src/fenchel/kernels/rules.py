@@ -8,7 +8,6 @@ from __future__ import annotations
 
 # -- what is wanted -----------------------------------------------------------------------------------
 
-FLOOR = 1e-10  # of the objective at zero: an objective below has no meaning, nor has a gap relative to it
 INNER = 0.2  # of the wanted gap: how well the last working set is fit; larger: more looks at all of the data
 LOOSE = 0.1  # of the gap over all features: how well a set is fit that will change; smaller: in vain
 

@@ -23,6 +23,7 @@ from typing import NamedTuple
 import numpy as np
 from numba import boolean, float64, int64, njit, types, void
 
+from ..foundation.numerics import ROUNDING
 from . import small_losses as losses
 from . import small_model as model
 from .apart import INLINE, INSIDE, LIST, MATRIX, READ, READ2, READ_LIST, TABLE, VECTOR, Reference, apart, refer
@@ -31,7 +32,6 @@ from .small_losses import COVARIANCES, SQUARED
 
 NO_BOUND = -1e300  # in place of minus infinity: the dual bound of a point that has none
 _MOST_BALANCES = 60  # least-squares moves of one x; one that stays inside the domain is the last but one
-_ROUNDING = 1e-12  # of the lengths of two vectors: an inner product that is smaller counts as zero
 # Of all features: those that are looked at alone, if they are no more. To pick numbers out of rows takes about four
 # times as long as to read all of them, columns take no longer. Larger: looks that cost more than they save.
 _FEW, _FEW_COLUMNS = 0.2, 0.8
@@ -244,14 +244,14 @@ def _balance(data, work):
             terms = 0.0
             for i in range(dual.size):
                 terms += abs(column[i] * dual[i])
-            if terms <= _ROUNDING * length:
+            if terms <= ROUNDING * length:
                 # rows whose x must vanish (one class has them all, say) get there exactly
                 for i in range(dual.size):
                     dual[i] = 0.0 if column[i] != 0.0 else dual[i]
                 slope = 0.0
             if hard_slope(data, j, slope):
                 chosen[k] = 1
-                far = far or abs(slope) > _ROUNDING * length
+                far = far or abs(slope) > ROUNDING * length
             if chosen[k] == 1:
                 directions[count] = k
                 count += 1

@@ -26,7 +26,7 @@ import numpy as np
 from .._validate import Array
 from ..engine.registry import fitting
 from ..engine.roles import Goal, Iterate
-from ..foundation.numerics import ARMIJO, DIGITS, HALVINGS
+from ..foundation.numerics import ARMIJO, DIGITS, HALVINGS, NOTHING
 from ..losses import CoupledCurvature
 from ..problem import Problem
 from .common import DualState, Method
@@ -35,7 +35,6 @@ from .sdca_admm.method import SDCAADMM
 
 SHARE = 0.03  # of what the last step gained: how well a model is solved; larger: more and cheaper models
 FIRST = 1e-3  # of the objective: the same at first
-LEAST = 1e-10  # of the mean of h: what a row counts for at the least; smaller: targets of models overflow
 CHECKED, EPOCHS = 5, 2000  # epochs between certificates of a model where no engine fits, and at the most
 
 
@@ -148,7 +147,7 @@ class ReweightedSquares(Method):
             return _Model(self.squares, float(h.mean()), problem.alpha, None)
         loss: Any = problem.loss
         curved: CoupledCurvature = loss.curvature_at(problem.seen(u), problem.target, problem.weight)
-        weight = np.where(h > 0, np.maximum(curved.squares, LEAST * float(h.mean())), 0.0)
+        weight = np.where(h > 0, np.maximum(curved.squares, NOTHING * float(h.mean())), 0.0)
         z = curved.solve_up(x)
         target = curved.down(u[None])[0] - z / np.where(weight > 0, weight, 1.0)
         rows = np.ascontiguousarray(problem.data.dense)

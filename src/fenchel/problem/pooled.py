@@ -25,7 +25,7 @@ from ..data.jobs import Fold, Look, Newton, Sample, Terms, Weighed
 from ..data.pools import Outcome
 from ..data.roles import Job, RowPool
 from ..foundation.lazy import lazy
-from ..foundation.numerics import BALANCED
+from ..foundation.numerics import BALANCED, NOTHING
 from ..kernels.rules import LEAST
 from ..losses import Loss
 from ..penalties import Penalty
@@ -35,7 +35,7 @@ from .fingerprint import Fingerprint
 from .looks import GRID, EnvelopeView, Passes, PoolData, Slopes, View, check_targets, class_codes, inverse, whole_only
 from .objective import _as_alpha, _as_loss, _as_penalty
 from .points import Point
-from .pooled_kinks import best_with_kinks
+from .pooled_kinks import PASSES, best_with_kinks
 from .pooled_rounding import PooledRounding
 from .problem import Problem
 from .row_balance import MOST_FREE
@@ -47,8 +47,6 @@ MEMORY = 1e9  # bytes that may be taken, where nobody says
 FEWEST = 2000  # rows of a sample, if there are so many
 ROOM = 0.25  # of the memory that may be taken: for the rows of a sample
 _KNOWN = 4  # looks that are remembered
-_MOVES = 10  # passes that balance slopes, at the most
-_NEWTON, _FLAT = 30, 1e-10  # steps to the best unpenalised point, and the slope (of its terms) where they end
 _LITTLE = 1e-6  # of the largest curvature: what every row counts for in a model, if that is more than LEAST
 
 
@@ -390,7 +388,7 @@ class PooledProblem(PooledRounding, Problem):
 
     def _moved(self, x: Slopes, goal: Array, zx: Array) -> tuple[Slopes, Array]:
         """The slopes moved along their directions until the sums there have changed by the goal."""
-        for _ in range(_MOVES):
+        for _ in range(PASSES):
             if not goal.size or (np.abs(goal) <= BALANCED * x.sizes).all():
                 return x, zx
             self._ask_to_balance()
@@ -452,8 +450,8 @@ class PooledProblem(PooledRounding, Problem):
             return w, np.zeros(0), slopes
         if c.size:
             value, slope, bend, terms = self._newton(directions, w)
-            for _ in range(_NEWTON):
-                if np.all(np.abs(slope) <= _FLAT * terms):
+            for _ in range(PASSES):
+                if np.all(np.abs(slope) <= NOTHING * terms):
                     break
                 move = -np.linalg.lstsq(bend, slope, rcond=1e-12)[0]
                 share = 1.0

@@ -14,9 +14,10 @@ import numpy.typing as npt
 
 from .. import __version__
 from .._validate import Array, Names
+from ..foundation.words import listed
 from ..structure import active_groups, segments
 from .explore import Fitted, explorer, script, style
-from .html import _MOST, _pairs, _some, _table, embed, page, picture
+from .html import _MOST, _pairs, _table, embed, page, picture
 
 if TYPE_CHECKING:
     from ..models.cross_validation import CrossValidation
@@ -245,7 +246,7 @@ def _segments(known: _Known, joined: Any) -> str:
     found = segments(known.kept, joined, names=known.names)
     found = found[(found["size"] > 1) & (found["value"] != 0)].sort_values("size", ascending=False, kind="stable")
     head = ["value", "size", "features"]
-    cells = [[row["value"], row["size"], _some(row["features"])] for _, row in found.iterrows()]
+    cells = [[row["value"], row["size"], listed(row["features"])] for _, row in found.iterrows()]
     if known.labels is not None:
         head = ["output", *head]
         cells = [[known.labels[k], *row] for k, row in zip(found["output"], cells, strict=True)]

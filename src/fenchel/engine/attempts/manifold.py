@@ -21,6 +21,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from ... import prices
+from ...foundation.numerics import NOTHING
 from ...maps import Gram, row_width
 from ...problem import Certificate, Problem, tied_features
 from ...problem.convergence import Convergence
@@ -37,7 +38,6 @@ _LAST, _LEAST = 0.1, 1e-9  # of tol, and at any rate: relative gain of a step th
 _BALANCE, _EXTRA = 0.02, 2  # of tol: the slope that the end may have, relatively, and steps for that alone
 _NEARLY = 1e5  # times that: one step more will do, if it is made that well
 _WORST = 0.01  # of the largest violation, what else is set free with it
-_LIFT = 1e-10  # of the diagonal of the curvature: makes it definite
 _MOST_TURNED = 800  # coefficients up to which zeros that join more than two features are followed
 _MENDED = 1e-8  # what may be left of the residual's square: in flat directions little is much
 
@@ -327,7 +327,7 @@ class Finisher(FacePrices):
         if lost > 0:
             matrix[np.diag_indices_from(matrix)] += self._row_diagonal(face, lost)
         # a unit that was just set free bends the penalty so much that its part must not set the scale of the lift
-        lift = _LIFT * np.diag(matrix)
+        lift = NOTHING * np.diag(matrix)  # makes it definite
         own.add_to(matrix)
         matrix[np.diag_indices_from(matrix)] += lift + 1e-14 * np.diag(matrix)
         return definite(matrix)

@@ -26,7 +26,7 @@ import scipy.linalg
 import scipy.sparse as sp
 
 from ...data.envelopes import DIFFERENCE
-from ...foundation.numerics import DENSE
+from ...foundation.numerics import DENSE, DIGITS
 from ...penalties import Penalty
 from ...problem import Certificate, Problem
 from ...problem.convergence import Convergence
@@ -40,7 +40,6 @@ STEPS = 40  # Newton steps in a round before S is raised
 _NEAR = 1e-3  # S in the first round, in units of the loss's curvature
 _FLATTEST = 0.1  # of the loss's largest curvature, what it counts for where it is flat
 _LEAST = 0.05  # of the mean square of a typical column, what a column counts for at the least
-_LIFT = 1e-13  # of the curvature's diagonal: makes it definite
 _SEEN = 1e-2  # of tol: relative error of dual variables that the longest steps may make; larger: bounds get worse
 _FLAT = 0.1  # of the first slope, where a line search may end
 
@@ -296,7 +295,7 @@ class Multipliers:
             matrix[problem.intercept_slots] = 0.0
         self._add_penalty_curvature(point, length, matrix)
         own = np.diag(matrix).copy()
-        matrix[np.diag_indices_from(matrix)] += self.near + _LIFT * own + 1e-300
+        matrix[np.diag_indices_from(matrix)] += self.near + DIGITS * own + 1e-300
         return matrix
 
     def _add_loss_curvature(self, bend, matrix):

@@ -11,13 +11,13 @@ from typing import Any, cast
 
 import numpy as np
 
+from ...foundation.numerics import BALANCED
 from ...problem import Problem
 from ..parts import Vector
 from ..roles import Iterate, Proposal
 
 _MOST = 20_000_000  # numbers of the rows along the support; more: it would take longer than epochs do
 _STEPS = 30  # of Newton, at the most
-_FLAT = 1e-15  # of what a slope is made of: zero
 _HALVES = 6  # of a step that leads uphill or across zero; more: the zeros are not those of the answer
 
 
@@ -49,7 +49,7 @@ def finished(problem: Problem, w: Vector) -> Proposal | None:
         gradient[:k] += entry * slope
         size[:k] += np.abs(entry * slope)
         H[:k, :k] += entry[:, None] * curvature * entry
-        if np.all(np.abs(gradient) <= _FLAT * size):
+        if np.all(np.abs(gradient) <= BALANCED * size):
             break
         move = np.asarray(-np.linalg.lstsq(H, gradient, rcond=1e-13)[0], dtype=float)
         moved = _shortened(problem, at, value, slots, move, u, active)

@@ -18,6 +18,7 @@ import scipy.sparse as sp
 from ...data.jobs import Terms, alone
 from ...data.partitions import Partition
 from ...data.pools import Outcome
+from ...foundation.numerics import ROUNDING
 from ...problem.looks import View
 from ...problem.pooled import PooledProblem
 from ..lower_gram import lower_gram
@@ -25,7 +26,6 @@ from ..parts import Matrix, Vector
 from .whole_gram import LIFT
 
 PAIRS = 30  # secants that are kept; more: old ones, of places far away
-CURVED = 1e-12  # of |dw||dg|: what a secant must bend by to count
 
 
 class SampledCurvature:
@@ -137,7 +137,7 @@ class SampledCurvature:
     def learn(self, d: Vector, change: Vector) -> bool:
         """A secant: the gradient changed so along d."""
         size = float(np.linalg.norm(d) * np.linalg.norm(change))
-        if not (math.isfinite(size) and float(d @ change) > CURVED * size):
+        if not (math.isfinite(size) and float(d @ change) > ROUNDING * size):
             return False
         self.pairs = [*self.pairs[1 - PAIRS :], (d, change)]
         return True

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from scipy.linalg import lapack
 
+from ...foundation.numerics import ROUNDING
 from ...maps import row_width
 from ...prices import Prices
 from ...problem import Problem
@@ -20,9 +21,7 @@ from ..curvatures.whole_gram import LIFT_SINGLE, ROOM
 from ..parts import Vector
 from .admm import EVEN, FLAT
 
-DEAD = 1e-12  # of the largest curvature of a feature: what those have that no row sees
 WIDE = 64  # features from which inverses are in single precision
-LIFT = 1e-12  # of the diagonal: makes a matrix definite in spite of rounding
 
 
 class FeatureMaps:
@@ -91,7 +90,7 @@ def inverses(matrices: Any, added: Vector, single: bool) -> Any:
     blocks, p = len(matrices), matrices.shape[1]
     places = np.arange(p)
     made = np.empty((blocks, p, p), dtype=np.float32 if single else np.float64)
-    lift = LIFT_SINGLE if single else LIFT
+    lift = LIFT_SINGLE if single else ROUNDING
     potrf, potri = (lapack.spotrf, lapack.spotri) if single else (lapack.dpotrf, lapack.dpotri)
     for k in range(blocks):
         work = matrices[k].astype(made.dtype)
@@ -140,7 +139,7 @@ class BlockAdmm:
             return self.seen[1]
         diagonal = gram.diagonal
         mean = diagonal.mean(axis=0)
-        floor = np.maximum(FLAT * mean, DEAD * float(mean.max(initial=0.0)) + 1e-300)
+        floor = np.maximum(FLAT * mean, ROUNDING * float(mean.max(initial=0.0)) + 1e-300)
         seen = 1.0 / self.maps.by_squares((1.0 / np.maximum(diagonal, floor)).ravel())
         self.seen = gram.matrices, np.asarray(np.bincount(self.labels, seen, self.sizes.size) / self.sizes)
         return self.seen[1]
