@@ -30,7 +30,7 @@ SETTINGS = {"penalty": fl.FusedLasso(), "alpha": 0.01}
 def anew():
     """Rows that no driver can hold: every round reads them."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(pooled, "MEMORY", 1.0)
+        patch.setattr(pooled, "SPACE", 1.0)
         yield
 
 

@@ -128,7 +128,14 @@ def test_a_page_for_every_command_and_structure(folder, command, structure):
     run(command, "d.csv", *STRUCTURES[structure], *few, "--report", "r.html", "--tol", "1e-4", "--standardize")
     page_text = (folder / "r.html").read_text(encoding="utf-8")
     page = check(page_text)
-    for word in ("converged", "Certificate", "optimum is at least", "relative gap", "per standard deviation", NAMES[0]):
+    for word in (
+        "converged",
+        "Certificate",
+        "lowest possible objective",
+        "relative gap",
+        "per standard deviation",
+        NAMES[0],
+    ):
         assert word in page.text, word
     alts = " ".join(image["alt"] for image in page.images)
     assert alts.count("certificate by certificate") == 1

@@ -11,7 +11,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from .._validate import AnyArray, Array, Floats, MatrixLike, sound
-from ..foundation.files import check_unpacked, read_npz, regular, text_lines
+from ..foundation.files import PACKED, check_unpacked, read_npz, regular, text_lines
 from ..foundation.words import listed
 from .contents import Data, _some_weight
 from .offsets import from_arrays
@@ -219,13 +219,12 @@ def _whole_numbers(arrays: dict[str, AnyArray], name: str) -> AnyArray:
 
 
 _SURELY = 1_000_000  # features: a vector of them takes 8 MB; larger: a damaged file may ask for gigabytes
-_PER_ENTRY = 100  # features for every stored entry; most columns of such data are empty; larger: as above
 
 
 def check_width(path: str | Path, width: int, entries: int, max_features: int | None) -> None:
     """Refuse sparse data with very many more columns than entries, of which one wrong number is the cause: every
     vector of the fit would have that length."""
-    most = max(_SURELY, _PER_ENTRY * entries) if max_features is None else max_features
+    most = max(_SURELY, PACKED * entries) if max_features is None else max_features
     if width > most:
         raise ValueError(
             f"{path} has {entries:,} entries in {width:,} columns, more than {most:,}; if that is right, say "

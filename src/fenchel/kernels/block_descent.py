@@ -21,13 +21,12 @@ from ..foundation.numerics import DIGITS, ROUNDING
 from .apart import HOT, INSIDE, MATRIX, READ, READ2, READ_LIST, VECTOR, apart, load_called
 from .caching import njit
 from .rows import LEAN
+from .rules import LOOSE
 from .unit_groups import gap_of_groups
 
 SOLVED = 80  # entries of G that could be read while one coordinate of a unit is solved for (measured: 60 to 100)
 RENT = 4  # visits, times its coordinates, after which a unit's block is reduced; larger: sooner
 MOST_INSIDE = 10  # proximal steps inside a unit, before the others are looked at; more help nobody if they move
-SMALL = 0.1  # of the first such step: steps below it are left to the next pass
-CLOSE = 0.05  # of a unit's first miss of its norm: what may be left of it; the other units move it by more
 
 
 @apart(void(int64, VECTOR, int64, VECTOR), **HOT)
@@ -174,7 +173,7 @@ def least_of_block(first, size, weight, basis, base, start, space, work):
         norm = math.sqrt(square)
         if turn == 0:
             miss = abs(norm - 1.0)
-        if abs(norm - 1.0) <= max(CLOSE * miss, DIGITS) or turn == 49:
+        if abs(norm - 1.0) <= max(LOOSE * miss, DIGITS) or turn == 49:
             break
         # s'(r H + weight)^-1 H s = (s's - weight s'(r H + weight)^-1 s) / r
         ahead, along = work[s], work[s] * work[s] * work[inverse]
@@ -265,7 +264,7 @@ def step_of_unit(G, at, q, v, l1, lower, upper, start, norm, bend, k, plain, bas
             moved += work[size + j] * work[size + j]
         if turn == 0:
             begun = moved
-        if moved <= SMALL * SMALL * begun or turn + 1 == MOST_INSIDE:
+        if moved <= LOOSE * LOOSE * begun or turn + 1 == MOST_INSIDE:
             return
         for i in range(size):
             f = work[size + i]

@@ -10,6 +10,7 @@ import math
 import numpy as np
 from numba import boolean, float64, int64, types, void
 
+from ..foundation.numerics import ARMIJO, HALVINGS, NEWTON_STEPS, NOTHING
 from . import block_descent, unit_groups
 from . import small_losses as losses
 from . import small_model as model
@@ -44,7 +45,7 @@ from .group_set import (
     store,
 )  # fmt: skip
 from .lapack import POTRF, POTRS, factorise, solve_factored
-from .rules import ARMIJO, CAREFUL, FACTOR, HALVINGS, JITTER, LEAST, MODELS, SLOW, STUCK, SWEEPS
+from .rules import CAREFUL, FACTOR, LEAST, PATIENCE, ROUNDS, SLOW
 from .small_certificate import AHEAD, BEGAN, CHANGE, CURVATURE, MODELLED, SCORE, SLOPE, TRIAL, foresee
 from .small_losses import SQUARED
 from .small_set import KEEP_GRAM
@@ -125,7 +126,7 @@ def _newton(data, work, m, units):
     slope, some = work.block[:count], work.place[work.gram.shape[0] :]
     largest = _newton_system(work.gram, q, v, l1, first, work.norm, work.place, work.factor, slope, some)
     for a in range(count):
-        work.factor[a, a] += JITTER * largest
+        work.factor[a, a] += NOTHING * largest
         slope[a] = -slope[a]
     if factorise(data.blas[POTRF], work.factor, count) != 0:
         return 0.0
@@ -152,7 +153,7 @@ def solve_model(data, work, target):
     member, m, units = work.member, work.count[SIZE], work.count[UNITS]
     v, q, first = member[VALUE, :m], member[SLOPES, :m], work.first[: units + 1]
     gap, gained, still, least, budget = np.inf, 0.0, 0, np.inf, m
-    for turn in range(SWEEPS):
+    for turn in range(NEWTON_STEPS):
         gap, gained = _settle(
             work.gram, m, q, v, member[L1], member[LOWER], member[UPPER], first, work.norm, work.bend, work.plain,
             work.places, work.basis, work.ready, member[SPACE], work.block, work.past, work.slopes,
@@ -168,7 +169,7 @@ def solve_model(data, work, target):
             gained += _newton(data, work, m, units)
         still = still + 1 if gap > 0.9 * least and gained <= 0.1 * target else 0
         least = min(least, gap)
-        if still > STUCK:
+        if still > PATIENCE:
             return
 
 
@@ -241,7 +242,7 @@ def fit_set(data, work, alpha, wanted, limit):
     m, units = work.count[SIZE], work.count[UNITS]
     load(data, work, alpha)
     fresh, last = False, np.inf
-    for turn in range(MODELS):
+    for turn in range(ROUNDS):
         pull = 0.0
         for k in range(m):
             member[START_SLOPES, k] = model.dot(work.columns[k], row[SLOPE]) / n

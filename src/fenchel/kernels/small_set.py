@@ -21,10 +21,11 @@ from typing import Any
 import numpy as np
 from numba import boolean, float64, int64, njit, void
 
+from ..foundation.numerics import ARMIJO, HALVINGS
 from . import small_losses as losses
 from . import small_model as model
 from .apart import INSIDE, LIST, MATRIX, READ, VECTOR, apart
-from .rules import ARMIJO, CAREFUL, HALVINGS, LEAST, MEMORY, MODELS, SLOW
+from .rules import CAREFUL, LEAST, MEMORY, ROUNDS, SLOW
 from .small_certificate import (
     AHEAD,
     BEGAN,
@@ -434,7 +435,7 @@ def fit_set(data, work, alpha, wanted, limit):
         _fit_covariances(data, work, wanted)
         return
     fresh, last = False, np.inf
-    for turn in range(MODELS):
+    for turn in range(ROUNDS):
         intercept_slope = _slopes(data, work)
         error = error_on_set(data, work, intercept_slope)
         if turn > 0:

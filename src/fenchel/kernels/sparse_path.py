@@ -17,7 +17,7 @@ from numba import boolean, float64, int64, void
 from ..foundation.numerics import NOTHING
 from .apart import READ, apart, door, refer
 from .rooms import Room
-from .rules import INNER, LOOSE, MODELS, NEAR, PATIENCE, ROUNDS, STAGE, STAGE_TOL, TIGHTER
+from .rules import INNER, LOOSE, NEAR, PATIENCE, ROUNDS, STAGE, STAGE_TOL, TIGHTER
 from .small_certificate import (
     AHEAD,
     ANSWER_VALUE,
@@ -155,7 +155,7 @@ def _solve(data, work, sparse, alpha, last_alpha, tol, rounds, most, warm):
         # a set that is still growing is not worth a second model of a curved loss; but where features are more than
         # rows, slopes of a set that is not fit name too many of them
         growing = 4 * added > count[SIZE] and p <= n_rows and not near
-        fit_set(data, work, sparse, alpha, wanted, inner, 1 if growing else MODELS)
+        fit_set(data, work, sparse, alpha, wanted, inner, 1 if growing else ROUNDS)
         _sweep(data, work, sparse)
     return False
 

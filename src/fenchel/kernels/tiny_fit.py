@@ -13,11 +13,11 @@ from typing import Any
 import numpy as np
 from numba import boolean, float64, int64, types, void
 
-from ..foundation.numerics import DIGITS, NOTHING
+from ..foundation.numerics import ARMIJO, DIGITS, HALVINGS, NEWTON_STEPS, NOTHING
 from . import small_losses as losses
 from . import small_model as model
 from .apart import LIST, MATRIX, READ, READ2, READ_LIST, VECTOR, apart, door, refer
-from .rules import ARMIJO, CAREFUL, FLAT, HALVINGS, LEAST, PATIENCE, ROUNDS, SLOW, SWEEPS
+from .rules import CAREFUL, FLAT, LEAST, PATIENCE, ROUNDS, SLOW
 from .small_certificate import (
     AHEAD,
     BEGAN,
@@ -80,7 +80,7 @@ def _curvatures(kind, parameter, weight, row, care, fresh):
 def _minimise(gram, member, factor, support, unit, accuracy, blas):
     """As `small_model.minimise_model`, without the extrapolation that large sets need: it would double the time that
     this takes to compile."""
-    for _ in range(SWEEPS):
+    for _ in range(NEWTON_STEPS):
         for _turn in range(3):
             largest, changes, _moves = model.descend(gram, member.shape[1], member, unit)
             if largest <= accuracy:

@@ -12,9 +12,8 @@ import scipy.sparse.linalg as sla
 from scipy.linalg import cho_factor, cho_solve, qr
 
 from .._validate import Array, Ints, SparseMatrix
-from ..foundation.numerics import FULL
+from ..foundation.numerics import FULL, LONGEST
 
-_LONG = 1e9  # multiply-adds of a factor of a band: more take longer than dozens of solves by conjugate gradients
 _EVEN = 100.0  # condition of B B' up to which these are quick; larger: more rounds
 # features up to which a dense form would gain nothing, or is taken at any rate; larger: seconds for singular values
 _SMALL = 400
@@ -53,7 +52,7 @@ class Gram:
     def _wide_band(self) -> bool:
         """Whether a factor may take very long: on graphs without an order, most of it fills up."""
         band = int(np.abs(self._rows - self._gram.indices).max(initial=0))
-        out: bool = self.p * band**2 > _LONG
+        out: bool = self.p * band**2 > LONGEST
         return out
 
     @property

@@ -25,7 +25,7 @@ from ..data.jobs import Fold, Look, Newton, Sample, Terms, Weighed
 from ..data.pools import Outcome
 from ..data.roles import Job, RowPool
 from ..foundation.lazy import lazy
-from ..foundation.numerics import BALANCED, NOTHING
+from ..foundation.numerics import BALANCED, NOTHING, SPACE
 from ..kernels.rules import LEAST
 from ..losses import Loss
 from ..penalties import Penalty
@@ -43,7 +43,6 @@ from .row_balance import MOST_FREE
 Steps: TypeAlias = tuple[tuple[Array, float], ...]  # points, and the reach of the multipliers there
 
 ROWS = 50  # for each feature in a sample; fewer: more rounds
-MEMORY = 1e9  # bytes that may be taken, where nobody says
 FEWEST = 2000  # rows of a sample, if there are so many
 ROOM = 0.25  # of the memory that may be taken: for the rows of a sample
 _KNOWN = 4  # looks that are remembered
@@ -186,7 +185,7 @@ class PooledProblem(PooledRounding, Problem):
         """Which rows to draw: as many as help, and as memory allows."""
         facts, pool = self.pool.facts, self.pool
         per_row = max(facts.stored / facts.n, 1.0) * (facts.dtype.itemsize + (4 if facts.sparse else 0))
-        room = np.inf if pool.held else ROOM * (MEMORY if pool.memory is None else pool.memory) / per_row
+        room = np.inf if pool.held else ROOM * (SPACE if pool.memory is None else pool.memory) / per_row
         # rows that all fit are read once, and not once a round
         most = facts.n if facts.n <= room < np.inf else min(max(min(ROWS * facts.p, room), FEWEST), facts.n)
         scale = inverse(facts.mean_squares)

@@ -25,12 +25,13 @@ import numpy as np
 import scipy.linalg
 import scipy.sparse as sp
 
-from ...data.envelopes import DIFFERENCE
-from ...foundation.numerics import DENSE, DIGITS
+from ...foundation.numerics import DENSE, DIGITS, HALF
+from ...kernels.rules import LOOSE
 from ...penalties import Penalty
 from ...problem import Certificate, Problem
 from ...problem.convergence import Convergence
 from ...proximal import compiled_map
+from ..inner.admm import FLAT
 from ..lower_gram import lower_gram
 from .manifold import Point
 
@@ -38,10 +39,7 @@ _MOVES = 200  # proxes that the derivative of one may take
 _LIVELY = 30  # Newton steps of a round: after fewer, longer steps are taken in the next, in proportion
 STEPS = 40  # Newton steps in a round before S is raised
 _NEAR = 1e-3  # S in the first round, in units of the loss's curvature
-_FLATTEST = 0.1  # of the loss's largest curvature, what it counts for where it is flat
-_LEAST = 0.05  # of the mean square of a typical column, what a column counts for at the least
 _SEEN = 1e-2  # of tol: relative error of dual variables that the longest steps may make; larger: bounds get worse
-_FLAT = 0.1  # of the first slope, where a line search may end
 
 
 def applies(problem: Problem) -> bool:
@@ -91,7 +89,7 @@ class Multipliers:
         held = held if seen[held].any() else problem.feature_slots
         typical = float(np.quantile(seen[held][seen[held] > 0], 0.75)) if seen[held].any() else 1.0
         self.unit[free] = np.sqrt(np.where(squares[free] > 0, squares[free] / typical, 1.0))
-        self.squares = problem.n * np.maximum(squares / self.unit**2, _LEAST * typical)
+        self.squares = problem.n * np.maximum(squares / self.unit**2, FLAT * typical)
 
     @np.errstate(over="ignore", invalid="ignore", divide="ignore")
     def run(self, w, x, y, *, tol: float, steps: int) -> Point:
@@ -170,9 +168,9 @@ class Multipliers:
         least = 1e-3 * bend.max()
         # the rows may all be on flat parts
         if problem.loss.kinked:
-            least = max(least, _FLATTEST * self.r)
+            least = max(least, FLAT * self.r)
         elif problem.loss.smoothness is not None:
-            least = max(least, _FLATTEST * problem.loss.smoothness * self.weights.mean())
+            least = max(least, FLAT * problem.loss.smoothness * self.weights.mean())
         self.near = _NEAR * self.unit**2 * self.squares * max(bend.mean(), least, 1e-300)
 
     # -- one round ----------------------------------------------------------------------------------
@@ -234,7 +232,7 @@ class Multipliers:
         below = slope(0.0)
         if not below < 0:
             return False
-        flat = _FLAT * abs(below)
+        flat = LOOSE * abs(below)
         low, share, high, above = 0.0, 1.0, np.inf, np.inf
         for _ in range(60):
             there = slope(share)
@@ -267,7 +265,7 @@ class Multipliers:
         x = self._dual_step(at)
         if not bend:
             return x
-        h = DIFFERENCE * (np.abs(at) + np.abs(x).mean() + 1e-300)
+        h = HALF * (np.abs(at) + np.abs(x).mean() + 1e-300)
         return x, self.r * np.clip((self._dual_step(at + h) - self._dual_step(at - h)) / (2 * h), 0.0, 1.0)
 
     def _dual_step(self, at):

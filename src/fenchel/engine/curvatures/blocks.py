@@ -16,13 +16,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ...foundation.numerics import ROUNDING
+from ...foundation.numerics import NOTHING, ROUNDING
 from ...kernels.rules import CAREFUL, FLAT, LEAST
 from ...prices import Prices
 from ...problem import Problem
 from ..lower_gram import lower_gram
 from ..parts import Vector
-from .whole_gram import NONE, ROOM, WORTH
+from .whole_gram import ROOM, WORTH
 
 Blocks = npt.NDArray[np.float64]
 Index = npt.NDArray[np.int64]
@@ -145,7 +145,7 @@ class BlockGram:
         """Every row counts for something."""
         problem, weight = self.problem, self.problem.weight
         largest = float(curvature.max()) if problem.loss.smoothness is None else problem.loss.smoothness
-        least = max(LEAST * max(float(curvature.mean()), NONE * largest), self.floor * largest, 1e-300)
+        least = max(LEAST * max(float(curvature.mean()), NOTHING * largest), self.floor * largest, 1e-300)
         if not weight.size:
             return np.maximum(curvature, least)
         return np.maximum(curvature, least * np.repeat(weight, problem.layout[0]))

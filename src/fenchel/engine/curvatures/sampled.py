@@ -18,12 +18,11 @@ import scipy.sparse as sp
 from ...data.jobs import Terms, alone
 from ...data.partitions import Partition
 from ...data.pools import Outcome
-from ...foundation.numerics import ROUNDING
+from ...foundation.numerics import NOTHING, ROUNDING
 from ...problem.looks import View
 from ...problem.pooled import PooledProblem
 from ..lower_gram import lower_gram
 from ..parts import Matrix, Vector
-from .whole_gram import LIFT
 
 PAIRS = 30  # secants that are kept; more: old ones, of places far away
 
@@ -84,7 +83,9 @@ class SampledCurvature:
         H *= scale
         places = np.arange(problem.size)
         # nothing is known of columns without entries: any curvature will do
-        H[places, places] = (1.0 + mu + LIFT) * np.where(diagonal > 0, diagonal, mean) + 1e-3 * LIFT * mean + 1e-300
+        H[places, places] = (
+            (1.0 + mu + NOTHING) * np.where(diagonal > 0, diagonal, mean) + 1e-3 * NOTHING * mean + 1e-300
+        )
 
     def _gram(self, bend: Vector) -> Matrix:
         """The weighted Gram matrix of the sample, block by block."""

@@ -5,7 +5,6 @@ Features of one unit may belong to several blocks; the penalty couples them in i
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import numpy as np
@@ -19,9 +18,9 @@ from ...proximal import CompiledPenalty
 from ..curvatures.blocks import BlockGram
 from ..curvatures.whole_gram import LIFT_SINGLE, ROOM
 from ..parts import Vector
-from .admm import EVEN, FLAT
-
-WIDE = 64  # features from which inverses are in single precision
+from ..restrictions.columns import SINGLE_FROM
+from .admm import FLAT
+from .pace import Paced
 
 
 class FeatureMaps:
@@ -103,12 +102,12 @@ def inverses(matrices: Any, added: Vector, single: bool) -> Any:
     return made
 
 
-class BlockAdmm:
+class BlockAdmm(Paced):
     """The method, its pace and what it knows of the blocks."""
 
     def __init__(self, problem: Problem, prices: Prices) -> None:
         self.prices, self.pace, self.fresh = prices, 1.0, True
-        self.single = problem.p >= WIDE
+        self.single = problem.p >= SINGLE_FROM
         self.inverse: Any = None
         self.matrices: Any = None  # whose inverse it is
         self.seen: tuple[Any, Vector] = (np.zeros(0), np.zeros(0))  # curvatures, and what units see of them
@@ -178,17 +177,3 @@ class BlockAdmm:
         """Change the steps after a turn that did not arrive."""
         ratio = self.info[0] / max(self.info[1], 1e-100)
         self._set_pace(ratio, self.forces / max(float(np.sum(self.step * u * u)), 1e-100))
-
-    def _begin_pace(self, step: Vector, u: Vector, y: Vector) -> None:
-        """Both sides of a start that knows them are to count alike."""
-        forces, sizes = float(np.sum(y**2 / step)), float(np.sum(step * u**2))
-        if forces > 0 and sizes > 0:
-            self.pace = min(max(math.sqrt(forces / sizes), 1e-4), 1e4)
-        self.fresh = False
-
-    def _set_pace(self, residuals: float, sizes: float) -> None:
-        """Balance the two residuals, each relative to what it is the residual of (Stellato et al., 2020)."""
-        ratio = math.sqrt(min(residuals * sizes, 1e12))
-        if not 1 / EVEN < ratio < EVEN:
-            self.pace = min(max(self.pace * min(max(ratio, 0.02), 50.0), 1e-6), 1e6)
-            self.inverse = None
