@@ -19,9 +19,10 @@ from typing import Any
 import numpy as np
 
 from .._validate import Array, Index
-from ..foundation.numerics import HALF
 from .jobs import Look, Terms
 from .partitions import Partition
+
+DIFFERENCE = 1e-9  # of a dual step, for its slope; larger: rows near a kink count as if they were at it
 
 
 @dataclasses.dataclass(frozen=True)
@@ -82,7 +83,7 @@ def moved(
     new = step(at)
     if not bend:
         return new, np.zeros(0)
-    h = HALF * (np.abs(at) + np.abs(new).mean() + 1e-300)
+    h = DIFFERENCE * (np.abs(at) + np.abs(new).mean() + 1e-300)
     return new, r * np.clip((step(at + h) - step(at - h)) / (2 * h), 0.0, 1.0)
 
 

@@ -17,7 +17,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from ..kernels.rules import LONGER, LOOK, PATIENCE, TURNS
+from ..kernels.rules import PATIENCE, TURNS
 from ..prices import Prices
 from ..problem import Problem
 from .choices import CALLS
@@ -27,6 +27,7 @@ from .units import Units, Vector, dual_variables, units_of
 from .whole import Products, visit_weights
 
 NAME = "accelerated steps"
+LOOK, LONGER = 16, 2.0  # steps before the first proof, and times as many before the next one at the most
 GRAMS, MODELS = 2, 6  # that working sets take from a point nearby; larger: more accelerated steps before them
 
 

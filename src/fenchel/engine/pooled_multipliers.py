@@ -19,21 +19,21 @@ import numpy as np
 
 from ..data.envelopes import moved
 from ..foundation.numerics import ARMIJO, BALANCED, DENSE
-from ..kernels.rules import LOOSE
 from ..prices import Prices
 from ..problem import Problem
 from ..problem.looks import EnvelopeView
 from ..problem.pooled import PooledProblem, Steps
 from ..problem.unpenalised import GROWTH
-from .accuracy import FIRM, IDLE_CHEAP, ROUNDS_CHEAP
+from .accuracy import IDLE_CHEAP, ROUNDS_CHEAP
 from .parts import Answer, Matrix, Model, Vector
 from .roles import Proposal
 from .sampled import ACCURACY, FINEST, Fit, SampledModels
 
 ZONE = 0.2  # of the weight of the sample: rows within reach of a kink at first
+FEW = 3.0  # rows within reach for each coefficient that is at work; fewer: models that say little
 SLOW = 1.5  # what the reach is multiplied by at the least, GROWTH at the most, where one model was enough
 FARTHEST = 1e7  # times the first reach; beyond it, rounding of scores is all that the multipliers see
-SETTLED = 1e-6  # of the wanted gap: a model that promises less (or LOOSE of how far multipliers go) is solved
+LIVELY, SETTLED = 0.3, 1e-6  # of how far multipliers go, and of the wanted gap: a model that promises less is solved
 LEAST = 1e-4  # of the curvature that a column has in the mean over all rows: what it counts for at the least
 
 
@@ -109,7 +109,7 @@ class _KinkedFit(Fit):
                 return
             d = answer.v - view.w
             promised = self._promised(view, answer, H, d)
-            solved = promised <= max(LOOSE * view.moved, SETTLED * goal.allowed(made.primal)) or not d.any()
+            solved = promised <= max(LIVELY * view.moved, SETTLED * goal.allowed(made.primal)) or not d.any()
             if ahead is not None and solved:
                 steps, reach = (*steps, (view.w, reach)), next_reach
                 view, ahead, used = ahead, None, 0
@@ -140,7 +140,7 @@ class _KinkedFit(Fit):
         have to do where the penalty bends, or where the answer is a corner; so it grows where that is easy, too."""
         at_work = float(min(np.count_nonzero(answer.v), np.count_nonzero(answer.u) + self.problem._free_count))
         rows = view.bend * self.problem.visits / reach
-        return float(np.clip(rows / (FIRM * max(at_work, 1.0)), 1.0 if used > 1 else SLOW, GROWTH))
+        return float(np.clip(rows / (FEW * max(at_work, 1.0)), 1.0 if used > 1 else SLOW, GROWTH))
 
     def _height(self, view: EnvelopeView) -> float:
         """What a round brings down: the envelopes and the penalty."""

@@ -25,7 +25,8 @@ import numpy as np
 import scipy.linalg
 import scipy.sparse as sp
 
-from ...foundation.numerics import DENSE, DIGITS, HALF
+from ...data.envelopes import DIFFERENCE
+from ...foundation.numerics import DENSE, DIGITS
 from ...kernels.rules import LOOSE
 from ...penalties import Penalty
 from ...problem import Certificate, Problem
@@ -39,6 +40,7 @@ _MOVES = 200  # proxes that the derivative of one may take
 _LIVELY = 30  # Newton steps of a round: after fewer, longer steps are taken in the next, in proportion
 STEPS = 40  # Newton steps in a round before S is raised
 _NEAR = 1e-3  # S in the first round, in units of the loss's curvature
+_LEAST = 0.05  # of the mean square of a typical column, what a column counts for at the least
 _SEEN = 1e-2  # of tol: relative error of dual variables that the longest steps may make; larger: bounds get worse
 
 
@@ -89,7 +91,7 @@ class Multipliers:
         held = held if seen[held].any() else problem.feature_slots
         typical = float(np.quantile(seen[held][seen[held] > 0], 0.75)) if seen[held].any() else 1.0
         self.unit[free] = np.sqrt(np.where(squares[free] > 0, squares[free] / typical, 1.0))
-        self.squares = problem.n * np.maximum(squares / self.unit**2, FLAT * typical)
+        self.squares = problem.n * np.maximum(squares / self.unit**2, _LEAST * typical)
 
     @np.errstate(over="ignore", invalid="ignore", divide="ignore")
     def run(self, w, x, y, *, tol: float, steps: int) -> Point:
@@ -265,7 +267,7 @@ class Multipliers:
         x = self._dual_step(at)
         if not bend:
             return x
-        h = HALF * (np.abs(at) + np.abs(x).mean() + 1e-300)
+        h = DIFFERENCE * (np.abs(at) + np.abs(x).mean() + 1e-300)
         return x, self.r * np.clip((self._dual_step(at + h) - self._dual_step(at - h)) / (2 * h), 0.0, 1.0)
 
     def _dual_step(self, at):

@@ -14,9 +14,10 @@ from typing import Any
 import numpy as np
 
 from ...foundation.numerics import HALVINGS
-from ...kernels.rules import LOOK
 from ..units import Index, Vector
 from .local import LocalPenalty
+
+LOOK = 4  # iterations after which signs and accuracy are looked at; larger: more of them in vain, fewer looks
 
 
 class SupportProducts:
