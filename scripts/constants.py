@@ -3,18 +3,21 @@
     python scripts/constants.py             the counts, room by room
     python scripts/constants.py --list      every name with its value
 
-Four kinds of names hold numbers at the top of a module or of a class:
+Five kinds of names hold numbers: at the top of a module or of a class, in a dictionary there, or as the default of an
+argument.
 
 - *quantities*, which decide something: a tolerance, a limit, a share, a price. What is counted against the limit of
-  `tests/house/test_rooms.py`.
-- *places* of an array, which decide nothing: all names that are unpacked from one `range(...)`, or the members of an
-  enumeration.
+  `tests/house/test_rooms.py`. Defaults of private functions and of those in `engine` and `kernels` are quantities,
+  since nobody else chooses them; but 0, 1 and infinity are none: they stand for nothing, all, and no limit.
+- *places* of an array, which decide nothing: all names that are unpacked from one `range(...)`, the members of an
+  enumeration, and the values of a dictionary that count from 0 or 1.
 - *empty arrays*, which stand for "none of them".
 - *attributes* of a class in small letters, by which an object answers for itself (`smoothness`), and fields with their
   defaults. In capitals they are quantities.
+- *defaults* of public functions, which a user may change.
 
-A name that is bound to anything else is not seen here: a number in a function's default, the type of a machine word
-(`ir.IntType(32)`).
+A name that is bound to anything else is not seen here: the type of a machine word (`ir.IntType(32)`), an array, what is
+worked out from other names, a number within a formula.
 """
 
 from __future__ import annotations
@@ -26,7 +29,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 PACKAGE = Path(__file__).resolve().parent.parent / "src" / "fenchel"
-KINDS = ("quantity", "place", "empty", "attribute")
+KINDS = ("quantity", "place", "empty", "attribute", "default")
+ARRAYS = ("zeros", "ones", "empty", "IntType")  # calls that make no number of numbers
+NO_LIMITS = ("0", "1", "0.0", "1.0", "math.inf")
+OWN = ("engine", "kernels")  # rooms whose functions no user calls
 
 
 def constants(package: Path = PACKAGE) -> Iterator[tuple[str, str, str, str]]:
@@ -42,6 +48,22 @@ def constants(package: Path = PACKAGE) -> Iterator[tuple[str, str, str, str]]:
                 for name, value, kind in _bound(node.body):
                     own = "attribute" if kind == "quantity" and not name.isupper() else kind
                     yield module, f"{node.name}.{name}", value, "place" if enumeration else own
+        yield from _defaults(module, tree)
+
+
+def _defaults(module: str, tree: ast.Module) -> Iterator[tuple[str, str, str, str]]:
+    """The numbers among the defaults of functions and methods."""
+    for node in ast.walk(tree):
+        if not isinstance(node, ast.FunctionDef):
+            continue
+        given = [*node.args.posonlyargs, *node.args.args]
+        pairs = [*zip(reversed(given), reversed(node.args.defaults), strict=False)]
+        pairs += [*zip(node.args.kwonlyargs, node.args.kw_defaults, strict=True)]
+        private = module.split("/")[0] in OWN or (node.name.startswith("_") and not node.name.startswith("__"))
+        for argument, value in pairs:
+            if value is not None and _number(value) and ast.unparse(value) not in NO_LIMITS:
+                name = f"{node.name}({argument.arg})"
+                yield module, name, ast.unparse(value), "quantity" if private else "default"
 
 
 def _bound(body: list[ast.stmt]) -> Iterator[tuple[str, str, str]]:
@@ -71,6 +93,10 @@ def _kind(value: ast.expr, unpacked: bool) -> str | None:
         return "place" if unpacked else "quantity"
     if _called(value, "zeros") and _zero(value):
         return "empty"
+    if isinstance(value, ast.Dict) and value.values and all(map(_number, value.values)):
+        written = [ast.unparse(one) for one in value.values]
+        counted = any(written == [str(first + k) for k in range(len(written))] for first in (0, 1))
+        return "place" if counted else "quantity"
     return "quantity" if _number(value) else None
 
 
@@ -95,7 +121,7 @@ def _number(value: ast.expr) -> bool:
     if isinstance(value, ast.Tuple | ast.List):
         return bool(value.elts) and all(map(_number, value.elts))
     if isinstance(value, ast.Call):
-        return bool(value.args) and all(map(_number, value.args)) and not _called(value, "IntType")
+        return bool(value.args) and all(map(_number, value.args)) and not any(_called(value, name) for name in ARRAYS)
     if isinstance(value, ast.Attribute):  # np.pi, np.finfo(float).eps
         return ast.unparse(value).startswith(("np.finfo", "math.", "np.pi")) or _number(value.value)
     return False

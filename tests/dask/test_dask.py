@@ -30,7 +30,7 @@ SETTINGS = {"penalty": fl.FusedLasso(), "alpha": 0.01}
 def anew():
     """Rows that no driver can hold: every round reads them."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(pooled, "MEMORY", 1.0)
+        patch.setattr(pooled, "SPACE", 1.0)
         yield
 
 
@@ -156,7 +156,7 @@ def test_cross_validation_and_fits_within_a_task(cluster, alone):
     def inside():
         from fenchel.problem import pooled
 
-        pooled.MEMORY = 1.0  # in the process of the worker
+        pooled.SPACE = 1.0  # in the process of the worker
         return fd.StructuredClassifier(**SETTINGS).fit(Xd, yd)
 
     assert sha(distributed.get_client().submit(inside).result()) == sha(alone)
@@ -233,7 +233,7 @@ import dask.array as da, distributed, numpy as np
 import fenchel as fl, fenchel.dask as fd
 from fenchel.problem import pooled
 
-pooled.MEMORY = 1.0
+pooled.SPACE = 1.0
 run = fd.DaskPool.run
 
 def told(self, jobs):

@@ -28,7 +28,7 @@ def anew(monkeypatch):
     """Rows that no driver can hold: every round reads them."""
     import fenchel.problem.pooled as module
 
-    monkeypatch.setattr(module, "MEMORY", 1.0)
+    monkeypatch.setattr(module, "SPACE", 1.0)
 
 
 @pytest.mark.parametrize("sparse", [False, True])

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 import fenchel as fl
-from fenchel.engine.attempts import EARLY, Rounds
+from fenchel.engine.accuracy import BEYOND
+from fenchel.engine.attempts import Rounds
 from fenchel.engine.attempts.manifold import Finisher
 from fenchel.engine.curvatures.step_length import Steps
 from fenchel.engine.roles import Goal, Iterate
@@ -65,8 +66,8 @@ def test_ends_when_the_budget_is_spent(n):
     problem = make("logistic", "grid", n)
     attempt, zero = Rounds(problem), Iterate.zero(problem)
     price = attempt.price(zero)
-    assert attempt.run(zero, goal(problem), 0.9 * price / EARLY) is None
-    cut = attempt.run(zero, goal(problem, tol=0.0), price / EARLY)
+    assert attempt.run(zero, goal(problem), 0.9 * price / BEYOND) is None
+    cut = attempt.run(zero, goal(problem, tol=0.0), price / BEYOND)
     assert np.isfinite(cut.certificate.gap)
     assert cut.nanoseconds < 4 * price
     whole = attempt.run(cut.iterate, goal(problem), 1e12)

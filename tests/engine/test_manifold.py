@@ -410,7 +410,7 @@ def test_rounds_between_the_balance_and_the_ball(penalty):
     matrix = problem.map[rest]
     gram, need = Gram(matrix), 0.1 * (matrix.T @ y[rest])
     expected, middle, last = y.copy(), y[rest], np.inf
-    for _ in range(manifold.ROUNDS):
+    for _ in range(manifold.PROJECTIONS):
         balanced = middle - matrix @ gram.solve(matrix.T @ middle - need)
         expected[rest] = balanced
         inside = finisher._inside(expected)[rest]

@@ -242,7 +242,7 @@ def test_rest_saves_passes_and_not_the_answer(loss):
 @pytest.fixture
 def copied(monkeypatch):
     """Small data, too, are copied in single precision."""
-    monkeypatch.setattr(rows, "_CACHED", 0)
+    monkeypatch.setattr(rows, "CACHE", 0)
 
 
 @pytest.mark.parametrize("loss", ["smoothed-hinge", "logistic"])

@@ -456,6 +456,6 @@ def test_operators_of_which_nothing_can_be_proven(operator, message):
 
 
 def test_an_operator_with_too_many_entries(monkeypatch):
-    monkeypatch.setattr("fenchel.maps.operators._MOST", 1000)
+    monkeypatch.setattr("fenchel.maps.operators.SPACE", 12_000)  # bytes
     with pytest.raises(ValueError, match=r"more than 1,000 entries .* in 16 of 64 features"):
         fl.Problem(np.eye(64), np.ones(64), loss="squared", penalty=fl.L1() @ cosine(64))

@@ -508,7 +508,7 @@ def test_long_epochs_in_several_calls(method, order, monkeypatch):
     """Data so large that an epoch is cut into pieces, for the sake of Ctrl-C, takes the same steps."""
     problem = make_problem("simple")
     whole, _ = run(problem, method, 3, block_size=8, order=order)
-    monkeypatch.setattr(blocks, "_LONGEST_CALL", 1)
+    monkeypatch.setattr(blocks, "LONGEST", 1)
     pieces, _ = run(problem, method, 3, block_size=8, order=order)
     np.testing.assert_allclose(pieces.w, whole.w, rtol=1e-12, atol=1e-14)
 

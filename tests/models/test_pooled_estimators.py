@@ -141,7 +141,7 @@ def test_weights_of_zero_are_named(standardize):
 def test_class_weights_of_a_pool_are_those_of_memory(classes, weighted, given, monkeypatch):
     from fenchel.problem import pooled as problem
 
-    monkeypatch.setattr(problem, "MEMORY", 1.0)  # every round reads the rows
+    monkeypatch.setattr(problem, "SPACE", 1.0)  # every round reads the rows
     X, score = rows()
     y = np.digitize(score, [-1.5, 0.5][-classes + 1 :]).astype(float)
     weight = np.random.default_rng(2).random(N) if weighted else None

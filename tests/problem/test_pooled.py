@@ -19,7 +19,7 @@ def anew(monkeypatch):
     """Rows that no driver can hold: every round reads them."""
     import fenchel.problem.pooled as module
 
-    monkeypatch.setattr(module, "MEMORY", 1.0)
+    monkeypatch.setattr(module, "SPACE", 1.0)
     monkeypatch.setattr(module, "FEWEST", 500)
 
 
@@ -110,7 +110,7 @@ def test_every_smooth_loss_takes_few_rounds(anew, name, heavy):
 def test_losses_with_kinks_are_certified(monkeypatch, name, penalty):
     import fenchel.problem.pooled as module
 
-    monkeypatch.setattr(module, "MEMORY", 1.0)
+    monkeypatch.setattr(module, "SPACE", 1.0)
     monkeypatch.setattr(module, "FEWEST", 200)
     for intercept, sparse in ((True, False), (False, True)):
         pooled, memory = both(KINKED[name], penalty, 0.03, intercept=intercept, sparse=sparse)
@@ -184,7 +184,7 @@ def test_several_classes_together(monkeypatch, kind, sparse, held):
     import fenchel.problem.pooled as module
 
     if not held:
-        monkeypatch.setattr(module, "MEMORY", 1.0)
+        monkeypatch.setattr(module, "SPACE", 1.0)
         monkeypatch.setattr(module, "FEWEST", 600)
     X, y, weight = classes_of(2000, sparse)
     penalty = {
@@ -239,7 +239,7 @@ def test_the_largest_alpha_and_paths():
 def test_a_sample_of_few_rows_costs_rounds_alone(monkeypatch):
     import fenchel.problem.pooled as module
 
-    monkeypatch.setattr(module, "MEMORY", 1.0)
+    monkeypatch.setattr(module, "SPACE", 1.0)
     monkeypatch.setattr(module, "FEWEST", 30)
     rng = np.random.default_rng(0)
     X = rng.standard_normal((4000, 30))
@@ -336,8 +336,8 @@ def test_joined_features_are_worked_on_by_faces(monkeypatch, anew, name, loss):
     import fenchel.engine.sampled as sampled
     import fenchel.engine.sampled_faces as faces
 
-    monkeypatch.setattr(sampled, "MOST", 10)  # as if these features were many
-    monkeypatch.setattr(faces, "MOST", 10)
+    monkeypatch.setattr(sampled, "LARGEST", 10)  # as if these features were many
+    monkeypatch.setattr(faces, "LARGEST", 10)
     penalty, p = {
         "chain": fl.FusedLasso(), "grid": fl.TotalVariation((8, 8)),
         "graph": fl.L1() + fl.L1() @ fl.Incidence([(j, (7 * j + 3) % 64) for j in range(64) if (6 * j + 3) % 64], 64),

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 
+from ..foundation.words import listed
 from .common import make_console, print_table
 
 if TYPE_CHECKING:
@@ -39,14 +40,14 @@ def _about(model: Model) -> list[tuple[str, str]]:
             ("alpha", f"{model.alpha:.6g}")]  # fmt: skip
     for name, value in (("target", model.target), ("labels", model.classes), ("tasks", model.tasks)):
         if value is not None:
-            rows.append((name, _few(value if isinstance(value, list) else [value])))
+            rows.append((name, listed(value if isinstance(value, list) else [value])))
     if model.offset is not None:
         rows.append(("offset", model.offset))
     if model.scaling is not None:
         rows.append(("columns", "standardised for the fit; these coefficients are for the data as it stands"))
     if model.coding is not None and model.coding["levels"]:
         words = [f"{name} ({len(levels)})" for name, levels in model.coding["levels"].items()]
-        rows.append(("columns of words", _few(words)))
+        rows.append(("columns of words", listed(words)))
     if model.coding is not None and model.coding["means"]:
         rows.append(("missing numbers", "the mean of their column in the rows of the fit"))
     coef = np.atleast_2d(model.coef)
@@ -100,8 +101,3 @@ def _labels(model: Model, outputs: int) -> list[str]:
         if isinstance(names, list) and len(names) == outputs:
             return [str(name) for name in names]
     return [f"output {k}" for k in range(outputs)]
-
-
-def _few(values: list[Any], most: int = 6) -> str:
-    words = [str(value) for value in values]
-    return ", ".join(words[:most]) + (f", … ({len(words)} in all)" if len(words) > most else "")

@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
-from .._validate import AnyArray, Floats, Names
+from .._validate import AnyArray, Floats
 from ..data.moments import deviations
 from ..data.pools import Pool
 from ..data.streamed import Streamed
+from ..foundation.words import listed
 from ..io import Data, open_data, read_data
 from ..losses import are_proportions, known_losses, why_unknown
 from ..models import Model, Scaling
@@ -87,14 +88,14 @@ class Setup:
             rows.append(("offset", self.options.offset))
         rows.append(("loss", repr(problem.loss)))
         if self.classes is not None and problem.loss.coupled:
-            rows.append(("labels", f"{_some(self.classes)}; all together"))
+            rows.append(("labels", f"{listed(self.classes)}; all together"))
         elif self.classes is not None and len(self.classes) == 2:
             rows.append(("labels", f"{self.classes[0]} is -1, {self.classes[1]} is +1"))
         elif self.classes is not None:
-            rows.append(("labels", f"{_some(self.classes)}; each against the rest"))
+            rows.append(("labels", f"{listed(self.classes)}; each against the rest"))
         rows.append(("penalty", repr(problem.penalty)))
         if self.structure.free.size:
-            rows.append(("without penalty", _some([self.names[j] for j in self.structure.free])))
+            rows.append(("without penalty", listed([self.names[j] for j in self.structure.free])))
         groups = self.structure.used("groups")
         if groups is not None:
             alone = self.structure.p - np.unique(np.concatenate(groups.members)).size
@@ -109,7 +110,7 @@ class Setup:
         rows, coding, kept = [], self.data.coding, self.data.kept
         if coding is not None and coding.levels:
             words = [f"{name} ({len(levels)})" for name, levels in coding.levels.items()]
-            rows.append(("columns of words", _some(words)))
+            rows.append(("columns of words", listed(words)))
         if kept is not None:
             rows.append(("rows left out", f"{np.count_nonzero(~kept):,} of {kept.size:,}, which miss a value"))
         return rows
@@ -347,8 +348,3 @@ def _class_weights(options: ModelOptions, classes: list[Any] | None) -> dict[Any
             raise ValueError(f"--class-weight names {name!r}; {hint(name, list(by_name))}")
         weights[by_name[name]] = weight
     return dict.fromkeys(classes, 1.0) | weights
-
-
-def _some(names: Names, most: int = 6) -> str:
-    names = [str(name) for name in names]
-    return ", ".join(names[:most]) + (f", … ({len(names)} in all)" if len(names) > most else "")

@@ -8,15 +8,14 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
+import scipy.sparse as sp
 
 from .. import models as local
+from ..data.streamed import rows_together
 from .pool import _is_array, current_client, from_collections, is_table
 
 if TYPE_CHECKING:
     from typing_extensions import Self
-
-# of a chunk, where arrays of numpy are handed over; more: tasks that outgrow a worker, fewer: more tasks
-_ROWS = 10_000
 
 
 @contextlib.contextmanager
@@ -104,7 +103,8 @@ class _OnCluster:
 
         several = not self._local._classification
         X, y = validate_data(self, X, y, accept_sparse=["csr"], dtype=[np.float64, np.float32], multi_output=several)
-        return da.from_array(X, chunks=(_ROWS, X.shape[1]), asarray=False), y
+        size = (X.data.nbytes + X.indices.nbytes if sp.issparse(X) else X.nbytes) / X.shape[0]
+        return da.from_array(X, chunks=(rows_together(size), X.shape[1]), asarray=False), y
 
     def _lazily(self, name: str, X: Any, width: int | None, dtype: Any) -> Any:
         """A method of the local model on every piece."""

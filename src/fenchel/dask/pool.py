@@ -20,13 +20,13 @@ from ..data.partitions import Partition
 from ..data.pools import Gathering, Outcome, Pool
 from ..data.roles import Job
 from ..data.streamed import Streamed
+from ..problem.pooled import ROOM
 
 log = logging.getLogger("fenchel.dask")
 
 RETRIES = 2  # of a task that failed with its worker; more: longer before a shard that kills workers is named
 TREE = 8  # results that are added by one task, where shards are many; more: more of them in the memory of one worker
 INLINE = 1 << 20  # bytes of a job that are sent with every task; larger ones are scattered first
-FULL = 0.4  # of the workers' memory: data beyond that is cut into smaller shards, which Dask can put on disks
 PIECE = 0.1  # of the memory of a worker: such a shard; larger: two of them at once fill it
 
 
@@ -96,7 +96,7 @@ class DaskPool(Pool):
 
         workers = max(len(self.workers), 1)
         shards, room = workers, sum(self.workers.values())
-        if math.isfinite(nbytes) and room and nbytes > FULL * room:
+        if math.isfinite(nbytes) and room and nbytes > ROOM * room:
             shards = max(shards, math.ceil(nbytes / (PIECE * room / workers)))
             log.info("%.3g GB of rows, %.3g GB of memory: %d smaller shards, which Dask may put on disks", nbytes / 1e9,
                      room / 1e9, shards)  # fmt: skip

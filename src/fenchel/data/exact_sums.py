@@ -12,6 +12,7 @@ What is dropped is below :math:`2^{-64}` of the largest number that was added.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 
 import numpy as np
@@ -19,8 +20,8 @@ import numpy as np
 from .._validate import Array, Index
 
 BITS = 32  # of a limb; 31 bits of room are left, so that 2^31 numbers may be added
-LIMBS = 3  # a double has 53 bits, which lie in three limbs at the most
-_NOTHING = -(1 << 20)  # the place of zero: below that of every number
+LIMBS = math.ceil(np.finfo(float).nmant / BITS) + 1  # in which the 53 bits of a double lie, wherever they begin
+_NOTHING: int = np.finfo(float).minexp * BITS  # the place of zero: below that of every number
 
 
 class ExactSum:

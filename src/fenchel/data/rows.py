@@ -17,13 +17,11 @@ import scipy.sparse as sp
 
 from .._validate import AnyArray, Array, Floats, Ints, MatrixLike, SparseMatrix, sound
 from ..foundation.lazy import lazy
-from ..foundation.numerics import AT_ONCE, COPY
+from ..foundation.numerics import AT_ONCE, CACHE, COPY
 
 # columns from which dense rows are visited by fours; fewer: the products of four rows cost more than they save
 WIDE = 256
 ROUGH = 3e-6  # relative gap down to which numbers in single precision will do, as long as certificates become better
-# bytes of data up to which reading them takes no time worth mentioning; larger: copies that save nothing are not made
-_CACHED = 1 << 21
 _spare: list[
     npt.NDArray[np.float32]
 ] = []  # memory of such numbers that nobody needs any more: fresh memory takes longer than what is written there
@@ -219,7 +217,7 @@ class Rows:
     @property
     def copied(self) -> bool:
         """Whether epochs read single precision first: where rows are wide, and caches too small for all of them."""
-        return self.halves and self.p >= WIDE and self.nbytes > _CACHED
+        return self.halves and self.p >= WIDE and self.nbytes > CACHE
 
     @lazy
     def single(self) -> tuple[AnyArray, ...] | None:

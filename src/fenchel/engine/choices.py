@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..kernels.rules import HARD, MEMORY, TURNS
+from ..kernels.rules import HARD, LARGEST, MEMORY, TURNS
 from .point import Point
 from .restrictions.columns import SINGLE_FROM
 from .set_parts import Restriction
@@ -24,11 +24,7 @@ if TYPE_CHECKING:
 
 PRODUCTS, PRODUCTS_QUADRATIC = 12, 4  # pairs of products with the set's columns that a fit takes
 LOOKS = 6  # at all of the data, that a fit takes besides one for every alpha; larger: Gram matrices nobody needs
-LARGEST = 5000  # columns up to which one Gram matrix of all is thought of
 CALLS = 400  # of Python, that a round takes however small it is
-MOVED = (
-    4.0  # nanoseconds of an entry of a Gram matrix that is cleared, mirrored and copied, or of a column turned to rows
-)
 FEWEST = 3  # units that a set begins with at least
 EPOCHS = 28  # that SDCA-ADMM takes to a gap of 1e-6 where everything is active (measured on four problems: 21 to 28)
 # Gram matrices that a curved loss takes where epochs to the same gap would be many (measured on four problems: 7 to 8);
@@ -90,7 +86,7 @@ class Choices:
     def _model_price(self, size: float) -> float:
         """The columns of a set, their Gram matrix and descent on it, half of the coefficients being active."""
         n, prices = self.point.n, self.prices
-        descent = TURNS * size * min(0.5 * size, n) * prices.descent + MOVED * size * size
+        descent = TURNS * size * min(0.5 * size, n) * prices.descent + prices.copy * size * size
         if self.data.sparse:
             share = size / max(self.point.w.size, 1)
             return float(self.data.stored * prices.csr_pass + share**2 * self.data.pairs * prices.csr_gram + descent)
@@ -136,7 +132,7 @@ class Choices:
             return True
         if spent > self.gram_with_factor(working, support):
             return False
-        gram = part.pairs * prices.csr_gram + MOVED * size * size
+        gram = part.pairs * prices.csr_gram + prices.copy * size * size
         gram += TURNS * size * min(size, max(20, 2 * support)) * prices.descent
         return bool(TURNS * 1.3 * part.stored * prices.csc_pass + 5 * part.stored < gram)
 
@@ -145,7 +141,7 @@ class Choices:
         part, size, prices = working.columns[0], working.size, self.prices
         if not working.fits(size):
             return math.inf
-        return float(part.pairs * prices.csr_gram + MOVED * size * size + support**3 / 6 * prices.potrf)
+        return float(part.pairs * prices.csr_gram + prices.copy * size * size + support**3 / 6 * prices.potrf)
 
     def column_pass_price(self, working: Restriction) -> float:
         """A pass of descent over the set's columns."""

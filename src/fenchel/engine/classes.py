@@ -17,7 +17,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from ..kernels.rules import TURNS
+from ..kernels.rules import PATIENCE, TURNS
 from ..prices import Prices
 from ..problem import Problem
 from .choices import CALLS
@@ -29,7 +29,6 @@ from .whole import Products, visit_weights
 NAME = "accelerated steps"
 LOOK, LONGER = 16, 2.0  # steps before the first proof, and times as many before the next one at the most
 GRAMS, MODELS = 2, 6  # that working sets take from a point nearby; larger: more accelerated steps before them
-IDLE = 6  # proofs in a row that do not shrink the gap by a third, after which the steps end
 
 
 class RowClasses:
@@ -96,7 +95,7 @@ class RowClasses:
             gap = proposal.certificate.gap
             trust = max(gap / guess, 1.0) if guess > 0 and gap < math.inf else 2 * trust
             idle = 0 if gap < 0.7 * best else idle + 1
-            if idle > IDLE or not math.isfinite(steps.value):
+            if idle > PATIENCE or not math.isfinite(steps.value):
                 return
             best, wait = min(best, gap), LONGER * steps.count
             if before is not None and 0 < gap < before[1]:  # on the line through the logarithms of the last two gaps

@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from ..foundation.numerics import COPY
+from ..foundation.numerics import COPY, LONGEST
 from ..problem import Certificate
-from .choices import CALLS, LOOKS, MOVED
+from .choices import CALLS, LOOKS
 from .covariances import Covariances, covariances, whole_pays
 from .roles import Goal, Iterate, Proposal
 from .unit_rounding import UnitRounding
@@ -48,8 +48,6 @@ FLAT = ("huber", "smoothed-hinge", "squared-hinge")  # losses with parts that ar
 # three above 1.3 times, for models that were left halfway).
 FEW_ROWS = 400
 STORED = 1 << 22  # entries of sparse data up to which the loops take its columns; more make products that take longest
-TURNED = 7.0  # nanoseconds of an entry that is copied, where rows are stored, so that columns are there
-LONGEST = 1e9  # nanoseconds by the prices for one alpha on sparse columns, about a second that nobody can interrupt
 ROUNDS = 30  # in Python, that a fit takes: what columns that are made for it, or a model on them, may cost more
 
 
@@ -196,7 +194,9 @@ class CompiledPath:
         count = len(self.alphas)
         out = _Answers.room(count, problem.p, problem.n if count == 1 else 0)
         made, rounds = (prices.csr_gram, prices.descent, prices.potrf), ROUNDS * CALLS * prices.call
-        price = np.array([prices.csc_pass, MOVED, *made, prices.loss, rounds])  # as kernels/sparse_layout.py has them
+        price = np.array(
+            [prices.csc_pass, prices.copy, *made, prices.loss, rounds]
+        )  # as kernels/sparse_layout.py has them
         self._advance = follower(
             problem.data.columns, problem.data.pairs, problem.target,
             problem.weight if problem.weight.size else np.ones(problem.n), KINDS[form[0]], form[1],
@@ -333,7 +333,8 @@ def on_columns(problem: Problem, units: Units, alphas: Sequence[float], prices: 
         return False
     if not np.all((units.l1 > 0) | (units.lower == units.upper)):  # features enter by their thresholds
         return False
-    if not data.by_column and TURNED * data.stored > ROUNDS * CALLS * prices.call * len(alphas):
+    turned = 2 * prices.copy * data.stored  # numbers and their places, into columns
+    if not data.by_column and turned > ROUNDS * CALLS * prices.call * len(alphas):
         return False
     form = problem.small_form
     if p > n and form is not None and form[0] in FLAT:

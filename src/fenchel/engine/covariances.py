@@ -14,22 +14,21 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..foundation.lazy import lazy
-from ..foundation.numerics import DIGITS
+from ..foundation.numerics import CACHE, DIGITS
 from ..kernels.rooms import Room
-from ..kernels.rules import MEMORY
+from ..kernels.rules import LARGEST, MEMORY
 from ..problem.rounding import STEPS, UNIT
-from .choices import CALLS, LARGEST, LOOKS, PRODUCTS_QUADRATIC, expected_support
+from .choices import CALLS, LOOKS, PRODUCTS_QUADRATIC, expected_support
 from .curvatures.blocks import FAR
 from .lower_gram import ENTRIES, lower_gram
 from .restrictions.columns import SparseColumns
 from .units import Units, Vector
+from .whole import NEARBY
 
 if TYPE_CHECKING:
     from ..problem import Problem
 
 _CALLS = 150  # of numpy on tiny arrays, that covariances take besides; larger: small fits go by rows
-_CACHE = 1 << 22  # bytes of data that stay in the cache; larger: data that do not count as if they did
-_CACHED = 0.3  # of the prices of reading and copying, which are those of larger data: the same in the cache (measured)
 _GROWN = 1.3  # times the support: what a working set has grown to in the end
 
 
@@ -102,7 +101,7 @@ def whole_pays(problem: Problem, units: Units, alphas: int, filled: bool, prices
         products = PRODUCTS_QUADRATIC if alphas == 1 else 0.5 * looks  # with a set that grows as alpha falls
         read = n * size * prices.copy + (looks * p + 2 * products * size) * n * prices.gemv
         made = looks * n * prices.loss + n * size * size / 2 * prices.syrk64
-        return float(made + read * (_CACHED if 8 * n * p <= _CACHE else 1.0))
+        return float(made + read * (NEARBY if 8 * n * p <= CACHE else 1.0))
 
     made = covariances_price(problem, prices) + _CALLS * prices.call
     widest = 1 if units.alone else int(np.diff(units.start).max())

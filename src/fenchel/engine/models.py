@@ -19,12 +19,12 @@ from typing import Any, cast
 
 import numpy as np
 
-from ..foundation.numerics import DIGITS
-from ..kernels.rules import ROUNDING, ROUNDS
+from ..foundation.numerics import BALANCED, DIGITS
+from ..kernels.rules import LONGER, LOOK, ROUNDS, STAGE_TOL
 from ..penalties import Block
 from ..prices import Prices, epoch_nanoseconds
 from ..problem import Certificate, Problem
-from .accuracy import ACCURACY, CHANGED, FINE, FINEST, HOPE, IDLE, NEAR
+from .accuracy import CHANGED, FINE, FINEST, FIRM, HOPE, IDLE
 from .curvatures.step_length import PREPARE, StepLength
 from .curvatures.whole_gram import WholeGram
 from .inner.admm import Admm
@@ -37,8 +37,6 @@ from .whole import WholePoint
 NAME = "quadratic models"
 MOST = 1024  # features; more: factors take too long
 STALE = 0.35  # share of the gradient's change that H may miss before it is made anew; larger: fewer and worse models
-LOOK = 8  # accelerated steps at a time, at the least
-LONGER = 1.6  # times as many before the next look, at the most
 MANY = 32  # steps that tell something of their pace
 RETRY, WAIT = 1.2, 0.5  # times the steps at a proof that failed, and more for every pass it took: when to try again
 ROUNDS_AT_LEAST, ROUNDS_EACH = 40, 2.0  # of conjugate gradients for a proof, and more for every step that was made
@@ -47,7 +45,6 @@ REPAIR = 8.0  # passes that such a repair takes, about
 USUAL_QUADRATIC, USUAL = (1, 2), (3, 7)
 TURNING = 2.0  # times as much where the loss has flat parts: a fifth of such fits cost 4 to 20 times; less: they do
 HOPELESS = 2.5  # times the price of models: if the rest seems to cost more, steps end; larger: they end late
-FIRM = 2.0  # rows for each feature from which losses with flat parts have models that last
 SEVERAL = 4  # alphas that share a curvature and are worth it
 
 
@@ -317,7 +314,7 @@ class _Fit:
             made = self.problem.certificate(near, fresh=False, primal=steps.primal, enough=steps.primal - allowed)
             if made.gap <= allowed:
                 return near, made
-            rest = steps.steps_left(max(steps.left, ROUNDING * allowed) * (allowed / made.gap) ** 2)
+            rest = steps.steps_left(max(steps.left, BALANCED * allowed) * (allowed / made.gap) ** 2)
             if not last and rest * steps.nanoseconds / steps.count < by_curvature:
                 self.ahead = min(rest, steps.count)
                 return None
@@ -345,13 +342,13 @@ class _Fit:
         problem, gram, inner, repair = self.problem, self.gram, self.inner, self.repair
         quadratic = problem.loss.quadratic
         # from a prediction one model may do
-        accuracy = FINE if quadratic or self.known else ACCURACY
+        accuracy = FINE if quadratic or self.known else STAGE_TOL
         least, idle, kept, distrust, near = math.inf, 0, self.gram.matrix is not None, 1.0, False
         for number in range(ROUNDS):
             if gram.matrix is not None and not quadratic and gram.renewal(point.h) < self._pass_nanoseconds:
                 gram.matrix = None
             if gram.matrix is None:
-                self._made(point.h, rough=least > NEAR * abs(point.primal))
+                self._made(point.h, rough=least > FINE * abs(point.primal))
                 kept = False
             assert gram.matrix is not None and gram.exact is not None
             paid = inner.nanoseconds
@@ -394,7 +391,7 @@ class _Fit:
             # the next step is so short that the slopes which its model foresees are likely a proof, for fewer reads
             ready = distrust * gap <= allowed and not gram.rough and (near or gram.floor > 0.0)
             near = distrust * gap <= allowed
-            if near and not gram.rough and gap <= NEAR * allowed:
+            if near and not gram.rough and gap <= FINE * allowed:
                 plain = self._plain(point, answer, allowed)
                 if plain is not None:
                     yield plain
@@ -418,10 +415,10 @@ class _Fit:
                     distrust = max(distrust, min(0.3 * made.gap / max(gap, 1e-300), 1e3 * distrust))
             if over or idle > IDLE:
                 return
-            accuracy = FINE if gap <= NEAR * abs(point.primal) or quadratic else ACCURACY
+            accuracy = FINE if gap <= FINE * abs(point.primal) or quadratic else STAGE_TOL
             if idle > 1:  # the model's own error may be what is left
                 accuracy = max(accuracy * 0.1 ** (idle - 1), FINEST)
-            if gained <= ROUNDING * abs(point.primal) or (quadratic and number):
+            if gained <= BALANCED * abs(point.primal) or (quadratic and number):
                 accuracy = FINEST
             if quadratic:
                 if miss > STALE and gram.single:
@@ -429,7 +426,7 @@ class _Fit:
                 continue
             if gram.floor and share == 1.0 and miss < 1.0:
                 gram.trust()
-            if miss > STALE or (gram.rough and (slow or gap <= NEAR * abs(point.primal))):
+            if miss > STALE or (gram.rough and (slow or gap <= FINE * abs(point.primal))):
                 gram.matrix = None
             elif d.any():
                 learnt = gram.learn(d, change, foreseen, moved, slopes)
@@ -452,12 +449,12 @@ class _Fit:
         if promise.gap + repair.model_gap(x, slopes, new.scores, new.loss) > allowed:
             return None
         at = Iterate(new.w, x, problem.n * answer.y, np.zeros(0), answer.u, new.scores)
-        if promise.gap <= NEAR * allowed:  # nearly in balance as they are
+        if promise.gap <= FINE * allowed:  # nearly in balance as they are
             at.x = np.clip(x, repair.low, repair.high)
             at.zx = problem.gradient_sum(at.x)
             repair.passes += 0.5
             made = problem.certificate(at, fresh=False, primal=new.primal, enough=new.primal - allowed)
-        if promise.gap > NEAR * allowed or not made.gap <= allowed:
+        if promise.gap > FINE * allowed or not made.gap <= allowed:
             at, made = repair.prove_ahead(at, promise, self.gram.h, new.primal, allowed)
         self._read(point.passes + new.passes + repair.passes)
         point.passes = new.passes = repair.passes = 0.0

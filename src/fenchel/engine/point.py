@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..kernels.rules import CAREFUL, FLAT, HALVINGS
+from ..foundation.numerics import HALVINGS, TINY
+from ..kernels.rules import CAREFUL, FLAT
 from .curvatures.several_gram import crossed
 from .units import Index, Units, Vector
 
@@ -96,7 +97,7 @@ class Point:
             if before - f <= 1e-10 * abs(before):
                 return
 
-    def intercept_steps(self, push: Vector, least: float = 1e-300) -> Vector:
+    def intercept_steps(self, push: Vector, least: float = TINY) -> Vector:
         """Their curvature's inverse times the slopes of the intercepts; it is taken to be no less than `least`."""
         if self.loss.coupled:
             return np.asarray(np.linalg.pinv(crossed(self.h), rcond=1e-12, hermitian=True) @ push)

@@ -18,12 +18,12 @@ from typing import Any
 import numpy as np
 
 from ..data.envelopes import moved
-from ..foundation.numerics import ARMIJO, DENSE
-from ..kernels.rules import ROUNDING
+from ..foundation.numerics import ARMIJO, BALANCED, DENSE
 from ..prices import Prices
 from ..problem import Problem
 from ..problem.looks import EnvelopeView
 from ..problem.pooled import PooledProblem, Steps
+from ..problem.unpenalised import GROWTH
 from .accuracy import IDLE_CHEAP, ROUNDS_CHEAP
 from .parts import Answer, Matrix, Model, Vector
 from .roles import Proposal
@@ -31,7 +31,7 @@ from .sampled import ACCURACY, FINEST, Fit, SampledModels
 
 ZONE = 0.2  # of the weight of the sample: rows within reach of a kink at first
 FEW = 3.0  # rows within reach for each coefficient that is at work; fewer: models that say little
-LONGER, SLOW = 4.0, 1.5  # what the reach is multiplied by, at the most, and at the least where one model was enough
+SLOW = 1.5  # what the reach is multiplied by at the least, GROWTH at the most, where one model was enough
 FARTHEST = 1e7  # times the first reach; beyond it, rounding of scores is all that the multipliers see
 LIVELY, SETTLED = 0.3, 1e-6  # of how far multipliers go, and of the wanted gap: a model that promises less is solved
 LEAST = 1e-4  # of the curvature that a column has in the mean over all rows: what it counts for at the least
@@ -118,7 +118,7 @@ class _KinkedFit(Fit):
             next_reach = min(reach * self._longer(view, answer, reach, used), farthest)
             new, ahead_new = problem.envelopes(answer.v, (steps, reach), ((*steps, (answer.v, reach)), next_reach))
             gained = self._height(view) - self._height(new)
-            taken = gained >= ARMIJO * max(promised, 0.0) - ROUNDING * abs(self._height(view))
+            taken = gained >= ARMIJO * max(promised, 0.0) - BALANCED * abs(self._height(view))
             made = self._certificate(new, answer.y)
             yield self._proposal(new, answer, made)
             better = made.gap < 0.9 * best or made.primal < lowest - 1e-3 * goal.allowed(made.primal)
@@ -140,7 +140,7 @@ class _KinkedFit(Fit):
         have to do where the penalty bends, or where the answer is a corner; so it grows where that is easy, too."""
         at_work = float(min(np.count_nonzero(answer.v), np.count_nonzero(answer.u) + self.problem._free_count))
         rows = view.bend * self.problem.visits / reach
-        return float(np.clip(rows / (FEW * max(at_work, 1.0)), 1.0 if used > 1 else SLOW, LONGER))
+        return float(np.clip(rows / (FEW * max(at_work, 1.0)), 1.0 if used > 1 else SLOW, GROWTH))
 
     def _height(self, view: EnvelopeView) -> float:
         """What a round brings down: the envelopes and the penalty."""

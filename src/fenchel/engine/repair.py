@@ -24,6 +24,7 @@ import numpy as np
 from scipy.linalg import lapack
 
 from ..foundation.lazy import lazy
+from ..foundation.numerics import LITTLE
 from ..penalties import Block
 from ..problem import Certificate, Problem
 from .curvatures.whole_gram import WholeGram
@@ -33,7 +34,6 @@ from .roles import Iterate
 from .whole import Maps, Products
 
 KAPPA, KAPPA_WIDE = 1e-6, 1e-4  # share of the work that y does; the latter where features are more than rows
-CLIPPED = 1e-3  # of the length of x's move: what the domain may cut off before the others are solved for again
 AGAIN = 3  # times that rows are put on the boundary
 ENOUGH = 3e-4  # of e, in the metric of a factor: what conjugate gradients may leave
 LEFT = 0.3  # the same without a factor: of the gap that is allowed, what the rest of e may cost; larger: fewer proofs
@@ -146,7 +146,7 @@ class Repair:
         """What slopes x, brought into their domain after a move, cost where the scores have the mean loss given."""
         inside = np.minimum(np.maximum(x, self.low), self.high)
         cost = loss + self.problem.mean_conjugate(inside) - float(inside @ scores) / self.problem.n
-        far = float(np.abs(inside - x).sum()) > CLIPPED * float(np.abs(move).sum())
+        far = float(np.abs(inside - x).sum()) > LITTLE * float(np.abs(move).sum())
         return math.inf if far else max(cost, 0.0)
 
     def prove(
@@ -188,7 +188,7 @@ class Repair:
         the loss has cut off much."""
         wanted = x + h * along
         inside = np.minimum(np.maximum(wanted, self.low), self.high)
-        far = float(np.linalg.norm(inside - wanted)) > CLIPPED * float(np.linalg.norm(wanted - x))
+        far = float(np.linalg.norm(inside - wanted)) > LITTLE * float(np.linalg.norm(wanted - x))
         zx = self.problem.n * self.products.sums(inside)
         self.passes += 0.5
         y = y + self.step * self.maps.down(q)

@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..kernels.rules import INNER, NEAR, PATIENCE, ROUNDING, ROUNDS, SLOW, STAGE, STAGE_TOL
+from ..foundation.numerics import BALANCED
+from ..kernels.rules import INNER, LOOSE, NEAR, PATIENCE, ROUNDS, SLOW, STAGE, STAGE_TOL
 from ..prices import epoch_nanoseconds
 from ..problem import Certificate
 from .choices import FEWEST, WIDE, Choices, expected_support, look_first
@@ -25,6 +26,7 @@ from .compiled import CompiledPath, is_compiled
 from .inner.descent import ModelDescent
 from .point import Point
 from .restrictions.class_set import ClassSet
+from .restrictions.columns import SINGLE_FROM
 from .restrictions.working_set import WorkingSet
 from .roles import Goal, Iterate, Proposal
 from .set_fit import SetFit
@@ -35,9 +37,8 @@ from .units import Units, Vector, dual_variables, units_of
 if TYPE_CHECKING:
     from ..problem import Problem
 
-ROUGH, ROUGH_QUADRATIC = 0.1, 0.3  # of the present gap, while the goal is far; the squared loss has exact models
+ROUGH_QUADRATIC = 0.3  # of the present gap, while the goal is far (LOOSE with a curved loss); this has exact models
 STAGE_GROUPS = 5.0  # the same for groups, whose rounds cost more; larger: sets that are chosen from farther away
-SINGLE = 64  # columns from which the Gram matrix of all is made in single precision
 HASTE = 0.3  # of the price of a factor: what descent may cost before it along a path, where supports are foreseen
 
 
@@ -114,7 +115,7 @@ class _Fit:
         self.point, self.several = Point(problem), several
         self.choices = Choices(self.point, prices)
         self.loss, self.quadratic = problem.loss, problem.loss.quadratic
-        self.rate = ROUGH_QUADRATIC if self.quadratic else ROUGH
+        self.rate = ROUGH_QUADRATIC if self.quadratic else LOOSE
         self.few = 0  # units that a set begins with, once they are known
         kind = ClassSet if self.loss.coupled else WorkingSet
         self.working: Restriction = kind(problem.data, self.point.outputs)
@@ -328,7 +329,7 @@ class _Fit:
         if units.ridge.any() or dual <= problem._dual_at_zero:
             # the proven bound may be that of another multiple of the slopes
             dual = -problem.mean_conjugate(proposal.iterate.x, share) - units.conjugate(slope)
-        gap = max(proposal.primal - dual, ROUNDING * abs(proposal.primal))
+        gap = max(proposal.primal - dual, BALANCED * abs(proposal.primal))
         if not math.isfinite(gap):
             return
         squares = np.tile(point.data.mean_squares, point.outputs)
@@ -389,7 +390,7 @@ class _Fit:
 
     def _take_all(self, units: Units) -> None:
         self.working.take_all(units)
-        single = units.l1.size >= SINGLE and not self.point.data.sparse
+        single = units.l1.size >= SINGLE_FROM and not self.point.data.sparse
         self.models.renew(np.float32 if single else np.float64)
 
     def _reconsider(self, units: Units, number: int) -> None:

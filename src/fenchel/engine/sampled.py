@@ -18,26 +18,22 @@ from typing import Any, cast
 import numpy as np
 
 from ..data.pools import Inline
-from ..foundation.numerics import ARMIJO, HALVINGS
-from ..kernels.rules import CAREFUL, FLAT, ROUNDING
+from ..foundation.numerics import ARMIJO, BALANCED, HALVINGS
+from ..kernels.rules import CAREFUL, FLAT, LARGEST, LOOK
 from ..prices import PRICES, Prices
 from ..problem import Certificate, Problem
 from ..problem.looks import View
 from ..problem.pooled import PooledProblem
-from .accuracy import IDLE_CHEAP, ROUNDS_CHEAP
+from .accuracy import FINE, IDLE_CHEAP, ROUNDS_CHEAP
 from .curvatures.sampled import SampledCurvature
 from .inner.admm import Admm
 from .parts import Answer, Model, Vector
 from .roles import Goal, Iterate, Proposal
 
 NAME = "sampled models"
-MOST = 6000  # coefficients of a model; more: factors take too long
 ASTRAY = 10.0  # of the decrease that a model promised: a rise that says nothing of a loss without a steepest curvature
 ACCURACY, FINEST = 1e-4, 1e-7  # of a model's answer; a pass costs more than a model
-ROUGH = 1e-3  # relative gap to which the problem of the sample is solved
 BENT = 1e-2  # of the largest curvature: where the mean is below, every row counts for more at first
-RESAMPLE = (10, 20, 40, 80, 160)  # rounds after which a new sample is drawn; they double, so that few are lost
-BALANCE = 8  # rounds after which a certificate may take passes of its own
 
 
 class SampledModels:
@@ -60,8 +56,8 @@ class SampledModels:
             return "the rows are in memory"
         if problem.loss.kinked:
             return f"{type(problem.loss).__name__} has kinks"
-        if problem.size > MOST:
-            return f"{problem.size} coefficients are too many for a model of all of them; at most {MOST}"
+        if problem.size > LARGEST:
+            return f"{problem.size} coefficients are too many for a model of all of them; at most {LARGEST}"
         return None
 
     def begin(self, problem: Problem, alphas: Sequence[float], tol: float) -> None:
@@ -98,6 +94,7 @@ class Fit:
         self.accepted = self.refused = 0
         self.lowest = math.inf  # the objective at the point
         self.flat = 0.0  # of the largest curvature: what every row counts for beside its own
+        self.due = LOOK  # the round in which a new sample is drawn
 
     # -- where to begin ---------------------------------------------------------------------------------
 
@@ -150,7 +147,7 @@ class Fit:
         )  # fmt: skip
         if own.size != problem.size or own.d != problem.d:  # some task has no row in it
             return None
-        rule, begin = Goal(ROUGH, goal.deadline, math.inf, lambda primal: ROUGH * abs(primal)), None
+        rule, begin = Goal(FINE, goal.deadline, math.inf, lambda primal: FINE * abs(primal)), None
         if self._has_all:
             rule = Goal(goal.tol, goal.deadline, math.inf, lambda primal: 0.5 * goal.allowed(primal))
             w, y = start
@@ -200,9 +197,9 @@ class Fit:
             # where curvature has no bound, a step that went far astray tells of places that no step leads to
             if problem.loss.smoothness is not None or value - primal <= ASTRAY * max(promised, 0.0):
                 self.curvature.learn(d, new.gradient - view.gradient)
-            taken = value <= primal - ARMIJO * max(promised, 0.0) + ROUNDING * abs(primal)
+            taken = value <= primal - ARMIJO * max(promised, 0.0) + BALANCED * abs(primal)
             gained = primal - value
-            made = self._certificate(new, answer.y, ask=number % BALANCE == BALANCE - 1)
+            made = self._certificate(new, answer.y, ask=number % LOOK == LOOK - 1)
             yield self._proposal(new, answer, made)
             better = made.gap < 0.9 * best or gained > 1e-3 * goal.allowed(value)
             idle, best = 0 if better else idle + 1, min(best, made.gap)
@@ -227,8 +224,9 @@ class Fit:
     def _look(self, w: Vector, view: View, number: int) -> View:
         """A look at the next point. Where rounds are many the sample is the likely reason: another one, drawn by the
         curvature where the run is now, comes with the same pass."""
-        if number not in RESAMPLE or self.curvature.rows >= self.problem.n:
+        if number < self.due or self.curvature.rows >= self.problem.n:
             return self.problem.look(w)
+        self.due *= 2  # so that few models are lost
         new, drawn = self.problem.look_and_draw(w, view)
         self.curvature.use(drawn)
         return new

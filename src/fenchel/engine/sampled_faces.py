@@ -18,6 +18,8 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from ..foundation.numerics import NOTHING
+from ..kernels.rules import LARGEST, LOOK
 from ..prices import PRICES
 from ..problem import Certificate, Problem
 from ..problem.looks import View
@@ -25,18 +27,14 @@ from ..problem.pooled import PooledProblem
 from .accuracy import ROUNDS_CHEAP
 from .curvatures.sampled import SampledCurvature
 from .curvatures.step_length import Steps
-from .curvatures.whole_gram import LIFT
 from .inner.admm import Admm
 from .lower_gram import lower_gram
 from .parts import Answer, Matrix, Model, Vector
 from .restrictions import face
 from .restrictions.face import FaceProblem
 from .roles import Goal
-from .sampled import MOST, Fit, SampledModels
-from .wide import FINE
+from .sampled import Fit, SampledModels
 from .wide import MOST as WIDEST
-
-STEPS = 16  # accelerated steps on a model between answers on faces; more: products with the sample, fewer: large faces
 
 
 class SampledFaces(SampledModels):
@@ -50,7 +48,7 @@ class SampledFaces(SampledModels):
             return "the rows are in memory"
         if problem.loss.kinked:
             return f"{type(problem.loss).__name__} has kinks"
-        if problem.size <= MOST:
+        if problem.size <= LARGEST:
             return "a model of all coefficients will do"
         if problem.vectors > 1 or problem.layout[2].size:
             return "several outputs or tasks"
@@ -84,7 +82,7 @@ class FaceCurvature(SampledCurvature):
         scale *= np.sqrt(np.divide(diagonal, own, out=np.zeros(own.size), where=own > 0))
         # nothing is known of columns without entries: any curvature will do
         diagonal = np.where(diagonal > 0, diagonal, mean)
-        alone = (mu + LIFT + (own <= 0)) * diagonal + 1e-3 * LIFT * mean + 1e-300
+        alone = (mu + NOTHING + (own <= 0)) * diagonal + 1e-3 * NOTHING * mean + 1e-300
         H = Operator(X, bend, scale, alone)
         for d, change in self.pairs:
             H.add_pair(d, change)
@@ -188,7 +186,7 @@ class _FaceFit(Fit):
         """A step of the whole prox against a slope: where it leads, and B'w there with exact zeros."""
         steps, info = self.steps, np.zeros(4)
         moved = float(v @ v) * 1e-12 or None
-        new = steps.go(v - self.eta * push, self.eta, self.slope, moved, info, FINE)
+        new = steps.go(v - self.eta * push, self.eta, self.slope, moved, info, ROUNDS_CHEAP)
         return new, steps.u if steps.lattice is None else steps.lattice.structure(self.slope)
 
     def _solve(self, model: Model, start: Answer, accuracy: float) -> Answer:
@@ -204,7 +202,7 @@ class _FaceFit(Fit):
                 break
             before, steps, solved = zero, steps + 1, False
             # accelerated steps, until they stay on a face or have gone far enough to be near one
-            if still or steps >= STEPS:
+            if still or steps >= LOOK:
                 restricted, steps = FaceProblem(problem, zero), 0
                 near = restricted.lift(restricted.inside(near))
                 if not problem.fit_intercept:

@@ -14,17 +14,18 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from ..foundation.numerics import NOTHING
+from ..kernels.rules import LARGEST
 from ..problem import Problem
 from ..problem.looks import View
 from ..problem.pooled import PooledProblem
 from .curvatures.sampled import SampledCurvature, add_pair
-from .curvatures.whole_gram import LIFT
 from .inner.descent import ModelDescent
 from .inner.local import LocalPenalty
 from .lower_gram import lower_gram
 from .parts import Answer, Matrix, Model, Vector
 from .roles import Goal
-from .sampled import ACCURACY, MOST, Fit, SampledModels
+from .sampled import ACCURACY, Fit, SampledModels
 from .units import Index, Units, dual_variables, units_of
 
 NEAR = 0.9  # of what holds a unit at zero: slopes beyond let it in
@@ -43,15 +44,15 @@ class SampledWorkingSets(SampledModels):
             return "the rows are in memory"
         if problem.loss.kinked:
             return f"{type(problem.loss).__name__} has kinks"
-        if problem.size <= MOST:
+        if problem.size <= LARGEST:
             return "a model of all coefficients will do"
         if problem.layout[2].size:
             return "tasks have coefficients of their own"
         units = units_of(problem)
         if isinstance(units, str):
             return units
-        if units.unheld_count > MOST:
-            return f"{units.unheld_count} coefficients have no penalty; at most {MOST}"
+        if units.unheld_count > LARGEST:
+            return f"{units.unheld_count} coefficients have no penalty; at most {LARGEST}"
         return None
 
     def _fit(self, problem: PooledProblem, goal: Goal) -> Fit:
@@ -100,7 +101,7 @@ class SetCurvature(SampledCurvature):
         change = np.sqrt(np.divide(diagonal, there, out=np.zeros_like(there), where=there > 0))
         H *= change[:, None]
         H *= change
-        H[np.diag_indices_from(H)] = (1.0 + mu + LIFT) * np.where(diagonal > 0, diagonal, mean) + 1e-300
+        H[np.diag_indices_from(H)] = (1.0 + mu + NOTHING) * np.where(diagonal > 0, diagonal, mean) + 1e-300
         outside = np.ones(problem.size, dtype=bool)
         outside[places] = False
         for d, changed in self.pairs:
@@ -154,7 +155,7 @@ class _SetFit(Fit):
         scores[live] = -1.0
         pulling = np.flatnonzero(scores > NEAR)
         size = units.of_coefficients(live)[0].size
-        room = min(max(BEGINNING, GROWTH * size), MOST - size)
+        room = min(max(BEGINNING, GROWTH * size), LARGEST - size)
         hardest = pulling[np.argsort(-scores[pulling], kind="stable")]
         sizes = np.ones(hardest.size) if units.alone else np.diff(units.start)[hardest]
         self.chosen = np.sort(np.concatenate([live, hardest[np.cumsum(sizes) <= room]])).astype(np.int64)

@@ -13,7 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from ..kernels.rules import MODELS, PATIENCE, ROUNDING
+from ..foundation.numerics import BALANCED, LITTLE
+from ..kernels.rules import LOOSE, PATIENCE, ROUNDS
 from .choices import Choices
 from .curvatures.coupled_gram import CoupledGram
 from .curvatures.gram import LaggedGram
@@ -23,9 +24,6 @@ from .inner.local import LocalPenalty
 from .point import CARELESS, Point
 from .set_parts import Curvature, InnerSolver, Restriction, Step
 from .units import Units, Vector
-
-CLOSE, CLOSE_GROUPS = 0.05, 0.1  # of the present gap: how well a model of a curved loss is solved; smaller: in vain
-FINER = 1e-3  # of the wanted accuracy: where cheap descent on an exact model ends (groups); smaller: rounding
 
 
 class SetFit:
@@ -73,7 +71,7 @@ class SetFit:
         share = working.size / max(point.w.size, 1)
         before, fresh, refresh, cuts, slow, least = np.inf, False, False, 0, 0, np.inf
         value = np.inf
-        for step in range(MODELS):
+        for step in range(ROUNDS):
             if step == 0 and slope is not None:
                 g, push = -slope[working.coefs], point.push()
             else:
@@ -130,14 +128,14 @@ class SetFit:
         """What else a model with groups is told."""
         working = self.working
         roots = self.gram.roots(working.columns[0]) if len(working.columns) == 1 else None
-        return {"spare": self.choices.spare(working), "finer": FINER * accuracy, "roots": roots, "rank": self.point.n}
+        return {"spare": self.choices.spare(working), "finer": LITTLE * accuracy, "roots": roots, "rank": self.point.n}
 
     def _accuracy(self, limit: float, gap: float, exact: bool, alone: bool) -> float:
         """How accurately a model is solved: no more than the model itself is."""
-        least = ROUNDING * abs(self.point.f)
+        least = BALANCED * abs(self.point.f)
         if exact:
             return max(self.care * 0.5 * limit, least)
-        near = 1e-3 if self.quadratic else CLOSE if alone else CLOSE_GROUPS
+        near = LITTLE if self.quadratic else LOOSE
         return max(self.care * max(0.3 * limit, near * gap), least)
 
     def judge_accuracy(self, gap: float, before: float, gained: float) -> None:

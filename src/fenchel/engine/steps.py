@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from ..kernels.rules import ARMIJO, HALVINGS
+from ..foundation.numerics import ARMIJO, HALVINGS
 from .point import Point
 from .set_parts import Restriction
 from .units import Units, Vector

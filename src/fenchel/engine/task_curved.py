@@ -15,10 +15,11 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from ..kernels.rules import ROUNDING
+from ..foundation.numerics import BALANCED, NEWTON_STEPS
+from ..kernels.rules import ROUNDS, STAGE_TOL
 from ..prices import Prices
 from ..problem import Problem
-from .accuracy import ACCURACY, CHANGED, FINE, FINEST, IDLE, NEAR, ROUNDS
+from .accuracy import CHANGED, FINE, FINEST, IDLE
 from .curvatures.blocks import BlockGram
 from .inner.admm import ROUNDS as TURN
 from .inner.admm import TURNS
@@ -28,10 +29,9 @@ from .parts import Answer, Vector
 from .roles import Goal, Iterate, Proposal
 from .task_repair import BlockRepair
 from .task_squared import Known, predicted
-from .whole import WholePoint, visit_weights
+from .whole import WholePoint, visit_weights, with_structure
 
 USUAL = 20.0  # rounds of ADMM that a model takes, about
-NEWTON = 8  # steps for the intercepts of a fit that begins at zero
 
 
 @dataclasses.dataclass
@@ -97,7 +97,7 @@ class CurvedTasks:
         vector = problem.layout[2] // problem.layout[1] if problem.layout[2].size else np.tile(np.arange(V), problem.n)
         weight, best = visit_weights(problem), math.inf
         b = trial = np.zeros(V)
-        for _ in range(NEWTON):
+        for _ in range(NEWTON_STEPS):
             total, x, h = problem.loss.sums(problem.seen(trial[vector]), problem.target, weight)
             if not total < best:
                 break
@@ -157,24 +157,13 @@ class CurvedTasks:
             admm.adapt(u)
         if not solved and admm.single:
             admm.single, admm.inverse = False, None
-        move = gram.with_intercepts((self._exact(v, u) - w).reshape(problem.vectors, -1), point.g)
+        move = gram.with_intercepts((with_structure(problem, v, u) - w).reshape(problem.vectors, -1), point.g)
         return Answer(problem.within(point.w + move), u, y, solved)
-
-    def _exact(self, v: Vector, u: Vector) -> Vector:
-        """The answer with the zeros and ties of u, features alone."""
-        problem = self.problem
-        if problem.renames:
-            out = np.empty_like(v)
-            out[problem.map.indices] = u / problem.map.data
-            return out
-        w = np.zeros(problem.size)
-        w[problem.feature_slots] = v
-        return np.asarray(problem.within(problem.snap(w, u))[problem.feature_slots])
 
     def _models(self, point: WholePoint, answer: Answer, goal: Goal) -> Iterator[Proposal]:
         """Rounds until a limit is reached or nothing is gained."""
         problem, gram, repair = self.problem, self.gram, self.repair
-        accuracy = FINE if self.known else ACCURACY
+        accuracy = FINE if self.known else STAGE_TOL
         least, before, idle, distrust, stale = math.inf, math.inf, 0, 1.0, gram.matrices is None
         for number in range(ROUNDS):
             fresh = stale
@@ -228,10 +217,10 @@ class CurvedTasks:
                     distrust = max(distrust, min(0.3 * made.gap / max(gap, 1e-300), 1e3 * distrust))
             if over or idle > IDLE:
                 return
-            accuracy = FINE if gap <= NEAR * abs(point.primal) else ACCURACY
+            accuracy = FINE if gap <= FINE * abs(point.primal) else STAGE_TOL
             if idle > 1:  # the model's own error may be what is left
                 accuracy = max(accuracy * 0.1 ** (idle - 1), FINEST)
-            if gained <= ROUNDING * abs(point.primal):
+            if gained <= BALANCED * abs(point.primal):
                 accuracy = FINEST
             if gram.floor and share == 1.0:
                 gram.trust()

@@ -14,10 +14,11 @@ from scipy.linalg import lapack
 
 from ..problem import Problem
 from .curvatures.blocks import BlockGram
-from .inner.block_admm import WIDE, FeatureMaps, inverses
+from .inner.block_admm import FeatureMaps, inverses
 from .moments import Moments
 from .parts import Vector
 from .repair import KAPPA, KAPPA_WIDE, Foreseen, Repair
+from .restrictions.columns import SINGLE_FROM
 
 
 class BlockSolve:
@@ -33,7 +34,7 @@ class BlockSolve:
             self.matrices = np.broadcast_to(self.matrices, (len(added), *self.matrices.shape[1:]))
         self.factors: list[Any] = []
         self.inverse: Any = None
-        if problem.p >= WIDE:
+        if problem.p >= SINGLE_FROM:
             self._factor(added)
         if len(self.factors) < len(self.matrices):
             self.inverse = inverses(self.matrices, added, False)

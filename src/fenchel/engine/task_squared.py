@@ -12,17 +12,17 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from ..kernels.rules import LOOK
 from ..prices import Prices
 from ..problem import Certificate, Problem
 from .accuracy import IDLE_CHEAP, ROUNDS_CHEAP
 from .inner.block_admm import BlockAdmm, FeatureMaps
 from .moments import Moments, moments
 from .parts import Vector
+from .repair import LEFT
 from .roles import Goal, Iterate, Proposal
 from .task_repair import SquaredProof
-
-TURN = 10  # rounds of ADMM between two looks at the gap
-SHARE = 0.3  # of the allowed gap: what rounding may take of it before the data are asked
+from .whole import with_structure
 
 
 @dataclasses.dataclass
@@ -73,8 +73,8 @@ class SquaredTasks:
         slope = self.moments.gradient(each)
         v, least, idle = each.copy().ravel(), math.inf, 0
         for turn in range(ROUNDS_CHEAP):
-            admm.turn(self.moments.gram, slope.ravel(), each.ravel(), v, u, y, 1e-9, TURN)
-            each = self._exact(v, u).reshape(V, p)
+            admm.turn(self.moments.gram, slope.ravel(), each.ravel(), v, u, y, 1e-9, LOOK)
+            each = with_structure(problem, v, u).reshape(V, p)
             slope = self.moments.gradient(each)
             at = self.maps.down(each.ravel())
             primal = self.moments.loss(each, slope) + problem.penalty_value(at)
@@ -111,17 +111,6 @@ class SquaredTasks:
         known = [one for one in self.known if one.alpha != self.problem.alpha]
         self.known = [*known[-1:], Known(self.problem.alpha, each.ravel().copy(), u.copy(), y.copy())]
 
-    def _exact(self, v: Vector, u: Vector) -> Vector:
-        """The answer with the zeros and ties of u, features alone."""
-        problem = self.problem
-        if problem.renames:
-            out = np.empty_like(v)
-            out[problem.map.indices] = u / problem.map.data
-            return out
-        w = np.zeros(problem.size)
-        w[problem.feature_slots] = v
-        return np.asarray(problem.within(problem.snap(w, u))[problem.feature_slots])
-
     def _proposal(
         self, each: Vector, u: Vector, primal: float, dual: float, there: Vector, y: Vector, goal: Goal
     ) -> Proposal:
@@ -137,7 +126,7 @@ class SquaredTasks:
 
         nanoseconds, self.admm.spent, self.made = self.admm.spent + self.made, 0.0, 0.0
         passes, self.passes = self.passes, 0.0
-        if self.by_moments and slack <= SHARE * allowed:
+        if self.by_moments and slack <= LEFT * allowed:
             made = Certificate(primal, dual - of_loss, 0.0, rounding=slack)  # the objective is wrong by as much
             return Proposal(iterate, primal, passes, self.name, made, problem.renames, w, nanoseconds)
         at = iterate()

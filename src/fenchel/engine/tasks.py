@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from ..foundation.numerics import SPACE
 from ..prices import Prices
 from ..problem import Problem
 from .curvatures.blocks import has_tasks
@@ -14,7 +15,6 @@ from .task_squared import SquaredTasks
 from .units import units_of
 
 NAME = "blocks"
-ROOM = 1 << 27  # numbers in the blocks
 
 
 class BlockModels:
@@ -34,7 +34,7 @@ class BlockModels:
             return f"{type(problem.loss).__name__} has kinks"
         if problem.loss.coupled:
             return f"{type(problem.loss).__name__} sees all scores of a row together"
-        if problem.p > MOST or problem.vectors * problem.p**2 > ROOM:
+        if problem.p > MOST or 8 * problem.vectors * problem.p**2 > SPACE:
             return f"{problem.p} features are too many for a model of all of them"
         if problem.n < problem.p and not has_tasks(problem) and not isinstance(units_of(problem), str):
             return "with fewer rows than features few of these count, and working sets find them"

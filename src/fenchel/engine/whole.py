@@ -153,3 +153,14 @@ class WholePoint:
             self._g = Products(self.problem).sums(self.x)
             self.passes += 0.5
         return self._g
+
+
+def with_structure(problem: Problem, v: Vector, u: Vector) -> Vector:
+    """An answer of features alone, with the zeros and ties of u."""
+    if problem.renames:
+        out = np.empty_like(v)
+        out[problem.map.indices] = u / problem.map.data
+        return out
+    w = np.zeros(problem.size)
+    w[problem.feature_slots] = v
+    return np.asarray(problem.within(problem.snap(w, u))[problem.feature_slots])

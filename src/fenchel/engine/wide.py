@@ -18,9 +18,10 @@ from typing import Any
 
 import numpy as np
 
+from ..kernels.rules import ROUNDS, STAGE_TOL, TIGHTER
 from ..prices import Prices, certificate_nanoseconds
 from ..problem import Certificate, Problem
-from .accuracy import ACCURACY, ROUNDS
+from .accuracy import ROUNDS_CHEAP
 from .attempts.manifold import correct
 from .curvatures.step_length import Steps
 from .curvatures.whole_gram import WholeGram
@@ -40,11 +41,8 @@ LONGEST, SHORTEST = 4.0, 1.1  # factor from one multiple of alpha to the next
 BALANCE = 2.0  # times what a stage costs at any rate: what its face may cost; larger: fewer and larger faces
 COORDINATE, OVERHEAD = 150.0, 3e6  # nanoseconds of a stage for each coordinate of B'w, and at any rate
 MOST = 3000  # coordinates of a face; larger ones take too long, and others find the answer
-ROUGH = 1e-2  # relative gain of the last model of a stage: the next one would gain about the square of it
 MODELS = 3  # of a stage, at the most
 INNER, FINEST = 0.03, 0.1  # of the gap: accuracy on a face; and of the one that is wanted, at the least
-FINE = 400  # rounds of a prox that is to tell zeros
-AGAIN = 0.03  # factor on the accuracy, where a face stayed the same and nothing is proven
 
 
 @dataclasses.dataclass
@@ -146,7 +144,7 @@ class _Wide:
             if self.read >= goal.passes or time.perf_counter() > goal.deadline:
                 return
             if before is not None and np.array_equal(restricted.zero, before):
-                inner *= AGAIN
+                inner *= TIGHTER
             else:
                 inner = max(INNER * min(gap, 0.1), FINEST * goal.tol)
             before = restricted.zero if multiple == 1.0 else None
@@ -247,7 +245,7 @@ class _Wide:
         eta, slope, info = self.eta * multiple, point.slope.copy(), np.zeros(4)
         self.nanoseconds += COORDINATE * self.problem.d
         moved = float(point.w @ point.w) * (1e-6 if multiple > 1.0 else 1e-12) or None
-        v = steps.go(point.w - self.eta * point.g, eta, slope, moved, info, FINE)
+        v = steps.go(point.w - self.eta * point.g, eta, slope, moved, info, ROUNDS_CHEAP)
         u = steps.u if steps.lattice is None else steps.lattice.structure(slope)
         return v, u, slope
 
@@ -306,13 +304,13 @@ class _Wide:
         for _ in range(MODELS):
             gram.make(point.h)
             assert gram.matrix is not None
-            answer = inner.solve(Model(point.w, point.g, gram.matrix), answer, ACCURACY)
+            answer = inner.solve(Model(point.w, point.g, gram.matrix), answer, STAGE_TOL)
             taken = shortened(point, answer, gram.times(answer.v - point.w))
             if taken.point is None:
                 gram.refuse()
                 continue
             gained, point = point.primal - taken.point.primal, taken.point
-            if taken.share == 1.0 and (small.loss.quadratic or gained <= ROUGH * abs(point.primal)):
+            if taken.share == 1.0 and (small.loss.quadratic or gained <= STAGE_TOL * abs(point.primal)):
                 break
         if gram.exact is not None:
             self.eta = 1.0 / _top(gram.exact)

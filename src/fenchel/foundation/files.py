@@ -247,12 +247,13 @@ class _Bounded(io.RawIOBase):
 # -- packed files -------------------------------------------------------------------------------------
 
 BEYOND = 200_000_000  # bytes that a file may unpack to whatever its size; more: a small file can take all memory
-# times its own size; mostly zeros shrink a hundredfold, and a bomb a thousandfold; larger: bombs are unpacked
-_PACKED = 100
+# times what a file holds, that it may ask for in memory; mostly zeros shrink a hundredfold, and a bomb a thousandfold;
+# larger: bombs are unpacked
+PACKED = 100
 _TEXT = 20  # times the size of packed text, which shrinks tenfold; larger: the same
 
 
-def check_unpacked(path: str | os.PathLike[str], size: int, way_out: str, times: int = _PACKED) -> None:
+def check_unpacked(path: str | os.PathLike[str], size: int, way_out: str, times: int = PACKED) -> None:
     """Refuse a file that says of itself that it is very much larger than it is, before memory is taken for it."""
     own = os.path.getsize(path)
     if size > BEYOND + times * own:

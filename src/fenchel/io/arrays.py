@@ -11,10 +11,11 @@ import numpy as np
 import scipy.sparse as sp
 
 from .._validate import AnyArray, Array, Floats, MatrixLike, sound
-from ..foundation.files import check_unpacked, read_npz, regular, text_lines
+from ..foundation.files import PACKED, check_unpacked, read_npz, regular, text_lines
+from ..foundation.words import listed
 from .contents import Data, _some_weight
 from .offsets import from_arrays
-from .text import _first_line, _is_finite, _listed, _numbered
+from .text import _first_line, _is_finite, _numbered
 
 
 def _read_npz(
@@ -174,7 +175,7 @@ def _npz_matrix(path: str | Path, arrays: dict[str, AnyArray], max_features: int
         return np.ascontiguousarray(X, dtype=X.dtype if X.dtype in (np.float32, np.float64) else float)
     if not ({"data", "shape"} <= set(arrays) and ("format" in arrays or {"indices", "indptr"} <= set(arrays))):
         raise ValueError(
-            f"{path} holds {_listed(sorted(arrays))}; it needs X, or data, indices, indptr and shape of a CSR matrix"
+            f"{path} holds {listed(sorted(arrays))}; it needs X, or data, indices, indptr and shape of a CSR matrix"
         )
     try:
         return _sparse_matrix(path, arrays, max_features)
@@ -218,13 +219,12 @@ def _whole_numbers(arrays: dict[str, AnyArray], name: str) -> AnyArray:
 
 
 _SURELY = 1_000_000  # features: a vector of them takes 8 MB; larger: a damaged file may ask for gigabytes
-_PER_ENTRY = 100  # features for every stored entry; most columns of such data are empty; larger: as above
 
 
 def check_width(path: str | Path, width: int, entries: int, max_features: int | None) -> None:
     """Refuse sparse data with very many more columns than entries, of which one wrong number is the cause: every
     vector of the fit would have that length."""
-    most = max(_SURELY, _PER_ENTRY * entries) if max_features is None else max_features
+    most = max(_SURELY, PACKED * entries) if max_features is None else max_features
     if width > most:
         raise ValueError(
             f"{path} has {entries:,} entries in {width:,} columns, more than {most:,}; if that is right, say "

@@ -14,6 +14,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from .._validate import AnyArray, MatrixLike
+from ..foundation.numerics import FULL
 from ..structure import Groups
 
 if TYPE_CHECKING:
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
 ONE_HOT, MISSING = ("auto",), ("mean", "drop")  # what the options take
 REMEDY = "; --missing mean puts its column's mean there, --missing drop leaves such rows out"
 _NO_WORD = "(missing)"  # the level of cells without a word
-_SPARSE = 10  # how many times the room of sparse data dense data may take; larger: more memory, for dense loops
 
 
 @dataclasses.dataclass
@@ -89,7 +89,7 @@ class Coding:
         for name, place in zip(self.columns, places, strict=True):
             if name in self.levels:
                 parts[name] = self._indicators(frame, place, name)
-        if stored * 12 * _SPARSE <= rows * width * 8:
+        if stored <= FULL * rows * width:
             columns = [sp.csr_array(np.reshape(parts[name], (rows, -1))) if name not in self.levels else parts[name]
                        for name in self.columns]  # fmt: skip
             return sp.csr_array(sp.hstack(columns, format="csr"))

@@ -15,10 +15,11 @@ import numpy as np
 
 from .._validate import AnyArray, Array, Flags, Frame
 from ..foundation.files import check_unpacked
+from ..foundation.words import listed
 from .coding import REMEDY, Coding
 from .contents import Data, _some_weight
 from .offsets import named, taken
-from .text import _cells, _exact_floats, _first_line, _is_number, _listed, _looks_like_header, _pandas, _separator
+from .text import _cells, _exact_floats, _first_line, _is_number, _looks_like_header, _pandas, _separator
 from .wide import _is_wide, _read_wide
 
 # names among which one like a name that does not exist is looked for: a second; more: a longer wait for an error
@@ -49,7 +50,7 @@ class _Frame:
             number = int(column)
         except ValueError:
             close = difflib.get_close_matches(str(column), self.names[:_LOOKED_AT], 1)
-            hint = f"did you mean {close[0]!r}?" if close else f"its columns are {_listed(self.names)}"
+            hint = f"did you mean {close[0]!r}?" if close else f"its columns are {listed(self.names)}"
             raise ValueError(f"{what} is {column!r}, but {self.path} has no such column; {hint}") from None
         if not -count <= number < count:
             raise ValueError(f"{what} is {number}, but {self.path} has columns 0 to {count - 1}")
@@ -340,7 +341,7 @@ def _match(
         missing = [name for name in features if name not in frame.names]
         raise ValueError(
             f"{frame.path} has {n_features - len(missing)} of the model's {n_features} features; "
-            f"missing: {_listed(missing)}"
+            f"missing: {listed(missing)}"
         )
     tasks = None if task_at is None else frame.labels(task_at)
     X = frame.matrix(columns) if coding is None else coding.matrix(frame, columns)

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from ..data.streamed import Chunk, FileState, NpyReader, Reader, Streamed, Vectors, rows_together
+from ..data.streamed import AHEAD, PARTITION, Chunk, FileState, NpyReader, Reader, Streamed, Vectors, rows_together
 from ..foundation.files import regular
 from .arrays import _npy_array, _targets_file
 from .chunks import Columns, csv_chunks, libsvm_chunks, npy_chunks, npz_chunks, parquet_chunks, plain_chunks
@@ -20,8 +20,7 @@ from .files import _kind
 from .shards import cache_folder, key_of, sharded
 
 _UNITS = {"": 1, "K": 1e3, "M": 1e6, "G": 1e9, "T": 1e12}
-# bytes: what the partitions that are worked on, read and kept waiting take; smaller: less than they do take
-_LEAST = 60e6
+_LEAST = (2 + AHEAD) * PARTITION  # bytes: the partition that is worked on, the one that is read, and those that wait
 _READERS = {"parquet": parquet_chunks, "csv": csv_chunks, "libsvm": libsvm_chunks, "npz": npz_chunks}
 
 

@@ -81,11 +81,5 @@ def _exact_floats(pd: Any) -> dict[str, Any]:
     return {} if version >= (3, 1) else {"float_precision": "round_trip"}
 
 
-def _listed(names: list[str], most: int = 8) -> str:
-    """The first few names, for an error message."""
-    names = [str(name) for name in names]
-    return ", ".join(names[:most]) + (f", … ({len(names)} in all)" if len(names) > most else "")
-
-
 def _first_line(error: BaseException) -> str:
     return (str(error).strip().splitlines() or [type(error).__name__])[0]

@@ -22,6 +22,7 @@ import numpy as np
 from numba import float64, types
 from numba.extending import overload
 
+from ..foundation.numerics import BALANCED, ROUNDING
 from .apart import HOT, VECTOR, apart, specialised
 from .caching import WITHIN, njit
 from .chain import chain_prox
@@ -29,7 +30,7 @@ from .lattice import lattice_prox
 from .products import mean_of, scores_of
 from .prox import BLOCKS, MAP, apply_map, block_value, structured_prox
 from .rows import KERNEL, LEAN
-from .rules import INEXACT, JUMP, ROUNDING, TRIES
+from .rules import INEXACT, JUMP
 from .small_losses import mean_loss
 
 # entries of `numbers`
@@ -37,6 +38,8 @@ CURVATURE, THETA, SHARE, MOVED, LOSS, OBJECTIVE, COUNT, PRODUCTS, STATE, ROUNDS,
 GOING, STILL, FAILED = range(3)  # what STATE tells
 
 _GROW, _SHRINK = 1.5, 0.98  # of L: where a step was too long, at the least, and after every step
+# of one step, each shorter by _GROW at the least; by then nothing is left of it
+_TRIES = math.ceil(-math.log(ROUNDING) / math.log(_GROW))
 _STILL = 1e-18  # of the loss: what a step must promise, or nothing moves any more
 _WINDOW = 4  # parts of the way so far: one is what the pace is taken from
 
@@ -91,7 +94,7 @@ def accelerated_steps(data, loss, solver, penalty, point, numbers, trace, leads,
             start[e] = dual[e] + share * (dual[e] - before[e]) if leads else dual[e]
             before[e] = dual[e]
         reached, square, failed, still = value, 0.0, True, False
-        for _ in range(TRIES):
+        for _ in range(_TRIES):
             length = 0.0
             for j in range(size):
                 v[j] = ahead[j] - gradient[j] / L
@@ -109,8 +112,8 @@ def accelerated_steps(data, loss, solver, penalty, point, numbers, trace, leads,
                 square += (new[j] - ahead[j]) ** 2
                 along += gradient[j] * (new[j] - ahead[j])
             rise = reached - value - along
-            still = L * square <= 100.0 * ROUNDING * abs(value)  # then the rise says nothing
-            if still or rise <= 0.5 * L * square * (1.0 + 1e-9) + ROUNDING * abs(value):
+            still = L * square <= 100.0 * BALANCED * abs(value)  # then the rise says nothing
+            if still or rise <= 0.5 * L * square * (1.0 + 1e-9) + BALANCED * abs(value):
                 failed = False
                 break
             grown = 2.0 * rise / (L * square) if square > 0.0 else JUMP

@@ -17,18 +17,16 @@ import math
 import numpy as np
 from numba import float64, int64, void
 
-from ..foundation.numerics import DIGITS
+from ..foundation.numerics import DIGITS, ROUNDING
 from .apart import HOT, INSIDE, MATRIX, READ, READ2, READ_LIST, VECTOR, apart, load_called
 from .caching import njit
 from .rows import LEAN
+from .rules import LOOSE
 from .unit_groups import gap_of_groups
 
 SOLVED = 80  # entries of G that could be read while one coordinate of a unit is solved for (measured: 60 to 100)
 RENT = 4  # visits, times its coordinates, after which a unit's block is reduced; larger: sooner
 MOST_INSIDE = 10  # proximal steps inside a unit, before the others are looked at; more help nobody if they move
-SMALL = 0.1  # of the first such step: steps below it are left to the next pass
-CLOSE = 0.05  # of a unit's first miss of its norm: what may be left of it; the other units move it by more
-FLAT = 1e-12  # of the largest curvature of a block, or of its weight: less is rounding, and bounds how far a unit goes
 
 
 @apart(void(int64, VECTOR, int64, VECTOR), **HOT)
@@ -144,7 +142,7 @@ def least_of_block(first, size, weight, basis, base, start, space, work):
     widest = 0.0
     for j in range(size):
         widest = max(widest, basis[main + j])
-    most = (length - weight) / (FLAT * widest)
+    most = (length - weight) / (ROUNDING * widest)
     # the step from r = 0, where 1/|s| = weight / |b| and its slope is b'Hb / |b|^3, is left of the root too
     for j in range(size):
         total = basis[main + j] * work[b + j]
@@ -162,7 +160,7 @@ def least_of_block(first, size, weight, basis, base, start, space, work):
         for j in range(1, size):
             beside = r * basis[side + j - 1]
             factor = beside * work[inverse + j - 1]
-            pivot = max(r * basis[main + j] + weight - factor * beside, FLAT * weight)
+            pivot = max(r * basis[main + j] + weight - factor * beside, ROUNDING * weight)
             work[inverse + j] = 1.0 / pivot
             work[s + j] = work[b + j] - factor * work[s + j - 1]
         work[s + size - 1] *= work[inverse + size - 1]
@@ -175,7 +173,7 @@ def least_of_block(first, size, weight, basis, base, start, space, work):
         norm = math.sqrt(square)
         if turn == 0:
             miss = abs(norm - 1.0)
-        if abs(norm - 1.0) <= max(CLOSE * miss, DIGITS) or turn == 49:
+        if abs(norm - 1.0) <= max(LOOSE * miss, DIGITS) or turn == 49:
             break
         # s'(r H + weight)^-1 H s = (s's - weight s'(r H + weight)^-1 s) / r
         ahead, along = work[s], work[s] * work[s] * work[inverse]
@@ -266,7 +264,7 @@ def step_of_unit(G, at, q, v, l1, lower, upper, start, norm, bend, k, plain, bas
             moved += work[size + j] * work[size + j]
         if turn == 0:
             begun = moved
-        if moved <= SMALL * SMALL * begun or turn + 1 == MOST_INSIDE:
+        if moved <= LOOSE * LOOSE * begun or turn + 1 == MOST_INSIDE:
             return
         for i in range(size):
             f = work[size + i]

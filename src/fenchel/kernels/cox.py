@@ -14,15 +14,15 @@ v = s exp(u) L; w and r weight and place of a term among those of a time, of whi
 from __future__ import annotations
 
 import math
+import sys
 
 import numpy as np
 
+from ..foundation.numerics import BALANCED, NEWTON_STEPS, UNIT
 from .caching import WITHIN, njit
 
-_NEWTON = 60  # steps for a root between 0 and 1; halving alone would take as many
 _TOGETHER = 8  # columns that are walked along together; more: no faster
-_STEEPEST = 745.0  # no number has a logarithm of a larger size
-_SURE = 1e-15  # of the interval: where such steps end
+_STEEPEST = -math.log(2.0 * UNIT * sys.float_info.min)  # no number has a logarithm of a larger size
 
 
 @njit(cache=True, error_model="numpy", **WITHIN)
@@ -268,7 +268,7 @@ def _part_of_events(before, w, m, own, rest):
     if m == 1:
         return own / (own + rest)
     low, high, at = 0.0, 1.0, own / (own + rest)
-    for _ in range(_NEWTON):
+    for _ in range(NEWTON_STEPS):
         hazard = slope = 0.0
         for r in range(m):
             left = 1.0 - r / m * at
@@ -283,7 +283,7 @@ def _part_of_events(before, w, m, own, rest):
         next_at = at - step
         if not low < next_at < high:
             next_at = 0.5 * (low + high)
-        if abs(next_at - at) <= _SURE * next_at or miss == 0.0:
+        if abs(next_at - at) <= BALANCED * next_at or miss == 0.0:
             return next_at if miss != 0.0 else at
         at = next_at
     return at

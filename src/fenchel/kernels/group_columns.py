@@ -17,6 +17,7 @@ import math
 import numpy as np
 from numba import boolean, float64, int64, njit, void
 
+from ..foundation.numerics import LONGEST
 from . import small_model as model
 from .apart import HOT, INSIDE, READ, apart
 from .block_descent import SOLVED, mixture, step_of_unit
@@ -48,7 +49,6 @@ from .unit_groups import gap_of_groups
 
 FIRST_GUESS = 40.0  # passes of descent on columns that a model takes, before any did; larger: more Gram matrices
 _FEWER = 10  # of descent on a Gram matrix, beside Newton's method
-_LONGEST = 3e9  # entries that descent may read, about a second that nobody can interrupt
 # Of an entry that descent reads: what a multiply-add of a Gram matrix costs (see
 # prices/calibrated.py: syrk64, descent); larger: descent on columns goes on for longer.
 _GRAM = 0.16
@@ -225,7 +225,7 @@ def solve_on_columns(data, work, target):
         if gap <= target:
             work.number[PASSES_TAKEN] = 0.5 * (work.number[PASSES_TAKEN] + passes)
             return True
-        if passes > max(2.0 * work.number[PASSES_TAKEN], FIRST_GUESS) or spent > _LONGEST:
+        if passes > max(2.0 * work.number[PASSES_TAKEN], FIRST_GUESS) or spent > LONGEST:
             work.number[PASSES_TAKEN] = max(work.number[PASSES_TAKEN], passes)
             return False
         chosen = 0

@@ -10,6 +10,7 @@ from __future__ import annotations
 import numpy as np
 from numba import float64, njit, types, void
 
+from ..foundation.numerics import UNIT
 from . import small_model as model
 from .apart import HOT, INSIDE, apart
 from .group_fit import bound_blocks, held_share, solve_model
@@ -39,8 +40,6 @@ from .group_set import (
     store,
 )  # fmt: skip
 from .small_certificate import NO_BOUND
-
-_ROUNDING = 1e-16  # of the targets' variance: what is left of a gap below it is rounding
 
 
 @apart(void(DATA, WORK))
@@ -140,7 +139,7 @@ def fit_covariances(data, work, alpha, wanted):
     if work.count[CURRENT] == 0 or work.count[FORESEEN] == 1:
         for k in range(size):
             member[SLOPES, k] = _part_of_dot(work.gram[k], member[VALUE], size) - data.target[work.place[k]]
-    beside = solve_model(data, work, max(work.number[TIGHT] * 0.3 * wanted, _ROUNDING * data.parameter))
+    beside = solve_model(data, work, max(work.number[TIGHT] * 0.3 * wanted, UNIT * data.parameter))
     work.count[FORESEEN] = 1 if beside and _is_near(data, work) else 0
     for u in range(work.count[UNITS]):
         g, k = work.chosen[u], work.first[u]

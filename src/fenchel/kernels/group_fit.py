@@ -10,6 +10,7 @@ import math
 import numpy as np
 from numba import boolean, float64, int64, types, void
 
+from ..foundation.numerics import ARMIJO, HALVINGS, NEWTON_STEPS, NOTHING
 from . import block_descent, unit_groups
 from . import small_losses as losses
 from . import small_model as model
@@ -49,10 +50,10 @@ from .group_set import (
     store,
 )  # fmt: skip
 from .lapack import POTRF, POTRS, factorise, solve_factored
-from .rules import ARMIJO, CAREFUL, FACTOR, HALVINGS, JITTER, MODELS, SLOW, STUCK, SWEEPS
+from .rules import CAREFUL, FACTOR, LEAST, PATIENCE, ROUNDS, SLOW
 from .small_certificate import AHEAD, BEGAN, CHANGE, CURVATURE, HIGH, LOW, MODELLED, SCORE, SLOPE, TRIAL, foresee
 from .small_losses import COVARIANCES, SQUARED
-from .small_set import KEEP_GRAM, LEAST_CURVATURE
+from .small_set import KEEP_GRAM
 from .unit_groups import gap_of_groups, unit_share
 
 
@@ -97,7 +98,7 @@ def bound_blocks(work):
 def _refresh(data, work, fresh):
     """Take the present curvatures for the next model, if they have changed so much that the last ones will not do."""
     row, n, change, modelled = work.row, data.target.size, 0.0, 0.0
-    floor = max(LEAST_CURVATURE * losses.smoothness(data.kind, data.parameter), work.number[CARE])
+    floor = max(LEAST * losses.smoothness(data.kind, data.parameter), work.number[CARE])
     for i in range(n):
         change += abs(max(row[CURVATURE, i], data.weight[i] * floor) - row[MODELLED, i])
         modelled += row[MODELLED, i]
@@ -132,7 +133,7 @@ def _newton(data, work, m, units):
     work.count[FACTORED] = 0
     largest = _newton_system(work.gram, q, v, l1, first, work.norm, work.place, work.factor, slope, some)
     for a in range(count):
-        work.factor[a, a] += JITTER * largest
+        work.factor[a, a] += NOTHING * largest
         slope[a] = -slope[a]
     if factorise(data.blas[POTRF], work.factor, count) != 0:
         return 0.0
@@ -164,7 +165,7 @@ def solve_model(data, work, target):
     # as rows, nothing but the penalty bends the model in some directions
     exact = data.kind == COVARIANCES or (data.kind == SQUARED and 2 * m <= data.target.size)
     exact = exact and work.number[RENT] >= 0.0
-    for turn in range(SWEEPS):
+    for turn in range(NEWTON_STEPS):
         gap, gained = _settle(
             work.gram, m, q, v, member[L1], member[LOWER], member[UPPER], first, work.norm, work.bend, work.plain,
             work.places, work.basis, work.ready, member[SPACE], work.block, work.past, work.slopes,
@@ -188,7 +189,7 @@ def solve_model(data, work, target):
         budget = min(max(2 * budget, active * m), price) if exact else price
         still = still + 1 if gap > 0.9 * least and gained <= 0.1 * target else 0
         least = min(least, gap)
-        if still > STUCK:
+        if still > PATIENCE:
             return False
     return False
 
@@ -278,7 +279,7 @@ def fit_set(data, work, alpha, wanted, limit):
     m, units = work.count[SIZE], work.count[UNITS]
     load(data, work, alpha)
     fresh, last = False, np.inf
-    for turn in range(MODELS):
+    for turn in range(ROUNDS):
         pull = 0.0
         for k in range(m):
             member[START_SLOPES, k] = model.dot(work.columns[k], row[SLOPE]) / n

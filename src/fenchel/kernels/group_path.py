@@ -23,6 +23,7 @@ from typing import Any
 import numpy as np
 from numba import boolean, float64, int64, njit, types, void
 
+from ..foundation.numerics import NOTHING
 from . import small_losses as losses
 from . import small_model as model
 from .apart import INSIDE, MATRIX, READ, VECTOR, apart, door, refer
@@ -71,7 +72,7 @@ from .group_set import (
     store,
 )  # fmt: skip
 from .rooms import Room, flags_at, list_at, matrix_at, vector_at
-from .rules import DEPTH, FLAT, FLOOR, INNER, LOOSE, MEMORY, NEAR, PATIENCE, ROUNDS, STAGE, STAGE_TOL, TIGHTER
+from .rules import DEPTH, FLAT, INNER, LOOSE, MEMORY, NEAR, PATIENCE, ROUNDS, STAGE, STAGE_TOL, TIGHTER
 from .small_certificate import (
     AHEAD,
     BEST,
@@ -146,7 +147,7 @@ def _solve(data, work, alpha, last_alpha, tol, rounds):
     for turn in range(rounds):
         load(data, work, alpha)
         primal = number[LOSS] + set_penalty(work, 0.0)
-        wanted = tol * max(abs(primal), FLOOR * number[AT_ZERO])
+        wanted = tol * max(abs(primal), NOTHING * number[AT_ZERO])
         if not np.isfinite(primal):
             return False
         if count[CURRENT] == 1:

@@ -18,10 +18,11 @@ import math
 
 from numba import boolean, float64, int64, void
 
+from ..foundation.numerics import NOTHING
 from .apart import HOT, MATRIX, READ2, READ_LIST, apart
 from .group_set import FACTORED, L1, MISS, RENT, REPAIR, SIZE, SLOPES, UNITS, VALUE, WORK
 from .lapack import POTRF, POTRS, factorise, solve_factored
-from .rules import FACTOR, JITTER
+from .rules import FACTOR
 
 
 @apart(void(READ2, MATRIX, int64, int64), **HOT)
@@ -44,7 +45,7 @@ def extend_factor(gram, factor, known, size):
         left = row[i]
         for k in range(i):
             left -= own[k] * own[k]
-        own[i] = math.sqrt(max(left, JITTER * row[i], 1e-300))
+        own[i] = math.sqrt(max(left, NOTHING * row[i], 1e-300))
 
 
 @apart(boolean(WORK, READ_LIST))
@@ -62,7 +63,7 @@ def _factored(work, blas):
         for i in range(m):
             for j in range(i + 1):
                 factor[i, j] = gram[i, j]
-            factor[i, i] += JITTER * gram[i, i] + 1e-300
+            factor[i, i] += NOTHING * gram[i, i] + 1e-300
         if factorise(blas[POTRF], factor, m) != 0:
             return False
     else:

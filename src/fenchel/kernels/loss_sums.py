@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
 from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
@@ -24,14 +25,15 @@ from .caching import WITHIN, njit
 from .rows import KERNEL, LEAN
 
 _LOG2_HIGH, _LOG2_LOW = 0.693147180369123816490, 1.90821492927058770002e-10
-_SHIFT = 6755399441055744.0  # 1.5 * 2^52: added to a number, it leaves the nearest whole number in the last bits
+_STORED = np.finfo(float).nmant  # bits of a number behind the leading one: 52
+_SHIFT = 1.5 * 2.0**_STORED  # added to a number, it leaves the nearest whole number in the last bits
 _FACTORIALS = tuple(1.0 / math.factorial(k) for k in range(13))
 _ODD = tuple(1.0 / k for k in range(1, 35, 2))
 _BIAS = 1023  # of the exponent in the bits of a number
-_MANTISSA = (1 << 52) - 1
-_ROOT_BITS = 0x3FE6A09E667F3BCD  # the bits of sqrt(1/2)
-_WHOLE_BITS = 0x4330000000000000  # the bits of 2^52, in whose last bits a whole number may be put
-_WHOLE = 4503599627370496.0 + _BIAS  # 2^52, and the bias of the exponent that was put there
+_MANTISSA = (1 << _STORED) - 1
+_ROOT_BITS = int(np.float64(math.sqrt(0.5)).view(np.int64))
+_WHOLE_BITS = (_BIAS + _STORED) << _STORED  # of 2^52, in whose last bits a whole number may be put
+_WHOLE = 2.0**_STORED + _BIAS  # 2^52, and the bias of the exponent that was put there
 
 _INSIDE = {**LEAN, **WITHIN, "cache": True}
 # Sums over rows may be reordered, but what undoes a rounding on purpose must stay as it is written.
@@ -70,7 +72,7 @@ def _logistic_row(u, t):
     middle = (_FACTORIALS[6] + _FACTORIALS[7] * r) + r2 * (_FACTORIALS[8] + _FACTORIALS[9] * r)
     high = (_FACTORIALS[10] + _FACTORIALS[11] * r) + r2 * _FACTORIALS[12]
     e = 1.0 + (r + r2 * (low + r4 * (middle + r4 * high)))
-    e *= _number((_bits(shifted) + _BIAS) << 52)  # only the last bits of the sum stay
+    e *= _number((_bits(shifted) + _BIAS) << _STORED)  # only the last bits of the sum stay
     d = 1.0 / (1.0 + e)
     z = e / (2.0 + e)
     y = z * z
@@ -89,8 +91,8 @@ def _logistic_row(u, t):
 def _log(s):
     """log(s), where s is at least 1e-300; smaller ones count as that."""
     # the exponent is one less where the mantissa is below sqrt(2)'s: this borrows from it
-    moved = _bits(s if s > 1e-300 else 1e-300) - _ROOT_BITS + (_BIAS << 52)
-    k = _number(((moved >> 52) & 0x7FF) | _WHOLE_BITS) - _WHOLE
+    moved = _bits(s if s > 1e-300 else 1e-300) - _ROOT_BITS + (_BIAS << _STORED)
+    k = _number(((moved >> _STORED) & 0x7FF) | _WHOLE_BITS) - _WHOLE
     m = _number((moved & _MANTISSA) + _ROOT_BITS)
     z = (m - 1.0) / (m + 1.0)
     y = z * z

@@ -56,15 +56,6 @@ def curvature_product(rows, layout, listed, bend, v, out):
 
 
 @njit(cache=True, nogil=True, **LEAN)
-def mirror_upper(matrix):
-    """What is above the diagonal, also below it."""
-    for i in range(matrix.shape[0]):
-        row = matrix[i]
-        for j in range(i):
-            row[j] = matrix[j, i]
-
-
-@njit(cache=True, nogil=True, **LEAN)
 def reduce_dense(X, first, feature, column, side, out):
     """out[r] = N'z for the dense rows from `first` on; feature j stands in column[j] with the sign side[j]."""
     for r in range(out.shape[0]):

@@ -16,7 +16,7 @@ from numba.core import cgutils
 from numba.extending import get_cython_function_address, intrinsic, overload
 
 from .caching import WITHIN, njit
-from .rows import KERNEL, LEAN
+from .rows import LEAN
 from .sparse_columns import rows_times, sum_rows
 
 _i8, _i32, _double = ir.IntType(8), ir.IntType(32), ir.DoubleType()
@@ -137,13 +137,6 @@ def mean_of(data, x, out):
     out[p] = total
     for j in range(out.size):
         out[j] /= x.size
-
-
-@njit(cache=True, nogil=True, **KERNEL)
-def scores_and_mean(data, w, x, scores, mean):
-    """Both, for callers from Python."""
-    scores_of(data, w, scores)
-    mean_of(data, x, mean)
 
 
 def as_data(problem: Any) -> Any:

@@ -20,22 +20,20 @@ import math
 import numpy as np
 from numba import float64, int64, types, void
 
+from ..foundation.numerics import DIFFERENCE, LITTLE
 from .apart import HOT, LIST, MATRIX, OWNING, READ, VECTOR, apart, specialised
 from .caching import WITHIN, njit
 from .lapack import POTRF, POTRS, factorise, solve_factored
 from .products import mean_of, scores_of
 from .prox import MAP, apply_adjoint, apply_map
 from .rows import KERNEL, LEAN
+from .rules import LOOSE
 from .small_losses import mean_conjugate
 
 GAP, COST, PRODUCTS, TURNS = range(4)  # entries of `info`
 _AGAIN = 12  # times that rows and units which came to their ends stay there, and the others are solved for again
-_SHORTER = 1e-3  # of x: how much shorter it is made to see what that costs
-_NOTHING = 1e-3  # of the gap that is allowed: where what is left of e costs less, there is nothing to repair
-# times the curvature that a coordinate sees: R for a unit whose ball is all free, with a diagonal and with a band
-_ROOM, _ROOM_BANDED = 3.0, 100.0
-_STEEPEST = 100.0  # times the same: R at the most
-_ROUGH = 0.1  # of e: what may be left of it by a rough solution
+# times the curvature that a coordinate sees: R for a unit whose ball is all free; with a band, and at the most
+_FREE, _STEEPEST = 3.0, 100.0
 
 _UNITS = types.Tuple((LIST, int64, VECTOR))
 
@@ -66,22 +64,22 @@ def repair(
     mean_of(data, x, g)
     info[PRODUCTS] = 1.0
     addresses, parameter, target, weight = loss
-    rough, enough, before = _ROUGH, 0.0, 0.0
+    rough, enough, before = LOOSE, 0.0, 0.0
     for _ in range(_AGAIN):
         _miss(B, psi, g, y, e)
         conjugate = mean_conjugate(addresses, parameter, target, weight, x, 1.0)
-        shorter = mean_conjugate(addresses, parameter, target, weight, x, 1.0 - _SHORTER)
-        cost = abs(shorter - conjugate) / _SHORTER * _excess(units, back, y, e, seen, lengths)
+        shorter = mean_conjugate(addresses, parameter, target, weight, x, 1.0 - DIFFERENCE)
+        cost = abs(shorter - conjugate) / DIFFERENCE * _excess(units, back, y, e, seen, lengths)
         info[COST] = cost
         gap = max(primal + conjugate, info[GAP])
         if gap + cost <= allowed:
             return True
         if info[TURNS] > 0.0:
             info[GAP] = gap
-        if info[GAP] > allowed or cost <= _NOTHING * allowed or info[PRODUCTS] >= 2.0 * most:
+        if info[GAP] > allowed or cost <= LITTLE * allowed or info[PRODUCTS] >= 2.0 * most:
             return False
         info[TURNS] += 1.0
-        _follow(units, u, y, even, kappa, _ROOM_BANDED if band > 0 else _ROOM, step, tangent, lengths)
+        _follow(units, u, y, even, kappa, _STEEPEST if band > 0 else _FREE, step, tangent, lengths)
         if whole:
             _joined(H, B, labels, count, step, tangent, factor)
             if factorise(lapack[POTRF], factor, size) != 0:

@@ -25,6 +25,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from ..foundation.numerics import CACHE
 from .caching import WITHIN, njit
 from .calls import call_prox, call_step
 from .losses import CLOSED, margin_step, tube_step
@@ -50,7 +51,6 @@ from .teams import meet
 
 _MARGIN, _TUBE = CLOSED["margin"], CLOSED["tube"]
 _AHEAD = 8  # rows: how long before its visit a dense row is asked for,
-_NEAR = 6 << 20  # unless all of them together have at most so many bytes
 
 
 @njit(cache=True, **LEAN, **WITHIN)
@@ -205,7 +205,7 @@ def visit_by_fours(rows, layout, target, weight, offset, block, metric, stretch,
     slot, p, parts = layout[3], four_width(rows), sums.shape[1]
     which, old, change, total = four
     remembers = visits.size == 0
-    far = four_size(rows) > _NEAR
+    far = four_size(rows) > CACHE
     bias, pull = v[slot], kappa_R[slot]
     moved = 0.0
     for begin in range(first, last, 4):

@@ -12,10 +12,11 @@ import math
 
 import numpy as np
 
+from ..foundation.numerics import TINY
 from .caching import njit
 from .rows import KERNEL
 
-_LOWEST = -700.0  # logarithms of smaller numbers are zero
+_LOWEST = math.log(TINY)  # the logarithm of what counts as zero
 
 
 def softmax(n, x, point, curvature, target, weight, params):
@@ -51,7 +52,7 @@ def softmax(n, x, point, curvature, target, weight, params):
             nu = 0.5 * (low + high)
         for k in range(first, first + m):
             v = x[k] / s + target[k]
-            x[k] = math.log(v) if v > 1e-300 else _LOWEST  # log v, from here on
+            x[k] = math.log(v) if v > TINY else _LOWEST  # log v, from here on
         total = 1.0
         for _ in range(100):
             total, slope = 0.0, 0.0

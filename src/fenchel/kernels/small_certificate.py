@@ -23,15 +23,14 @@ from typing import NamedTuple
 import numpy as np
 from numba import boolean, float64, int64, njit, types, void
 
+from ..foundation.numerics import NEWTON_STEPS, ROUNDING, TINY
 from . import small_losses as losses
 from . import small_model as model
 from .apart import INLINE, INSIDE, LIST, MATRIX, READ, READ2, READ_LIST, TABLE, VECTOR, Reference, apart, refer
 from .rooms import list_at, matrix_at, table_at, vector_at
 from .small_losses import COVARIANCES, SQUARED
 
-NO_BOUND = -1e300  # in place of minus infinity: the dual bound of a point that has none
-_MOST_BALANCES = 60  # least-squares moves of one x; one that stays inside the domain is the last but one
-_ROUNDING = 1e-12  # of the lengths of two vectors: an inner product that is smaller counts as zero
+NO_BOUND = -1.0 / TINY  # in place of minus infinity: the dual bound of a point that has none
 # Of all features: those that are looked at alone, if they are no more. To pick numbers out of rows takes about four
 # times as long as to read all of them, columns take no longer. Larger: looks that cost more than they save.
 _FEW, _FEW_COLUMNS = 0.2, 0.8
@@ -40,7 +39,7 @@ _INWARDS = 0.9  # of the way to the end of a domain: how far one move may go
 # Rows of `row` (n numbers each), `feature` (p numbers each), `place` (p whole numbers each), and entries of the two
 # lists of numbers that the parts share.
 SCORE, SLOPE, CURVATURE, DUAL, BEST, CHANGE, TRIAL, MODELLED, SCRATCH, BEGAN, AHEAD, LOW, HIGH, LOOKED = range(14)
-ROW_ROWS = 14
+ROW_ROWS = LOOKED + 1
 COEF, LAST_COEF, GRADIENT, LOOKED_GRADIENT, SCORES, FEATURE_ROWS = range(6)
 INDEX, POSITION, FOUND, NEAR_THRESHOLD, PLACE_ROWS = range(5)
 SIZE, IN_GRAM, FREE, CURRENT, FEASIBLE, FORESEEN, COUNTS = range(7)
@@ -235,7 +234,7 @@ def _balance(data, work):
     for k in range(free):
         chosen[k] = 0
     room, move, low, high = work.row[CHANGE], work.row[TRIAL], work.row[LOW], work.row[HIGH]
-    for turn in range(_MOST_BALANCES if free > 0 else 0):
+    for turn in range(NEWTON_STEPS if free > 0 else 0):
         count, far = int64(0), False  # not a literal, for which callees would be compiled again
         for k in range(free):
             column, j = work.columns[k], work.place[INDEX, k]
@@ -244,14 +243,14 @@ def _balance(data, work):
             terms = 0.0
             for i in range(dual.size):
                 terms += abs(column[i] * dual[i])
-            if terms <= _ROUNDING * length:
+            if terms <= ROUNDING * length:
                 # rows whose x must vanish (one class has them all, say) get there exactly
                 for i in range(dual.size):
                     dual[i] = 0.0 if column[i] != 0.0 else dual[i]
                 slope = 0.0
             if hard_slope(data, j, slope):
                 chosen[k] = 1
-                far = far or abs(slope) > _ROUNDING * length
+                far = far or abs(slope) > ROUNDING * length
             if chosen[k] == 1:
                 directions[count] = k
                 count += 1

@@ -24,15 +24,15 @@ from __future__ import annotations
 import numpy as np
 from numba import boolean, float64, int64, njit, types, void
 
+from ..foundation.numerics import NEWTON_STEPS, NOTHING
 from .apart import HOT, INLINE, INSIDE, LIST, MATRIX, READ, READ2, READ_LIST, VECTOR, apart
 from .lapack import GEMM, POTRF, POTRS, add_products, factorise, solve_factored
-from .rules import DEPTH, FACTOR, JITTER, SWEEPS
+from .rules import DEPTH, FACTOR, MANY
 
 TILE = (
     48  # rows of a Gram matrix that one product makes; fewer are slow, more compute what is above the diagonal in vain
 )
 _SQUARE = 16  # rows and columns that are mirrored together: two kilobytes; more leave the fastest cache
-MANY = 60  # coordinates of a set from which passes are extrapolated; fewer are Newton's at once
 _SMALL = 24  # coordinates up to which a factor by plain loops is faster than the call of LAPACK
 
 
@@ -321,7 +321,7 @@ def newton(gram, size, member, matrix, support, blas):
         matrix[a, a] += member[QUADRATIC, k]
         top = max(top, matrix[a, a])
         direction[a] = -(member[SLOPES, k] + member[QUADRATIC, k] * value[k] + threshold[k] * sign)
-    if not cholesky_solve(matrix, active, JITTER * top, direction, blas):
+    if not cholesky_solve(matrix, active, NOTHING * top, direction, blas):
         return False
     first = 1.0
     for a in range(active):
@@ -399,7 +399,7 @@ def minimise_model(gram, size, member, matrix, support, unit, accuracy, blas):
     cost as much as the factor will, so that both together cost at most twice the better of the two.
     """
     spent = 0.0
-    for _ in range(SWEEPS):
+    for _ in range(NEWTON_STEPS):
         passes, kept = 0, -1  # points that are kept, the first of them aside
         while True:
             if kept < 0 and size > MANY:

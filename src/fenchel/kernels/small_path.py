@@ -31,10 +31,10 @@ from typing import Any
 import numpy as np
 from numba import boolean, float64, int64, void
 
-from ..foundation.numerics import BESIDE
+from ..foundation.numerics import BESIDE, NOTHING
 from .apart import READ, VECTOR, apart, door, refer
 from .rooms import Room
-from .rules import FLOOR, INNER, LOOSE, NEAR, PATIENCE, ROUNDS, STAGE, STAGE_TOL, TIGHTER
+from .rules import INNER, LOOSE, NEAR, PATIENCE, ROUNDS, STAGE, STAGE_TOL, TIGHTER
 from .small_certificate import (
     ANSWER_VALUE,
     AT_ZERO,
@@ -98,7 +98,7 @@ def _solve(data, work, alpha, last_alpha, tol, rounds):
     for turn in range(rounds):
         load(data, work, alpha)
         primal = work.number[LOSS] + set_penalty(work.member, count[SIZE], 0.0)
-        wanted = tol * max(abs(primal), FLOOR * work.number[AT_ZERO])
+        wanted = tol * max(abs(primal), NOTHING * work.number[AT_ZERO])
         if not np.isfinite(primal):
             return False
         if count[CURRENT] == 1 and work.number[LEVEL] <= alpha:  # slopes that were left out may matter at smaller ones

@@ -21,10 +21,11 @@ from typing import Any
 import numpy as np
 from numba import boolean, float64, int64, njit, void
 
+from ..foundation.numerics import ARMIJO, HALVINGS
 from . import small_losses as losses
 from . import small_model as model
 from .apart import INSIDE, LIST, MATRIX, READ, VECTOR, apart
-from .rules import ARMIJO, CAREFUL, HALVINGS, MEMORY, MODELS, SLOW
+from .rules import CAREFUL, LEAST, MEMORY, ROUNDS, SLOW
 from .small_certificate import (
     AHEAD,
     BEGAN,
@@ -74,7 +75,6 @@ from .small_model import (
 
 FIRST_SET = 40  # at most so many features enter a set that knows nothing; more make Gram matrices that nobody needs
 KEEP_GRAM = 0.15  # relative change of the rows' curvatures up to which a Gram matrix is kept; more costs models
-LEAST_CURVATURE = 1e-3  # of the smoothness: rows of flat pieces get so much; more makes steps shorter
 
 
 def lines_of(X: Any) -> tuple[Any, bool]:
@@ -253,7 +253,7 @@ def refresh(data, work, fresh):
     """Take the present curvatures for the next model, if they have changed so much that the last ones will not do."""
     row, n = work.row, data.target.size
     change, modelled = 0.0, 0.0
-    least_curvature = max(LEAST_CURVATURE * losses.smoothness(data.kind, data.parameter), work.number[CARE])
+    least_curvature = max(LEAST * losses.smoothness(data.kind, data.parameter), work.number[CARE])
     for i in range(n):
         row[SCRATCH, i] = max(row[CURVATURE, i], data.weight[i] * least_curvature)
         change += abs(row[SCRATCH, i] - row[MODELLED, i])
@@ -435,7 +435,7 @@ def fit_set(data, work, alpha, wanted, limit):
         _fit_covariances(data, work, wanted)
         return
     fresh, last = False, np.inf
-    for turn in range(MODELS):
+    for turn in range(ROUNDS):
         intercept_slope = _slopes(data, work)
         error = error_on_set(data, work, intercept_slope)
         if turn > 0:

@@ -14,9 +14,10 @@ from typing import Any
 import numpy as np
 from numba import boolean, float64, int64, void
 
+from ..foundation.numerics import NOTHING
 from .apart import READ, apart, door, refer
 from .rooms import Room
-from .rules import FLOOR, INNER, LOOSE, MODELS, NEAR, PATIENCE, ROUNDS, STAGE, STAGE_TOL, TIGHTER
+from .rules import INNER, LOOSE, NEAR, PATIENCE, ROUNDS, STAGE, STAGE_TOL, TIGHTER
 from .small_certificate import (
     AHEAD,
     ANSWER_VALUE,
@@ -107,7 +108,7 @@ def _solve(data, work, sparse, alpha, last_alpha, tol, rounds, most, warm):
     for turn in range(rounds):
         load(data, work, alpha)
         primal = work.number[LOSS] + set_penalty(work.member, count[SIZE], 0.0)
-        wanted = tol * max(abs(primal), FLOOR * work.number[AT_ZERO])
+        wanted = tol * max(abs(primal), NOTHING * work.number[AT_ZERO])
         if not np.isfinite(primal) or work.number[SPENT] > most:
             count[GIVEN_UP] = 1
             return False
@@ -154,7 +155,7 @@ def _solve(data, work, sparse, alpha, last_alpha, tol, rounds, most, warm):
         # a set that is still growing is not worth a second model of a curved loss; but where features are more than
         # rows, slopes of a set that is not fit name too many of them
         growing = 4 * added > count[SIZE] and p <= n_rows and not near
-        fit_set(data, work, sparse, alpha, wanted, inner, 1 if growing else MODELS)
+        fit_set(data, work, sparse, alpha, wanted, inner, 1 if growing else ROUNDS)
         _sweep(data, work, sparse)
     return False
 

@@ -12,7 +12,7 @@ import numpy as np
 from numba import boolean, float64, int64, njit, void
 
 from .apart import INSIDE, apart
-from .rules import HARD, SLOW, TURNS
+from .rules import HARD, LOOSE, SLOW, TURNS
 from .small_certificate import (
     AHEAD,
     BEGAN,
@@ -64,7 +64,6 @@ from .sparse_layout import (
 
 _READS = 2.6  # reads of an entry in a pass of descent on columns
 _ANEW = 4.0  # times the rounds of a fit: those that know nothing of the alphas before
-_OUTSIDE = 0.1  # of the squared error of the slopes: how far outside the domain of x a model may be
 
 
 # -- prices -------------------------------------------------------------------------------------------
@@ -144,7 +143,7 @@ def _foresee(data, work):
         outside += (within - wanted) * (within - wanted)
         off += (row[SLOPE, i] - wanted) * (row[SLOPE, i] - wanted)
         row[AHEAD, i] = within
-    return gap_ahead(data, work) if outside <= _OUTSIDE * off else np.inf
+    return gap_ahead(data, work) if outside <= LOOSE * off else np.inf
 
 
 @apart(void(DATA, WORK, SPARSE, float64, float64, float64, int64))

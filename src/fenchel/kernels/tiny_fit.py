@@ -13,11 +13,11 @@ from typing import Any
 import numpy as np
 from numba import boolean, float64, int64, types, void
 
-from ..foundation.numerics import DIGITS
+from ..foundation.numerics import ARMIJO, DIGITS, HALVINGS, NEWTON_STEPS, NOTHING
 from . import small_losses as losses
 from . import small_model as model
 from .apart import LIST, MATRIX, READ, READ2, READ_LIST, VECTOR, apart, door, refer
-from .rules import ARMIJO, CAREFUL, FLAT, FLOOR, HALVINGS, PATIENCE, ROUNDS, SLOW, SWEEPS
+from .rules import CAREFUL, FLAT, LEAST, PATIENCE, ROUNDS, SLOW
 from .small_certificate import (
     AHEAD,
     BEGAN,
@@ -52,7 +52,7 @@ from .small_model import (
     UPPER,
     VALUE,
 )  # fmt: skip
-from .small_set import KEEP_GRAM, LEAST_CURVATURE, set_penalty
+from .small_set import KEEP_GRAM, set_penalty
 
 _CHEAP = 1 << 19  # multiply-adds of a Gram matrix that take no longer than some calls from Python
 B, PRIMAL, DUAL_BOUND, TAKEN = range(4)  # entries of the vector `found`
@@ -63,7 +63,7 @@ def _curvatures(kind, parameter, weight, row, care, fresh):
     """Take the present curvatures for the next Gram matrix where they differ much from the last ones; the mean of those
     in use, and whether they are new."""
     n, change, modelled = weight.size, 0.0, 0.0
-    floor = max(LEAST_CURVATURE * losses.smoothness(kind, parameter), care)
+    floor = max(LEAST * losses.smoothness(kind, parameter), care)
     for i in range(n):
         change += abs(max(row[CURVATURE, i], weight[i] * floor) - row[MODELLED, i])
         modelled += row[MODELLED, i]
@@ -80,7 +80,7 @@ def _curvatures(kind, parameter, weight, row, care, fresh):
 def _minimise(gram, member, factor, support, unit, accuracy, blas):
     """As `small_model.minimise_model`, without the extrapolation that large sets need: it would double the time that
     this takes to compile."""
-    for _ in range(SWEEPS):
+    for _ in range(NEWTON_STEPS):
         for _turn in range(3):
             largest, changes, _moves = model.descend(gram, member.shape[1], member, unit)
             if largest <= accuracy:
@@ -155,7 +155,7 @@ def _fit(columns, target, weight, kind, parameter, alpha, l1, ridge, lower, uppe
             member[SLOPES, k] = member[START_SLOPES, k] - member[MEAN_COLUMN, k] * pull / mean
             steepest = max(steepest, abs(member[SLOPES, k]))
         pen = max(set_penalty(member, p, 0.0), 1e-300)
-        wanted = tol * max(abs(before), FLOOR * at_zero)
+        wanted = tol * max(abs(before), NOTHING * at_zero)
         # the model of the squared loss is exact, so that it is solved well at once
         accuracy = (
             0.3 * min(wanted, DIGITS * abs(before)) / pen
@@ -189,7 +189,7 @@ def _fit(columns, target, weight, kind, parameter, alpha, l1, ridge, lower, uppe
         for k in range(p):
             member[SLOPES, k] = model.dot(columns[k], dual) / n
         primal = loss + set_penalty(member, p, 1.0)
-        wanted, last = tol * max(abs(primal), FLOOR * at_zero), gap
+        wanted, last = tol * max(abs(primal), NOTHING * at_zero), gap
         bound, _ = best_bound(rest, dual, member[SLOPES], alpha, l1, ridge, lower, upper, primal - wanted)
         best = max(best, bound)
         gap = primal - best

@@ -12,12 +12,11 @@ import scipy.sparse.linalg as sla
 from scipy.linalg import cho_factor, cho_solve, qr
 
 from .._validate import Array, Ints, SparseMatrix
+from ..foundation.numerics import FULL, LONGEST
 
-_LONG = 1e9  # multiply-adds of a factor of a band: more take longer than dozens of solves by conjugate gradients
 _EVEN = 100.0  # condition of B B' up to which these are quick; larger: more rounds
 # features up to which a dense form would gain nothing, or is taken at any rate; larger: seconds for singular values
 _SMALL = 400
-_FULL = 4  # an entry in so many is not zero: then dense products and factors are faster; larger: they waste time
 _DIRECT = 30_000  # features up to which B B' has a factor; more: conjugate gradients, where a factor may fill memory
 CG_ROUNDS = 2000  # of conjugate gradients that are given up; more: longer before an error, or a factor
 
@@ -53,7 +52,7 @@ class Gram:
     def _wide_band(self) -> bool:
         """Whether a factor may take very long: on graphs without an order, most of it fills up."""
         band = int(np.abs(self._rows - self._gram.indices).max(initial=0))
-        out: bool = self.p * band**2 > _LONG
+        out: bool = self.p * band**2 > LONGEST
         return out
 
     @property
@@ -199,7 +198,7 @@ class Gram:
 
 def _is_full(matrix: SparseMatrix) -> bool:
     """Whether so many entries are not zero that dense products, some fifty times as fast, take less time."""
-    return bool(matrix.shape[1] > _SMALL and matrix.nnz * _FULL > matrix.shape[0] * matrix.shape[1])
+    return bool(matrix.shape[1] > _SMALL and matrix.nnz > FULL * matrix.shape[0] * matrix.shape[1])
 
 
 def squares(matrix: SparseMatrix) -> SparseMatrix:

@@ -10,11 +10,9 @@ import scipy.sparse as sp
 import scipy.sparse.linalg as sla
 
 from .._validate import Array, SparseMatrix
-from ..foundation.numerics import NOTHING, ROUNDING
+from ..foundation.numerics import NOTHING, ROUNDING, SPACE
 from .base import Map, spectral_norm
 from .gram import CG_ROUNDS
-
-_MOST = 100_000_000  # entries that are kept, 1.2 GB; a map that mixes more features than that needs a form of its own
 
 
 class Operator(Map):
@@ -135,11 +133,11 @@ def _read(operator: Any) -> SparseMatrix:
         rows.append(own)
         values.append(column[own])
         ends[j + 1] = ends[j] + own.size
-        if ends[j + 1] > _MOST:
+        if 12 * ends[j + 1] > SPACE:  # eight bytes of a number and four of its place
             raise ValueError(
-                f"operator has more than {_MOST:,} entries that are not zero in {j + 1:,} of {p:,} features; a "
-                "certificate would need all of them. Take a map with few entries a row, such as fenchel.Difference, "
-                "fenchel.Gradient or a sparse matrix"
+                f"operator has more than {int(SPACE // 12):,} entries that are not zero in {j + 1:,} of {p:,} "
+                "features; a certificate would need all of them. Take a map with few entries a row, such as "
+                "fenchel.Difference, fenchel.Gradient or a sparse matrix"
             )
     if not p:
         return sp.csr_array((d, p))

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import itertools
+import math
 from typing import TYPE_CHECKING
 
 import numpy as np
 import scipy.sparse.linalg as sla
 
 from .._validate import Array, Ints
+from ..foundation.numerics import LONGEST
 
 if TYPE_CHECKING:
     from ..problem.problem import Problem
-
-_LONGEST_CALL = 400_000_000  # stored entries read in one kernel call, so that Ctrl-C is heard
 
 
 def epoch_parts(problem: Problem, order: str, blocks: int, rng: np.random.Generator) -> list[Ints]:
@@ -24,7 +24,7 @@ def epoch_parts(problem: Problem, order: str, blocks: int, rng: np.random.Genera
         sequence = rng.integers(0, blocks, blocks)
     else:
         sequence = np.arange(blocks)
-    calls = max(1, -(-problem.data.stored * problem.layout[0] // _LONGEST_CALL))
+    calls = max(1, math.ceil(problem.data.stored * problem.layout[0] / LONGEST))
     return [sequence] if calls == 1 else np.array_split(sequence, min(calls, blocks))
 
 

@@ -26,17 +26,15 @@ import numpy as np
 from .._validate import Array
 from ..engine.registry import fitting
 from ..engine.roles import Goal, Iterate
-from ..foundation.numerics import ARMIJO, DIGITS, HALVINGS
+from ..foundation.numerics import ARMIJO, DIGITS, HALVINGS, LITTLE, NOTHING
+from ..kernels.rules import LOOK, LOOSE
 from ..losses import CoupledCurvature
 from ..problem import Problem
 from .common import DualState, Method
 from .roles import EpochReport
 from .sdca_admm.method import SDCAADMM
 
-SHARE = 0.03  # of what the last step gained: how well a model is solved; larger: more and cheaper models
-FIRST = 1e-3  # of the objective: the same at first
-LEAST = 1e-10  # of the mean of h: what a row counts for at the least; smaller: targets of models overflow
-CHECKED, EPOCHS = 5, 2000  # epochs between certificates of a model where no engine fits, and at the most
+EPOCHS = 2000  # for a model where no engine fits, at the most; more: longer before it is given up
 
 
 @dataclasses.dataclass(kw_only=True)
@@ -108,7 +106,7 @@ class ReweightedSquares(Method):
             return EpochReport()
         penalty = problem.penalty_value(problem.penalised(state.w))
         value = total / problem.n + penalty
-        aim = SHARE * state.gained if math.isfinite(state.gained) else FIRST * abs(value)
+        aim = LOOSE * state.gained if math.isfinite(state.gained) else LITTLE * abs(value)
         model = self._model(u, x, h)
         answer, foreseen = model.solve(state, max(aim, DIGITS * abs(value)))
         new = answer.w.copy()
@@ -148,7 +146,7 @@ class ReweightedSquares(Method):
             return _Model(self.squares, float(h.mean()), problem.alpha, None)
         loss: Any = problem.loss
         curved: CoupledCurvature = loss.curvature_at(problem.seen(u), problem.target, problem.weight)
-        weight = np.where(h > 0, np.maximum(curved.squares, LEAST * float(h.mean())), 0.0)
+        weight = np.where(h > 0, np.maximum(curved.squares, NOTHING * float(h.mean())), 0.0)
         z = curved.solve_up(x)
         target = curved.down(u[None])[0] - z / np.where(weight > 0, weight, 1.0)
         rows = np.ascontiguousarray(problem.data.dense)
@@ -195,7 +193,7 @@ class _Model:
         at = start
         for number in range(1, EPOCHS + 1):
             method.epoch(inner)
-            if number % CHECKED == 0:
+            if number % LOOK == 0:
                 found = method.iterate(inner)
                 w = model.within(model.snap(found.w, found.u))
                 at = Iterate(w, found.x, found.y, found.zx, found.u)

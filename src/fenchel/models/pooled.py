@@ -16,16 +16,13 @@ from ..data.jobs import MOST_LABELS, Fold, Losses, Scored, Terms, Weighed
 from ..data.moments import deviations
 from ..data.pools import Pool, SharedPasses
 from ..data.reweighted import ReweightedPool
-from ..problem.pooled import PooledProblem
+from ..problem.pooled import ROOM, PooledProblem
 from . import preparation as helpers
 
 if TYPE_CHECKING:
     from ..solver.result import Result
     from .paths import Path
 
-# of the memory of this machine: data below that fit it, with room for work; larger: somebody is told to load what
-# does not fit
-_FITS = 0.25
 _FEWEST = 3e8  # bytes: below that nobody waits long, and nothing is said; smaller: hints that nobody needs
 
 
@@ -164,7 +161,7 @@ def _check_all_counted(pool: Pool, classes: AnyArray) -> None:
 def warn_if_small(pool: Pool) -> None:
     """Rows on a disk that fit into memory are better read into it: say so once, with the price of both ways."""
     facts, room = pool.facts, machine_memory()
-    if pool.home != "files" or room is None or not _FEWEST < facts.nbytes < _FITS * room:
+    if pool.home != "files" or room is None or not _FEWEST < facts.nbytes < ROOM * room:
         return
     read = facts.nbytes / 1e9
     warnings.warn(

@@ -10,6 +10,7 @@ import scipy.sparse as sp
 
 from .._validate import AnyArray, Array, Flags, Ints, SparseMatrix
 from ..foundation.lazy import lazy
+from ..foundation.numerics import POWER
 from ..maps import spectral_norm
 from .base import Penalty
 from .block_sum import BlockSum
@@ -254,11 +255,11 @@ def _shrinks(function: Penalty) -> bool:
     return function.kernel in ("group_l2", "group_linf")
 
 
-def _rough_square_norm(matrix: SparseMatrix, rounds: int = 20) -> float:
+def _rough_square_norm(matrix: SparseMatrix) -> float:
     """The square of the largest singular value, from below and to some per cent: power iterations."""
     vector = np.random.default_rng(0).standard_normal(matrix.shape[1])
     value, back = 0.0, sp.csr_array(matrix.T)
-    for _ in range(rounds):
+    for _ in range(POWER):
         length = np.linalg.norm(vector)
         if length == 0:
             break

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..foundation.html import Shown
+from ..foundation.words import listed
 
 if TYPE_CHECKING:
     from ..structure import Graph, Grid, Groups
@@ -162,9 +163,5 @@ def _check_columns(structure: Any, names: Any) -> None:
         own = {str(name) for name in names}
         absent = [repr(name) for name in known if name not in own]
         extra = [repr(str(name)) for name in names if str(name) not in set(known)]
-        found = f"X lacks {_some(absent)}" if absent else f"X has {_some(extra)} besides"
+        found = f"X lacks {listed(absent)}" if absent else f"X has {listed(extra)} besides"
         raise ValueError(f"{structure!r} was made for {len(known)} columns, but X has {len(names)}: {found}; {_REMEDY}")
-
-
-def _some(names: list[str], most: int = 3) -> str:
-    return ", ".join(names[:most]) + (", \u2026" if len(names) > most else "")

@@ -22,6 +22,8 @@ import numpy as np
 import scipy.sparse as sp
 
 from .._validate import Array, Flags
+from ..foundation.numerics import LITTLE, POWER
+from ..kernels.rules import LOOK
 from ..maps import Gram
 from .bounds import NoCertificate
 
@@ -29,18 +31,15 @@ if TYPE_CHECKING:
     from .problem import Problem
 
 _WIDTH = 1e-6  # of a score: how far to both sides of it the slopes of a kink are read; larger: others count as kinks
-_JUMP = 1e-3  # of the slopes at the least, that makes a kink; smaller: curvature does
 TIGHT = 0.005  # relative distance of the bounds of alpha_max at which to stop; larger: paths begin with empty answers
 _MOST = 3000  # projected gradients, two passes over the data each; more: longer, a little tighter
-_LOOK = 10  # of them between two repairs, which take about as long; more: bounds are noticed later
-_POWER = 20  # rounds of the power method for the length of a step; fewer: steps that are too long
 
 
 def kinks(problem: Problem, scores: Array) -> tuple[Array, Array, Flags]:
     """The slopes that every row allows, from and to, and which rows sit at a kink."""
     width = _WIDTH * (1 + np.abs(scores))
     low, high = (problem.slopes_at(scores + side * width) for side in (-1.0, 1.0))
-    return low, high, high - low > _JUMP
+    return low, high, high - low > LITTLE
 
 
 class Kinks:
@@ -89,7 +88,7 @@ class Kinks:
             push = 0.0 if back else (speed - 1) / faster
             ahead_x, ahead_y = new_x + push * (new_x - x), new_y + push * (new_y - y)
             x, y, speed = new_x, new_y, 1.0 if back else faster
-            if k % _LOOK == 0:
+            if k % LOOK == 0:
                 self._bound_above(x, self.unit * y)
 
     def _residual(self, x: Array, y: Array) -> tuple[Array, Array]:
@@ -111,7 +110,7 @@ class Kinks:
         counts = []
         for penalised in (True, False):
             x, size = np.where(moves, rng.standard_normal(problem.visits), 0.0), 0.0
-            for _ in range(_POWER):
+            for _ in range(POWER):
                 length = np.linalg.norm(x)
                 if length == 0:
                     break

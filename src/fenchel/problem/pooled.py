@@ -25,7 +25,7 @@ from ..data.jobs import Fold, Look, Newton, Sample, Terms, Weighed
 from ..data.pools import Outcome
 from ..data.roles import Job, RowPool
 from ..foundation.lazy import lazy
-from ..foundation.numerics import BALANCED
+from ..foundation.numerics import BALANCED, NOTHING, SPACE
 from ..kernels.rules import LEAST
 from ..losses import Loss
 from ..penalties import Penalty
@@ -35,7 +35,7 @@ from .fingerprint import Fingerprint
 from .looks import GRID, EnvelopeView, Passes, PoolData, Slopes, View, check_targets, class_codes, inverse, whole_only
 from .objective import _as_alpha, _as_loss, _as_penalty
 from .points import Point
-from .pooled_kinks import best_with_kinks
+from .pooled_kinks import PASSES, best_with_kinks
 from .pooled_rounding import PooledRounding
 from .problem import Problem
 from .row_balance import MOST_FREE
@@ -43,12 +43,9 @@ from .row_balance import MOST_FREE
 Steps: TypeAlias = tuple[tuple[Array, float], ...]  # points, and the reach of the multipliers there
 
 ROWS = 50  # for each feature in a sample; fewer: more rounds
-MEMORY = 1e9  # bytes that may be taken, where nobody says
 FEWEST = 2000  # rows of a sample, if there are so many
 ROOM = 0.25  # of the memory that may be taken: for the rows of a sample
 _KNOWN = 4  # looks that are remembered
-_MOVES = 10  # passes that balance slopes, at the most
-_NEWTON, _FLAT = 30, 1e-10  # steps to the best unpenalised point, and the slope (of its terms) where they end
 _LITTLE = 1e-6  # of the largest curvature: what every row counts for in a model, if that is more than LEAST
 
 
@@ -188,7 +185,7 @@ class PooledProblem(PooledRounding, Problem):
         """Which rows to draw: as many as help, and as memory allows."""
         facts, pool = self.pool.facts, self.pool
         per_row = max(facts.stored / facts.n, 1.0) * (facts.dtype.itemsize + (4 if facts.sparse else 0))
-        room = np.inf if pool.held else ROOM * (MEMORY if pool.memory is None else pool.memory) / per_row
+        room = np.inf if pool.held else ROOM * (SPACE if pool.memory is None else pool.memory) / per_row
         # rows that all fit are read once, and not once a round
         most = facts.n if facts.n <= room < np.inf else min(max(min(ROWS * facts.p, room), FEWEST), facts.n)
         scale = inverse(facts.mean_squares)
@@ -390,7 +387,7 @@ class PooledProblem(PooledRounding, Problem):
 
     def _moved(self, x: Slopes, goal: Array, zx: Array) -> tuple[Slopes, Array]:
         """The slopes moved along their directions until the sums there have changed by the goal."""
-        for _ in range(_MOVES):
+        for _ in range(PASSES):
             if not goal.size or (np.abs(goal) <= BALANCED * x.sizes).all():
                 return x, zx
             self._ask_to_balance()
@@ -452,8 +449,8 @@ class PooledProblem(PooledRounding, Problem):
             return w, np.zeros(0), slopes
         if c.size:
             value, slope, bend, terms = self._newton(directions, w)
-            for _ in range(_NEWTON):
-                if np.all(np.abs(slope) <= _FLAT * terms):
+            for _ in range(PASSES):
+                if np.all(np.abs(slope) <= NOTHING * terms):
                     break
                 move = -np.linalg.lstsq(bend, slope, rcond=1e-12)[0]
                 share = 1.0

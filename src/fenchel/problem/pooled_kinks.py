@@ -12,17 +12,17 @@ from typing import TYPE_CHECKING, cast
 import numpy as np
 
 from .._validate import Array
+from ..foundation.numerics import ROUNDING
+from ..kernels.rules import LOOSE
 from .bounds import NoCertificate
 from .looks import EnvelopeView, Slopes
+from .unpenalised import GROWTH
 
 if TYPE_CHECKING:
     from .pooled import PooledProblem, Steps
 
-_PASSES = 80  # at the most
-_LONGER = 8.0  # what the reach is multiplied by when multipliers move
-_FLAT = 1e-12  # a slope of the mean loss, whose terms are about 1, that is rounding
+PASSES = 80  # of one search over rows in a pool, which ends where it finds; more: longer before it is given up
 _CLOSE = 1e-7  # of the loss: the gap at which the answer is good enough
-_SETTLED = 0.1  # of how far multipliers go: what a step must promise to be worth a pass
 
 
 def best_with_kinks(problem: PooledProblem, directions: Array) -> tuple[Array, Slopes]:
@@ -31,20 +31,20 @@ def best_with_kinks(problem: PooledProblem, directions: Array) -> tuple[Array, S
     reach = 1.0 / max(problem.largest_target, 1.0)
     (view,) = problem.envelopes(directions @ c, (steps, reach))
     ahead: EnvelopeView | None = None
-    growth, longer = _LONGER, reach
-    for number in range(_PASSES):
+    growth, longer = GROWTH, reach
+    for number in range(PASSES):
         slope, bend = directions.T @ view.gradient, directions.T @ view.gram @ directions
         move = -np.linalg.lstsq(bend, slope, rcond=1e-12)[0]
         promised = -float(slope @ move)
         found = _answer(problem, view)
         if found is not None:
             return view.w, found
-        if np.any((np.diag(bend) <= 0) & (np.abs(slope) > _FLAT)):  # nobody is within reach of a kink
-            growth = 2.0 if number else _LONGER
-            reach, ahead = reach / _LONGER ** (1 if number else 3), None
+        if np.any((np.diag(bend) <= 0) & (np.abs(slope) > ROUNDING)):  # nobody is within reach of a kink
+            growth = 2.0 if number else GROWTH
+            reach, ahead = reach / GROWTH ** (1 if number else 3), None
             (view,) = problem.envelopes(view.w, (steps, reach))
             continue
-        if ahead is not None and promised <= _SETTLED * view.moved:
+        if ahead is not None and promised <= LOOSE * view.moved:
             steps, reach, view, ahead = (*steps, (view.w, reach)), longer, ahead, None
             continue
         share, longer = 1.0, growth * reach

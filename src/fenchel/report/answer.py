@@ -14,9 +14,10 @@ import numpy.typing as npt
 
 from .. import __version__
 from .._validate import Array, Names
+from ..foundation.words import listed
 from ..structure import active_groups, segments
-from .explore import Fitted, explorer, script, style
-from .html import _MOST, _pairs, _some, _table, embed, page, picture
+from .explore import HEAVY, Fitted, explorer, script, style
+from .html import _MOST, _pairs, _table, embed, page, picture
 
 if TYPE_CHECKING:
     from ..models.cross_validation import CrossValidation
@@ -35,8 +36,6 @@ td.b { width: 30%; min-width: 5rem; } dl { margin: 0; }
 footer { color: #7f8c8d; font-size: .85rem; margin: 3rem 0 1rem; }
 @media (max-width: 40rem) { body { margin-top: 1rem; } th, td { padding: .3rem .35rem; } h1 { font-size: 1.35rem; } }
 """
-# points from which on a picture is of pixels, and regions of one value are not listed; more: pages of megabytes
-_HEAVY = 20_000
 
 
 def make(
@@ -152,13 +151,16 @@ def _verdict(result: Result, tol: float) -> str:
         )
     share = f"{result.relative_gap:.1e}"
     goal = "" if good else f"; the goal was {tol:g}"
-    return f"{badge} No coefficients whatever give an objective lower by more than {share} of its value{goal}."
+    return f"{badge} Proven: no other coefficients lower the objective by more than {share} of its value{goal}."
 
 
 def _certificate(result: Result, tol: float, fitted: Fitted | None, chosen: int) -> str:
-    rows = [("objective (upper bound)", f"{result.primal:.10g}")]
+    rows = [("objective of this answer", f"{result.primal:.10g}")]
     if result.certified:
-        rows += [("optimum is at least", f"{result.dual:.10g}"), ("gap", f"{result.gap:.3e}")]
+        rows += [
+            ("lowest possible objective, at least", f"{result.dual:.10g}"),
+            ("gap between the two", f"{result.gap:.3e}"),
+        ]
         rows += [("relative gap", f"{result.relative_gap:.3e}")]
     rows += [("goal", f"{tol:g}"), ("epochs", f"{result.epochs:,}"), ("seconds", f"{result.seconds:.3f}")]
     if result.reason:
@@ -185,7 +187,7 @@ def _search(path: Path | None, cv: CrossValidation | None, known: _Known, names:
     if path is not None:
         yield "<h2>Path</h2><div class=pair>"
         groups = known.groups if known.whole and known.groups is not None and not known.nodes else None
-        kind = "png" if path.coefs.size > _HEAVY else "svg"
+        kind = "png" if path.coefs.size > HEAVY else "svg"
         lines = picture(
             lambda ax: plotting.path(path, groups=groups, names=names, labels=known.labels, ax=ax), (5.2, 3.8), kind
         )
@@ -223,13 +225,13 @@ def _structure(known: _Known) -> Iterator[str]:
         yield "<div class=pair>" + embed(bars, "svg", f"The norms of the largest {noun}.")
         yield _table(caption, [noun[:-1], "features", "not zero", "norm"], cells, largest=3) + "</div>"
     if known.grid is not None and sum(size > 1 for size in known.grid.shape) <= 3:
-        kind = "png" if kept.size > _HEAVY // 4 else "svg"
+        kind = "png" if kept.size > HEAVY // 4 else "svg"
         labels = known.labels or ["weights"]
         image = picture(lambda ax: plotting.weights_on_grid(kept, known.grid, labels=labels, ax=ax), (5.6, 4.2), kind)
         yield embed(image, kind, "The coefficients where their features stand.")
     if known.graph is not None:
         for k, label in enumerate((known.labels or [""])[:6]):
-            kind = "png" if len(known.graph) > _HEAVY // 10 else "svg"
+            kind = "png" if len(known.graph) > HEAVY // 10 else "svg"
             drawn = picture(
                 lambda ax, k=k: plotting.weights_on_graph(kept, known.graph, names=known.names, output=k, ax=ax),
                 (6.2, 4.6),
@@ -237,7 +239,7 @@ def _structure(known: _Known) -> Iterator[str]:
             )
             yield embed(drawn, kind, f"The coefficients on their graph{': ' + label if label else ''}.")
     joined = known.graph if known.graph is not None else known.grid
-    if joined is not None and kept.shape[1] <= _HEAVY:
+    if joined is not None and kept.shape[1] <= HEAVY:
         yield _segments(known, joined)
 
 
@@ -245,7 +247,7 @@ def _segments(known: _Known, joined: Any) -> str:
     found = segments(known.kept, joined, names=known.names)
     found = found[(found["size"] > 1) & (found["value"] != 0)].sort_values("size", ascending=False, kind="stable")
     head = ["value", "size", "features"]
-    cells = [[row["value"], row["size"], _some(row["features"])] for _, row in found.iterrows()]
+    cells = [[row["value"], row["size"], listed(row["features"])] for _, row in found.iterrows()]
     if known.labels is not None:
         head = ["output", *head]
         cells = [[known.labels[k], *row] for k, row in zip(found["output"], cells, strict=True)]

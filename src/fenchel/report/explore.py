@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from ..models.paths import Path
     from ..problem.problem import Problem
 
-MOST_LINES = 400  # coefficients whose values the page keeps for every alpha; more: the page takes megabytes
+HEAVY = 20_000  # points from which on a picture is of pixels, and values that the page keeps; more: pages of megabytes
 MOST_ROWS = 1500  # rows whose fitted values it keeps; more: as above, and points hide each other
 
 
@@ -93,7 +93,8 @@ def _numbers(
     flat = coefs.reshape(len(path), -1)
     largest = np.abs(flat).max(axis=0)
     order = np.argsort(-largest, kind="stable")
-    order = order[largest[order] > 0][:MOST_LINES]
+    most = HEAVY // len(path)
+    order = order[largest[order] > 0][:most]
     p = coefs.shape[-1]
     out: dict[str, Any] = {
         "alphas": _short(path.alphas), "chosen": chosen, "nonzeros": path.nonzeros.tolist(),
@@ -104,7 +105,7 @@ def _numbers(
     if groups is not None:
         norms = np.array([[np.linalg.norm(coef[:, group]) for group in groups] for coef in coefs])
         live = np.argsort(-norms.max(axis=0), kind="stable")
-        live = live[norms.max(axis=0)[live] > 0][:MOST_LINES]
+        live = live[norms.max(axis=0)[live] > 0][:most]
         out["groups"] = {"names": [str(groups.names[k]) for k in live], "norms": [_short(norms[:, k]) for k in live]}
     if cv is not None:
         out["cv"] = {"mean": _short(cv.mean), "error": _short(cv.standard_error)}

@@ -10,8 +10,6 @@ from typing import Any
 
 import numpy as np
 
-from .._validate import Names
-
 STYLE = """
 :root { color-scheme: light; }
 body { font: 16px/1.5 system-ui, sans-serif; color: #1c2733; max-width: 72rem; margin: 2rem auto; padding: 0 1.2rem; }
@@ -121,8 +119,3 @@ def _cell(cell: float | str) -> str:
     if isinstance(cell, (float, np.floating)):
         return f"<td class=n>{cell:.5g}</td>"
     return f"<td>{html.escape(str(cell))}</td>"
-
-
-def _some(names: Names, most: int = 8) -> str:
-    names = [str(name) for name in names]
-    return ", ".join(names[:most]) + (f", … ({len(names)} in all)" if len(names) > most else "")

@@ -8,15 +8,13 @@ from collections.abc import Callable
 import numpy as np
 
 from ..engine.roles import Array, Iterate
+from ..foundation.numerics import LITTLE
 from ..methods.roles import PrimalIterate
 from ..problem import Certificate, Point, Problem
 from .attainment import unattained
 from .convergence import Convergence
 from .result import Status
 
-# of the objective at zero: where a loss without a least value may be on its way to infinity; larger: that is looked
-# into in vain
-_ALMOST = 1e-3
 _SHARPER = 0.5  # of the gap at the last certificate with more digits: where another one is worth its time
 
 
@@ -86,6 +84,6 @@ class Best:
             return False
         at_zero, least = self.problem.objective_at_zero(), self.problem._dual_at_zero
         primal = self.certificate.primal
-        almost = primal - least <= _ALMOST * (at_zero - least) < math.inf
+        almost = primal - least <= LITTLE * (at_zero - least) < math.inf
         self.suspected = almost or (bool(made.reason) and math.isfinite(primal))
         return self.suspected

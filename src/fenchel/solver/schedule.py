@@ -11,14 +11,15 @@ import math
 
 import numpy as np
 
-from ..engine.attempts import EARLY, Faces, Multiplied, NothingPenalised, Rounds
+from ..engine.accuracy import BEYOND
+from ..engine.attempts import Faces, Multiplied, NothingPenalised, Rounds
 from ..engine.roles import Goal, Iterate, Proposal
 from ..penalties import Block
 from ..prices import epoch_nanoseconds
 from ..problem import Certificate, Problem
 from .progress import Progress
+from .turns import RATIO
 
-_HASTE = 1.5  # times the epochs that seem to be left: what an attempt may cost (of 1, 1.5, 2 and 3)
 _MADE = 0.4  # of the epochs so far: what an attempt may cost at any rate
 _PATIENCE = 4.0  # times the epochs so far, what an attempt may cost, whatever seems to be left
 _SAME = 0.01  # change of the number of active coordinates per epoch, where structure is settled
@@ -46,7 +47,7 @@ class Schedule:
         """The epoch of the first attempt."""
         wait = _NEWTON
         if self.rounds is not None and not self.faces_first:
-            wait = self.rounds.price(Iterate.zero(self.problem)) / EARLY
+            wait = self.rounds.price(Iterate.zero(self.problem)) / BEYOND
         least = min(max(math.ceil(_VISITS / self.problem.visits), 1), 4)
         return int(np.clip(wait / self.epoch, least, _LATEST))
 
@@ -89,11 +90,11 @@ class Schedule:
         """
         epoch, guess = progress.epoch, progress.guess
         if progress.gap < 1.0:
-            return min(max(_MADE * epoch, _HASTE * progress.epochs_left(goal.tol)), _PATIENCE * epoch)
+            return min(max(_MADE * epoch, RATIO * progress.epochs_left(goal.tol)), _PATIENCE * epoch)
         if not (settled and guess < 1.0 and goal.tol > 0):
             return float(epoch)
         rate = math.log(1 / max(guess, 1e-300)) / epoch
-        left = _HASTE * math.log(max(guess / goal.tol, 1.0)) / rate
+        left = RATIO * math.log(max(guess / goal.tol, 1.0)) / rate
         return min(max(epoch, left), _PATIENCE * epoch)
 
     def _settled(self, start: Iterate, progress: Progress) -> bool:

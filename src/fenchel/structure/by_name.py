@@ -10,12 +10,11 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from .._validate import Names, warn_user
+from ..foundation.words import listed
 from .graph import Graph, _pairs
 from .groups import Groups
 from .names import _names
 from .tree import Tree
-
-_SHOWN = 5  # names that a message lists; more: messages that nobody reads to the end
 
 
 def holds_names(groups: Any) -> bool:
@@ -83,7 +82,7 @@ def graph_for(edges: Any, names: Names) -> Graph:
 def _tell(what: str, absent: list[str], some: bool, columns: list[str]) -> None:
     """Warn of names that no column has; a ValueError where nothing is left."""
     absent = list(dict.fromkeys(absent))
-    shown = ", ".join(repr(name) for name in absent[:_SHOWN]) + (", …" if len(absent) > _SHOWN else "")
+    shown = listed(map(repr, absent))
     if not some:
         raise ValueError(
             f"{what} names {shown or 'nothing'}, none of which are among the {len(columns)} columns of X "

@@ -15,10 +15,11 @@ from ...foundation.numerics import DENSE
 from ...prices import PRICES, multipliers_nanoseconds
 from ...problem import Problem
 from ...problem.alpha_max import ZeroAnswer, zero_answer
+from ..accuracy import BEYOND, FIRM, ROUNDS_CHEAP
 from ..curvatures.step_length import StepLength
 from ..curvatures.whole_gram import WholeGram
 from ..inner.admm import Admm
-from ..models import FIRM, MANY, MOST, NAME
+from ..models import MANY, MOST, NAME
 from ..models import _Fit as Fit
 from ..roles import Goal, Iterate, Proposal
 from .joint_multipliers import JointMultipliers
@@ -27,8 +28,7 @@ from .manifold import applies as faces_apply
 from .multipliers import Multipliers
 from .multipliers import applies as multipliers_apply
 
-_FEWEST_STEPS, _MOST_STEPS = 30, 400  # of the method of multipliers, likewise
-EARLY = 2.0  # times the budget: what rounds may cost, which end a run nearly always; larger: more of them in vain
+_FEWEST_STEPS = 30  # of the method of multipliers, likewise
 _JOINED = 2  # features that a zero of B'w may join where faces are fast; the method of multipliers takes the others
 
 
@@ -151,9 +151,9 @@ class Rounds:
         return self.fit.price() if self.models else MANY * StepLength.price(self.problem, PRICES)
 
     def run(self, start: Iterate, goal: Goal, budget: float) -> Proposal | None:
-        if EARLY * budget < self.price(start):
+        if BEYOND * budget < self.price(start):
             return None
-        budget = max(EARLY * budget, 0.0 if self.models else 3 * MANY * StepLength.price(self.problem, PRICES))
+        budget = max(BEYOND * budget, 0.0 if self.models else 3 * MANY * StepLength.price(self.problem, PRICES))
         last, passes, spent = None, 0.0, 0.0
         for found in self.fit.rounds(self.problem, start, dataclasses.replace(goal, nanoseconds=budget)):
             passes, spent, last = passes + found.passes, spent + found.nanoseconds, found
@@ -225,5 +225,5 @@ class Multiplied:
         if steps < _FEWEST_STEPS:
             return None
         self.method.deadline = goal.deadline
-        point = self.method.run(start.w, start.x, start.y, tol=goal.tol, steps=int(min(steps, _MOST_STEPS)))
+        point = self.method.run(start.w, start.x, start.y, tol=goal.tol, steps=int(min(steps, ROUNDS_CHEAP)))
         return proposed(point, self.name)

@@ -10,13 +10,12 @@ import scipy.sparse as sp
 from ... import prices
 from ...foundation.numerics import DENSE
 from ...problem import Problem
+from ..accuracy import FIRM, PROJECTIONS
 
 _FEW = 0.5  # of the rows, what conjugate gradients may have to read
 _MAKES_UP = 4.0  # products with the curvature, that a matrix in single precision may cost more
-_ROWS = 2.0  # per coefficient: with fewer, what holds the coefficients may be lost in single precision
 _FAINT = 0.3  # of the mean bend of a row: those below it hold some per cent of all, and may be half of the rows
 REUSES = 12  # rounds of conjugate gradients with the factor of an earlier curvature
-ROUNDS = 40  # of projections for y
 
 
 class FacePrices:
@@ -78,7 +77,7 @@ class FacePrices:
     def _single(self, face, rows, thin=False):
         """Whether to form it in single precision first, and make up for that with some products (as has to be done
         where the matrix is `thin` anyway)."""
-        if not self.trust or face.data.scattered or rows < _ROWS * face.count:
+        if not self.trust or face.data.scattered or rows < FIRM * face.count:
             return False
         saved = self._matrix_price(face, rows) - self._matrix_price(face, rows, np.float32)
         return saved > (0.0 if thin else _MAKES_UP * self._product_price(face, rows))
@@ -129,13 +128,13 @@ class FacePrices:
     @property
     def _dual_rounds(self):
         """Rounds to find the dual variables of the penalty."""
-        return 2 if self.alone else ROUNDS
+        return 2 if self.alone else PROJECTIONS
 
     def _strong(self, face, bend):
         """The bends of which a matrix is made: without the faint ones, where some products make up for these."""
         strong = np.where(bend >= _FAINT * bend.mean(), bend, 0.0)
         some, rows = np.count_nonzero(strong), np.count_nonzero(bend)
-        if not self.trust or face.data.scattered or some < _ROWS * face.count:
+        if not self.trust or face.data.scattered or some < FIRM * face.count:
             return bend
         saved = self._matrix_price(face, rows) - self._matrix_price(face, some)
         return strong if saved > _MAKES_UP * self._product_price(face, rows) else bend

@@ -14,13 +14,12 @@ import numpy as np
 import scipy.linalg
 import scipy.sparse as sp
 
-from ...foundation.numerics import BESIDE
+from ...foundation.numerics import BESIDE, NOTHING
 from ..curvatures.whole_gram import LIFT_SINGLE
 from ..lower_gram import lower_gram
 
 DENSE = 1 << 18  # entries up to which B'N is a plain array
 _SPARE = 1.25  # of what is needed now: the next face may be somewhat larger
-_LEAN = 1e-10  # how far a unit that was set free is thought to be from zero
 _KEPT = 0.1  # of the data: numbers that may be kept beside it, if they are more than some at any rate
 
 
@@ -54,7 +53,8 @@ class Face:
             # what other units hold at zero cannot lean
             size = abs(self.map).sum(axis=1) if sp.issparse(self.map) else np.abs(self.map).sum(axis=1)
             lean = np.where(np.ravel(size) > 1e-12, lean, 0.0)
-            self.lean = _LEAN * lean / max(np.abs(lean).max(initial=0.0), 1e-300)
+            # how far a unit that was set free is thought to be from zero
+            self.lean = NOTHING * lean / max(np.abs(lean).max(initial=0.0), 1e-300)
         self.data = _View(problem, self, rooms, larger)
 
     def places(self):

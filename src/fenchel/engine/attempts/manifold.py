@@ -21,23 +21,24 @@ import numpy as np
 import scipy.sparse as sp
 
 from ... import prices
+from ...foundation.numerics import NOTHING
 from ...maps import Gram, row_width
 from ...problem import Certificate, Problem, tied_features
 from ...problem.convergence import Convergence
 from ...proximal import CompiledPenalty
-from .face_prices import REUSES, ROUNDS, FacePrices
+from ..accuracy import BEYOND, PROJECTIONS
+from .face_prices import REUSES, FacePrices
 from .faces import DENSE, Bent, Curvature, Face, definite
 from .row_space import row_space_solve
 
 _TURNS, _STEPS = 12, 15  # faces, and steps on each
 _CHEAPER = 0.9  # of a price that was too high: to find out whether it has fallen further costs time, too
 _MERGED = 0.4  # of the price of a face, where it is read from a larger one
-_BEYOND, _GRACE = 2.0, 2e7  # times its budget, or nanoseconds more than that: what an attempt may take in the end
+_GRACE = 2e7  # nanoseconds beyond its budget: what an attempt may take in the end, if that is more than BEYOND
 _LAST, _LEAST = 0.1, 1e-9  # of tol, and at any rate: relative gain of a step that is the last one on a face
 _BALANCE, _EXTRA = 0.02, 2  # of tol: the slope that the end may have, relatively, and steps for that alone
 _NEARLY = 1e5  # times that: one step more will do, if it is made that well
 _WORST = 0.01  # of the largest violation, what else is set free with it
-_LIFT = 1e-10  # of the diagonal of the curvature: makes it definite
 _MOST_TURNED = 800  # coefficients up to which zeros that join more than two features are followed
 _MENDED = 1e-8  # what may be left of the residual's square: in flat directions little is much
 
@@ -109,12 +110,12 @@ class Finisher(FacePrices):
         """
         rule = Convergence.of(self.problem, tol)
         self.budget, self.faces, self.spent, self.fresh, self.rough = budget, faces, 0.0, True, True
-        self.limit = max(_BEYOND * budget, budget + _GRACE)
+        self.limit = max(BEYOND * budget, budget + _GRACE)
         self.last, self.balance = max(_LAST * tol, _LEAST), max(_BALANCE * tol, 1e-12)
         self.factor = None  # of the curvature on a face, for the steps after it
         self.trust = True  # in single precision
         self.goal, self.passes, self.first_slope = max((0.01 * tol) ** 2, 1e-28), 0.0, 0.0
-        balancing = ROUNDS * prices.gram_solve_nanoseconds(self.problem.gram)
+        balancing = PROJECTIONS * prices.gram_solve_nanoseconds(self.problem.gram)
         least = max(self.least_nanoseconds, balancing, _CHEAPER * self.refused)
         if least > budget:
             return None
@@ -327,7 +328,7 @@ class Finisher(FacePrices):
         if lost > 0:
             matrix[np.diag_indices_from(matrix)] += self._row_diagonal(face, lost)
         # a unit that was just set free bends the penalty so much that its part must not set the scale of the lift
-        lift = _LIFT * np.diag(matrix)
+        lift = NOTHING * np.diag(matrix)  # makes it definite
         own.add_to(matrix)
         matrix[np.diag_indices_from(matrix)] += lift + 1e-14 * np.diag(matrix)
         return definite(matrix)
@@ -475,7 +476,7 @@ class Finisher(FacePrices):
         B = matrix.indptr, matrix.indices.astype(np.uint64), matrix.data
         ball = self.compiled.blocks, self.compiled.scale, problem.n, np.empty((2, y.size))
         middle, balanced, mirrored = y[rest], np.full(rest.size, np.inf), y.copy()
-        for _ in range(ROUNDS):
+        for _ in range(PROJECTIONS):
             v = gram.solve(pulled(B, lone, middle, need))
             moved, far, size = balance(B, lone, rest, middle, v, balanced, y, *ball)
             self.compiled.check()

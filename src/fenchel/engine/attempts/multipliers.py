@@ -26,11 +26,13 @@ import scipy.linalg
 import scipy.sparse as sp
 
 from ...data.envelopes import DIFFERENCE
-from ...foundation.numerics import DENSE
+from ...foundation.numerics import DENSE, DIGITS
+from ...kernels.rules import LOOSE
 from ...penalties import Penalty
 from ...problem import Certificate, Problem
 from ...problem.convergence import Convergence
 from ...proximal import compiled_map
+from ..inner.admm import FLAT
 from ..lower_gram import lower_gram
 from .manifold import Point
 
@@ -38,11 +40,8 @@ _MOVES = 200  # proxes that the derivative of one may take
 _LIVELY = 30  # Newton steps of a round: after fewer, longer steps are taken in the next, in proportion
 STEPS = 40  # Newton steps in a round before S is raised
 _NEAR = 1e-3  # S in the first round, in units of the loss's curvature
-_FLATTEST = 0.1  # of the loss's largest curvature, what it counts for where it is flat
 _LEAST = 0.05  # of the mean square of a typical column, what a column counts for at the least
-_LIFT = 1e-13  # of the curvature's diagonal: makes it definite
 _SEEN = 1e-2  # of tol: relative error of dual variables that the longest steps may make; larger: bounds get worse
-_FLAT = 0.1  # of the first slope, where a line search may end
 
 
 def applies(problem: Problem) -> bool:
@@ -171,9 +170,9 @@ class Multipliers:
         least = 1e-3 * bend.max()
         # the rows may all be on flat parts
         if problem.loss.kinked:
-            least = max(least, _FLATTEST * self.r)
+            least = max(least, FLAT * self.r)
         elif problem.loss.smoothness is not None:
-            least = max(least, _FLATTEST * problem.loss.smoothness * self.weights.mean())
+            least = max(least, FLAT * problem.loss.smoothness * self.weights.mean())
         self.near = _NEAR * self.unit**2 * self.squares * max(bend.mean(), least, 1e-300)
 
     # -- one round ----------------------------------------------------------------------------------
@@ -235,7 +234,7 @@ class Multipliers:
         below = slope(0.0)
         if not below < 0:
             return False
-        flat = _FLAT * abs(below)
+        flat = LOOSE * abs(below)
         low, share, high, above = 0.0, 1.0, np.inf, np.inf
         for _ in range(60):
             there = slope(share)
@@ -296,7 +295,7 @@ class Multipliers:
             matrix[problem.intercept_slots] = 0.0
         self._add_penalty_curvature(point, length, matrix)
         own = np.diag(matrix).copy()
-        matrix[np.diag_indices_from(matrix)] += self.near + _LIFT * own + 1e-300
+        matrix[np.diag_indices_from(matrix)] += self.near + DIGITS * own + 1e-300
         return matrix
 
     def _add_loss_curvature(self, bend, matrix):

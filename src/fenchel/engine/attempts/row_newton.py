@@ -11,14 +11,13 @@ from typing import Any, cast
 
 import numpy as np
 
+from ...foundation.numerics import BALANCED, NEWTON_STEPS
 from ...problem import Problem
+from ..inner.groups import HALVINGS
 from ..parts import Vector
 from ..roles import Iterate, Proposal
 
 _MOST = 20_000_000  # numbers of the rows along the support; more: it would take longer than epochs do
-_STEPS = 30  # of Newton, at the most
-_FLAT = 1e-15  # of what a slope is made of: zero
-_HALVES = 6  # of a step that leads uphill or across zero; more: the zeros are not those of the answer
 
 
 def finished(problem: Problem, w: Vector) -> Proposal | None:
@@ -37,7 +36,7 @@ def finished(problem: Problem, w: Vector) -> Proposal | None:
     A = _columns(problem, slots)
     weight = np.repeat(problem.weight, problem.layout[0]) if problem.weight.size else problem.weight
     at, value = w.copy(), problem.primal_at(w)
-    for _ in range(_STEPS):
+    for _ in range(NEWTON_STEPS):
         _, x, h = problem.loss.sums(problem.seen(problem.scores(at)), problem.target, weight)
         found = _penalty(problem, problem.penalised(at), labels, active)
         if found is None:
@@ -49,7 +48,7 @@ def finished(problem: Problem, w: Vector) -> Proposal | None:
         gradient[:k] += entry * slope
         size[:k] += np.abs(entry * slope)
         H[:k, :k] += entry[:, None] * curvature * entry
-        if np.all(np.abs(gradient) <= _FLAT * size):
+        if np.all(np.abs(gradient) <= BALANCED * size):
             break
         move = np.asarray(-np.linalg.lstsq(H, gradient, rcond=1e-13)[0], dtype=float)
         moved = _shortened(problem, at, value, slots, move, u, active)
@@ -104,7 +103,7 @@ def _shortened(
     """A step as far as the objective falls and no coefficient that stands alone crosses zero."""
     labels, count = problem.units
     single = (np.bincount(labels, minlength=count) == 1)[labels[active]]
-    for half in range(_HALVES):
+    for half in range(HALVINGS):
         new = at.copy()
         new[slots] += 0.5**half * move
         there = problem.penalised(new)

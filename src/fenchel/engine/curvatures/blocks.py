@@ -16,17 +16,17 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from ...foundation.numerics import NOTHING, ROUNDING
 from ...kernels.rules import CAREFUL, FLAT, LEAST
 from ...prices import Prices
 from ...problem import Problem
 from ..lower_gram import lower_gram
 from ..parts import Vector
-from .whole_gram import NONE, ROOM, WORTH
+from .whole_gram import ROOM, WORTH
 
 Blocks = npt.NDArray[np.float64]
 Index = npt.NDArray[np.int64]
 
-SAME = 1e-12  # relative difference of curvatures that makes none
 NEAR = 0.9  # of a mean square about the means of all rows: what may be taken off in single precision
 FAR = 0.99  # of a column's mean square: the square of its mean, beyond which a difference of both loses digits
 
@@ -145,7 +145,7 @@ class BlockGram:
         """Every row counts for something."""
         problem, weight = self.problem, self.problem.weight
         largest = float(curvature.max()) if problem.loss.smoothness is None else problem.loss.smoothness
-        least = max(LEAST * max(float(curvature.mean()), NONE * largest), self.floor * largest, 1e-300)
+        least = max(LEAST * max(float(curvature.mean()), NOTHING * largest), self.floor * largest, 1e-300)
         if not weight.size:
             return np.maximum(curvature, least)
         return np.maximum(curvature, least * np.repeat(weight, problem.layout[0]))
@@ -158,13 +158,13 @@ class BlockGram:
         each = h.reshape(problem.n, -1)
         top = int(each[:, 0].argmax())
         scaled = each[:, :1] * (each[top] / max(each[top, 0], 1e-300))
-        return bool(np.all(np.abs(each - scaled) <= SAME * each[top]))
+        return bool(np.all(np.abs(each - scaled) <= ROUNDING * each[top]))
 
     def _alike(self, one: Blocks, h: Vector) -> Blocks:
         """The blocks of outputs whose curvatures differ by a factor, from that of the first one."""
         top = int(h[:, 0].argmax())
         factor = h[top] / max(h[top, 0], 1e-300)
-        return one[None] if np.all(np.abs(factor - 1) <= SAME) else one[None] * factor[:, None, None]
+        return one[None] if np.all(np.abs(factor - 1) <= ROUNDING) else one[None] * factor[:, None, None]
 
     def _outputs(self, h: Vector) -> Blocks:
         from ...kernels.models import mirrored

@@ -15,16 +15,15 @@ from typing import Any
 
 import numpy as np
 
+from ...foundation.numerics import DIGITS
 from ..restrictions.columns import Columns
 from ..units import Index, Vector
-
-CONSTANT = 1e-13  # of a column's mean square: a smaller variance is rounding, and the column a constant
 
 
 def centred(squares: Vector, means: Vector) -> Vector:
     """Squares of columns less those of their means; none where a column is constant, so that nobody divides by it."""
     left = squares - means
-    return np.where(left > CONSTANT * means, left, 0.0)
+    return np.where(left > DIGITS * means, left, 0.0)
 
 
 class LaggedGram:
@@ -80,7 +79,7 @@ class LaggedGram:
                 if self.intercept:
                     new = places[places >= self.count]
                     means = np.square(self.centres[new]) / self.heights[output]
-                    constant = new[self.matrix[new, new] <= CONSTANT * means]
+                    constant = new[self.matrix[new, new] <= DIGITS * means]
                     self.matrix[constant, constant] = 0.0
             self.count = total
         change = np.flatnonzero(ridge != self.ridge)

@@ -18,14 +18,13 @@ import scipy.sparse as sp
 from ...data.jobs import Terms, alone
 from ...data.partitions import Partition
 from ...data.pools import Outcome
+from ...foundation.numerics import NOTHING, ROUNDING
 from ...problem.looks import View
 from ...problem.pooled import PooledProblem
 from ..lower_gram import lower_gram
 from ..parts import Matrix, Vector
-from .whole_gram import LIFT
 
 PAIRS = 30  # secants that are kept; more: old ones, of places far away
-CURVED = 1e-12  # of |dw||dg|: what a secant must bend by to count
 
 
 class SampledCurvature:
@@ -84,7 +83,9 @@ class SampledCurvature:
         H *= scale
         places = np.arange(problem.size)
         # nothing is known of columns without entries: any curvature will do
-        H[places, places] = (1.0 + mu + LIFT) * np.where(diagonal > 0, diagonal, mean) + 1e-3 * LIFT * mean + 1e-300
+        H[places, places] = (
+            (1.0 + mu + NOTHING) * np.where(diagonal > 0, diagonal, mean) + 1e-3 * NOTHING * mean + 1e-300
+        )
 
     def _gram(self, bend: Vector) -> Matrix:
         """The weighted Gram matrix of the sample, block by block."""
@@ -137,7 +138,7 @@ class SampledCurvature:
     def learn(self, d: Vector, change: Vector) -> bool:
         """A secant: the gradient changed so along d."""
         size = float(np.linalg.norm(d) * np.linalg.norm(change))
-        if not (math.isfinite(size) and float(d @ change) > CURVED * size):
+        if not (math.isfinite(size) and float(d @ change) > ROUNDING * size):
             return False
         self.pairs = [*self.pairs[1 - PAIRS :], (d, change)]
         return True

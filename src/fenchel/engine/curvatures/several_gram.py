@@ -19,13 +19,11 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.linalg.blas import dsyrk, ssyrk
 
-from ...foundation.numerics import BESIDE
+from ...foundation.numerics import BESIDE, FULL
 from ..restrictions.columns import SINGLE_FROM
 from ..units import Index, Vector
 from .gram import LaggedGram
 from .whole_gram import LIFT_SINGLE
-
-FULL = 0.1  # share of Y that is not zero from which it is filled in: dense products cost about a tenth an entry
 
 
 def crossed(h: Vector) -> Vector:

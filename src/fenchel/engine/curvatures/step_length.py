@@ -18,14 +18,14 @@ from ...kernels.rules import INEXACT
 from ...prices import Prices, prox_nanoseconds, prox_round_nanoseconds
 from ...problem import Problem
 from ...proximal import CompiledPenalty, LatticeProx, StructuredProx, has_directions
+from ..accuracy import PROJECTIONS
 from ..parts import Vector
 from ..whole import CACHED, NEARBY, Maps
+from .whole_gram import ALIKE
 
 PREPARE = 5e5  # nanoseconds that the prox takes to prepare, about
 MOST = 4000  # steps in all
 ROUNDS, SWIFT = 30, 100  # of a prox that has no closed form: general maps, and grids, whose rounds are cheap
-BALANCING = 30  # rounds that bring a dual point into balance and inside; they end where it is
-UNITS = 10.0  # ratio of the entries of B' up to which features are in units alike; larger: steps that lead nowhere
 
 
 class QuickProx(StructuredProx):
@@ -87,7 +87,7 @@ def balanced(problem: Problem, penalty: Any, zx: Vector, y: Vector) -> Vector:
     if not problem.gram.direct or penalty.ridge.any():
         return y
     middle, best, least = y, y, np.inf
-    for _ in range(BALANCING):
+    for _ in range(PROJECTIONS):
         gap = (zx + problem.spread(middle))[problem.feature_slots]
         even = middle - problem.map @ problem.gram.solve(gap)
         outside = 2 * even - middle
@@ -122,7 +122,7 @@ class StepLength:
         if problem.vectors > 1 or problem.layout[2].size:
             return "several outputs or tasks"
         size = np.abs(problem.map.data)
-        if size.size and size.max() > UNITS * size.min():
+        if size.size and size.max() > ALIKE * size.min():
             return "steps of one length do not suit features in units that differ"
         return None if problem.small_form is not None else "the loss, or its offset, is not compiled"
 

@@ -12,14 +12,14 @@ import math
 
 import numpy as np
 
+from ...foundation.numerics import NOTHING
 from ...kernels.rules import CAREFUL, FLAT, LEAST
 from ...prices import Prices
 from ...problem import Problem
 from ..lower_gram import lower_gram
 from ..parts import Matrix, Vector
 
-NONE = 1e-9  # of the largest curvature: what the mean counts for at the least; smaller: steps overflow on flat losses
-LIFT, LIFT_SINGLE = 1e-9, 1e-6  # of the diagonal: makes H definite in spite of rounding
+LIFT_SINGLE = 1e-6  # of the diagonal: makes H definite in spite of rounding, in single precision
 SAMPLE = 8  # rows for each feature, in a rough curvature; twice as many there must be; fewer: models that miss more
 ALIKE = 10.0  # times the mean of what the rows count for: if none counts for more, some will do
 WORTH = 1e6  # nanoseconds that single precision must save
@@ -108,7 +108,7 @@ class WholeGram:
             H[p], H[:, p] = 0.0, 0.0
             H[p, p] = mean if mean > 0 else 1.0
         places = np.arange(p + 1)
-        H[places, places] += (LIFT_SINGLE if single else LIFT) * (diagonal + 1e-3 * mean) + 1e-300
+        H[places, places] += (LIFT_SINGLE if single else NOTHING) * (diagonal + 1e-3 * mean) + 1e-300
         self.matrix, self.exact, self.h, self.single, self.pairs = H, H, h, single, []
         return share
 
@@ -117,7 +117,7 @@ class WholeGram:
         problem, largest = self.problem, self._largest(curvature)
         if problem.loss.quadratic and not problem.weight.size:
             return curvature
-        least = max(LEAST * max(float(curvature.mean()), NONE * largest), self.floor * largest)
+        least = max(LEAST * max(float(curvature.mean()), NOTHING * largest), self.floor * largest)
         weight = problem.weight if problem.weight.size else 1.0
         return np.asarray(np.maximum(curvature, np.maximum(least * weight, 1e-300)))
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import numpy as np
@@ -12,18 +11,18 @@ from ...prices import Prices
 from ...problem import Problem
 from ...proximal import CompiledPenalty
 from ..parts import Answer, Matrix, Model, Vector
+from ..restrictions.columns import SINGLE_FROM
 from ..whole import CACHED, NEARBY, Maps
+from .pace import Paced
 
 TURNS, ROUNDS = 16, 25  # on one model, and rounds in a turn; more rounds: paces that are mended late
 FLAT = 0.1  # of the mean curvature of a feature: none has less where the steps are chosen
 BET = 100.0  # factor on the step for units that are zero, and its inverse for the others
 # factors and rounds of a whole fit, medians over random problems: where the map joins features, and where it does not
 USUAL, USUAL_APART = (5, 200), (2, 50)
-WIDE = 256  # coefficients from which the inverse is in single precision
-EVEN = 5.0  # ratio of the residuals up to which the pace is left alone; smaller: more factors
 
 
-class Admm:
+class Admm(Paced):
     """See :class:`fenchel.engine.parts.InnerSolver`."""
 
     def __init__(self, problem: Problem, prices: Prices) -> None:
@@ -32,7 +31,7 @@ class Admm:
         self.pace, self.fresh = 1.0, True
         self.inverse: Any = None  # in single or double precision
         self.H: Matrix | None = None
-        self.single = problem.size >= WIDE
+        self.single = problem.size >= SINGLE_FROM
         self.move_to(problem)
         labels, count = problem.units
         self.labels, self.sizes = labels, np.maximum(np.bincount(labels, minlength=count), 1)
@@ -50,7 +49,7 @@ class Admm:
     @staticmethod
     def price_for(problem: Problem, prices: Prices) -> float:
         """Nanoseconds of all models of a fit, about, before anything was prepared."""
-        joins, single = problem.widest > 1, problem.size >= WIDE
+        joins, single = problem.widest > 1, problem.size >= SINGLE_FROM
         factors, rounds = USUAL if joins else USUAL_APART
         return factors * _factor_price(problem.size, single, prices) + rounds * _round_price(problem, single, prices)
 
@@ -66,7 +65,7 @@ class Admm:
         seen = self.problem.map_squares @ (1.0 / np.maximum(diagonal, FLAT * diagonal.mean()))
         unit = np.bincount(self.labels, seen, self.sizes.size) / self.sizes
         if self.fresh:
-            self._begin_pace((1.0 / np.maximum(unit, 1e-300))[self.labels], start)
+            self._begin_pace((1.0 / np.maximum(unit, 1e-300))[self.labels], start.u, start.y)
         self.step = (self.pace * self.bet / np.maximum(unit, 1e-300))[self.labels]
         matrix = np.empty_like(H)
         coupled(H, self.penalty.map, self.step, matrix)
@@ -115,20 +114,6 @@ class Admm:
         if not solved and self.single:
             self.single, self.inverse = False, None
         return Answer(problem.within(problem.snap(v, u)), u, y, solved)
-
-    def _begin_pace(self, step: Vector, start: Answer) -> None:
-        """Both sides of a start that knows them are to count alike."""
-        forces, sizes = float(np.sum(start.y**2 / step)), float(np.sum(step * start.u**2))
-        if forces > 0 and sizes > 0:
-            self.pace = min(max(math.sqrt(forces / sizes), 1e-4), 1e4)
-        self.fresh = False
-
-    def _set_pace(self, residuals: float, sizes: float) -> None:
-        """Balance the two residuals, each relative to what it is the residual of (Stellato et al., 2020)."""
-        ratio = math.sqrt(min(residuals * sizes, 1e12))
-        if not 1 / EVEN < ratio < EVEN:
-            self.pace = min(max(self.pace * min(max(ratio, 0.02), 50.0), 1e-4), 1e4)
-            self.inverse = None
 
     def _place_bets(self, u: Vector) -> None:
         """Long steps for units that are zero, short ones for the others: if they stay so, a few rounds are left."""

@@ -5,12 +5,12 @@ Features of one unit may belong to several blocks; the penalty couples them in i
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import numpy as np
 from scipy.linalg import lapack
 
+from ...foundation.numerics import ROUNDING
 from ...maps import row_width
 from ...prices import Prices
 from ...problem import Problem
@@ -18,11 +18,9 @@ from ...proximal import CompiledPenalty
 from ..curvatures.blocks import BlockGram
 from ..curvatures.whole_gram import LIFT_SINGLE, ROOM
 from ..parts import Vector
-from .admm import EVEN, FLAT
-
-DEAD = 1e-12  # of the largest curvature of a feature: what those have that no row sees
-WIDE = 64  # features from which inverses are in single precision
-LIFT = 1e-12  # of the diagonal: makes a matrix definite in spite of rounding
+from ..restrictions.columns import SINGLE_FROM
+from .admm import FLAT
+from .pace import Paced
 
 
 class FeatureMaps:
@@ -91,7 +89,7 @@ def inverses(matrices: Any, added: Vector, single: bool) -> Any:
     blocks, p = len(matrices), matrices.shape[1]
     places = np.arange(p)
     made = np.empty((blocks, p, p), dtype=np.float32 if single else np.float64)
-    lift = LIFT_SINGLE if single else LIFT
+    lift = LIFT_SINGLE if single else ROUNDING
     potrf, potri = (lapack.spotrf, lapack.spotri) if single else (lapack.dpotrf, lapack.dpotri)
     for k in range(blocks):
         work = matrices[k].astype(made.dtype)
@@ -104,12 +102,12 @@ def inverses(matrices: Any, added: Vector, single: bool) -> Any:
     return made
 
 
-class BlockAdmm:
+class BlockAdmm(Paced):
     """The method, its pace and what it knows of the blocks."""
 
     def __init__(self, problem: Problem, prices: Prices) -> None:
         self.prices, self.pace, self.fresh = prices, 1.0, True
-        self.single = problem.p >= WIDE
+        self.single = problem.p >= SINGLE_FROM
         self.inverse: Any = None
         self.matrices: Any = None  # whose inverse it is
         self.seen: tuple[Any, Vector] = (np.zeros(0), np.zeros(0))  # curvatures, and what units see of them
@@ -140,7 +138,7 @@ class BlockAdmm:
             return self.seen[1]
         diagonal = gram.diagonal
         mean = diagonal.mean(axis=0)
-        floor = np.maximum(FLAT * mean, DEAD * float(mean.max(initial=0.0)) + 1e-300)
+        floor = np.maximum(FLAT * mean, ROUNDING * float(mean.max(initial=0.0)) + 1e-300)
         seen = 1.0 / self.maps.by_squares((1.0 / np.maximum(diagonal, floor)).ravel())
         self.seen = gram.matrices, np.asarray(np.bincount(self.labels, seen, self.sizes.size) / self.sizes)
         return self.seen[1]
@@ -179,17 +177,3 @@ class BlockAdmm:
         """Change the steps after a turn that did not arrive."""
         ratio = self.info[0] / max(self.info[1], 1e-100)
         self._set_pace(ratio, self.forces / max(float(np.sum(self.step * u * u)), 1e-100))
-
-    def _begin_pace(self, step: Vector, u: Vector, y: Vector) -> None:
-        """Both sides of a start that knows them are to count alike."""
-        forces, sizes = float(np.sum(y**2 / step)), float(np.sum(step * u**2))
-        if forces > 0 and sizes > 0:
-            self.pace = min(max(math.sqrt(forces / sizes), 1e-4), 1e4)
-        self.fresh = False
-
-    def _set_pace(self, residuals: float, sizes: float) -> None:
-        """Balance the two residuals, each relative to what it is the residual of (Stellato et al., 2020)."""
-        ratio = math.sqrt(min(residuals * sizes, 1e12))
-        if not 1 / EVEN < ratio < EVEN:
-            self.pace = min(max(self.pace * min(max(ratio, 0.02), 50.0), 1e-6), 1e6)
-            self.inverse = None

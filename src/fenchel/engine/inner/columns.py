@@ -13,12 +13,12 @@ from typing import Any
 
 import numpy as np
 
+from ..accuracy import ROUNDS_CHEAP
 from ..curvatures.gram import centred
 from ..units import Vector
 from .local import LocalPenalty
 from .products import SupportProducts
 
-_PASSES = 200  # at the most; what is left then is the next model's
 _COPY = 10  # passes over entries that cost as much as to copy and turn them; larger: the copy comes later
 
 
@@ -80,7 +80,7 @@ class ColumnDescent:
             return float(self.kernels.descend_columns(*columns, bends, *model, active, moving))
 
         spent = 0.0
-        for turn in range(_PASSES):
+        for turn in range(ROUNDS_CHEAP):
             active = turn % 4 != 0
             left = visit(active, True)
             if not active:

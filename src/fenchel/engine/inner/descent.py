@@ -13,12 +13,11 @@ from typing import Any
 import numpy as np
 from scipy.linalg.lapack import dpotrs
 
-from ...kernels.rules import DEPTH
+from ...kernels.rules import DEPTH, MANY
+from ..accuracy import ROUNDS_CHEAP
 from ..units import Vector
 from .groups import GroupDescent
 from .local import JITTER, NESTED, ROOM, LocalPenalty, factor_of
-
-MANY = 100  # coefficients in the support from which extrapolation pays for its Python
 
 
 class ModelDescent:
@@ -31,7 +30,7 @@ class ModelDescent:
     def __init__(self, prices: Any, patience: float = 1.0) -> None:
         self.prices, self.patience, self.groups = prices, patience, GroupDescent(prices, patience)
 
-    def solve(self, G: Any, q: Vector, v: Vector, penalty: LocalPenalty, target: float, most: int = 400,
+    def solve(self, G: Any, q: Vector, v: Vector, penalty: LocalPenalty, target: float, most: int = ROUNDS_CHEAP,
               **groups: Any) -> float:  # fmt: skip
         """Bring v (and q with it) so far that the model's gap is at most `target`; returns the gap that is left.
 

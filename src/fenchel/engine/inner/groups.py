@@ -14,7 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from ...kernels.rules import DEPTH, STUCK
+from ...kernels.rules import DEPTH, PATIENCE
+from ..accuracy import ROUNDS_CHEAP
 from ..units import Index, Vector
 from .local import JITTER, NESTED, ROOM, LocalPenalty, factor_of
 
@@ -31,7 +32,7 @@ class GroupDescent:
     def __init__(self, prices: Any, patience: float = 1.0) -> None:
         self.prices, self.patience = prices, patience
 
-    def solve(self, G: Any, q: Vector, v: Vector, penalty: LocalPenalty, target: float, most: int = 400,
+    def solve(self, G: Any, q: Vector, v: Vector, penalty: LocalPenalty, target: float, most: int = ROUNDS_CHEAP,
               spare: float = 0.0, finer: float = 0.0, roots: Roots = None, rank: int = 0) -> float:  # fmt: skip
         """Bring v (and q with it) so far that the model's gap is at most `target`; returns the gap that is left.
 
@@ -139,7 +140,7 @@ class GroupModel:
         still = gap > 0.9 * self.least and self.gained <= self.before + 0.1 * target
         self.stuck = self.stuck + 1 if still else 0
         self.least, self.before = min(gap, self.least), self.gained
-        return self.stuck > STUCK
+        return self.stuck > PATIENCE
 
     def live(self) -> Index:
         """The units that are not zero."""

@@ -10,12 +10,13 @@ import numpy as np
 import numpy.typing as npt
 from scipy.linalg.lapack import dpotrf
 
-from ...kernels.rules import JITTER as LIFT
+from ...foundation.numerics import NOTHING
+from ..curvatures.whole_gram import LIFT_SINGLE
 from ..units import Index, Units, Vector
 
 ROOM = 1.4  # times the support: a larger model is solved on the support first; larger: smaller matrices are copied less
 NESTED = 60  # turns on one support at the most, before all units are looked at again; more are in vain if it is wrong
-JITTER = {"float64": LIFT, "float32": 1e-7}  # of the largest diagonal entry: what makes a factor exist
+JITTER = {"float64": NOTHING, "float32": LIFT_SINGLE}  # of the largest diagonal entry: what makes a factor exist
 
 
 @dataclasses.dataclass

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from ...kernels.rules import HALVINGS
+from ...foundation.numerics import HALVINGS
 from ..units import Index, Vector
 from .local import LocalPenalty
 

@@ -58,11 +58,10 @@ from .threads import _apart, _kernels, _threads
 _REACH = 30.0  # how far rho may move from |w| / |x|
 _ALL = np.zeros(0, dtype=np.int64)  # stands for all visits
 _NOTHING_HELD = contextlib.nullcontext()
-_RESTLESS = 5  # epochs before any row is rested
 _LONGEST_REST = 3  # power of two of the epochs
 _STUCK = 0.5  # of the last certificate's gap: above it rounding may be what holds the epochs up
 _COUPLED = 0.75  # weight of the moves of Z x and B y when rho is balanced
-_EARLY = 5.0  # over the epoch: the weight of the sizes beside the moves, at most a half
+_EARLY = 5  # epochs before any row is rested; over the epoch: the weight of the sizes beside the moves, at most a half
 
 
 class SDCAADMM:
@@ -407,7 +406,7 @@ class SDCAADMM:
         Rows whose dual variable stays where it is (at a bound) are rested: after every two visits that changed nothing
         the next one comes half as often, at the least every eighth epoch.
         """
-        if not self.rests or state.epoch < _RESTLESS:
+        if not self.rests or state.epoch < _EARLY:
             return _ALL, self.bounds
         kernel = _kernels()[2]
         visits = kernel.awake(state.idle, state.epoch, _LONGEST_REST)
@@ -467,7 +466,7 @@ class SDCAADMM:
         if size_w > 0 and size_x > 0:
             trust = min(0.5, _EARLY / state.epoch)
             balance = balance ** (1 - trust) * math.sqrt(size_w / size_x) ** trust
-        if state.epoch > 5 and state.reach_x > 0:
+        if state.epoch > _EARLY and state.reach_x > 0:
             size = math.sqrt(state.reach_w / state.reach_x)
             reach = max(2.0, _REACH * min(1.0, 100.0 / state.epoch))
             balance = min(max(balance, size / reach), size * reach)
