@@ -25,7 +25,7 @@ def unattained(problem: Problem) -> str:
     ever.
     """
     loss, parts = problem.loss, cast(Any, problem)
-    if problem.pooled or problem.visits * problem.size > BESIDE:
+    if problem.pooled or max(problem.visits * problem.size, int(problem.map.nnz)) > BESIDE:
         return ""
     side = np.zeros(problem.visits) if loss.coupled else loss.falls_towards(problem.target)
     if not (side.any() or (loss.coupled and not loss.attained)):
