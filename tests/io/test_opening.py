@@ -182,9 +182,7 @@ def test_faults_are_named_with_file_and_row(tmp_path):
     assert str(error.value).endswith("; --drop f1 leaves this one out")  # words are coded where all rows are at hand
     text[1500] = re.sub(",[^,]*", ",", text[1500], count=1)
     path.write_text("\n".join(text))
-    with pytest.raises(
-        ValueError, match="line 1501: column 'f1' has no value; fill it or leave its row out of the"
-    ):
+    with pytest.raises(ValueError, match="line 1501: column 'f1' has no value; fill it or leave its row out of the"):
         fl.open_data(path, **how)
     bad = tmp_path / "bad.svm"
     bad.write_text("1 1:2\n" * 900 + "1 2:3 1:x\n")
