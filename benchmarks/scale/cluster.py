@@ -43,7 +43,12 @@ def main() -> None:
     run = fd.DaskPool.run
     for count in given.workers:
         with (
-            distributed.LocalCluster(n_workers=count, threads_per_worker=1, dashboard_address=None) as cluster,
+            distributed.LocalCluster(
+                n_workers=count,
+                threads_per_worker=1,
+                dashboard_address=None,
+                death_timeout=300,  # more than cores
+            ) as cluster,
             distributed.Client(cluster) as client,
         ):
             tell(f"{count} workers", fd.distribute(rows, client))

@@ -122,3 +122,12 @@ def test_warm_up_compiles_what_is_asked_for():
     done = run("warmup", "lasso")
     assert done.exit_code == 0 and done.stdout.startswith("lasso: ") and done.stdout.count("\n") == 1
     refused(run("warmup", "imges"), "'imges' is nothing to warm up; did you mean 'images'")
+
+
+def test_proportions_that_are_none_are_told_by_their_row(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"a": rng.standard_normal(40), "share": rng.random(40)})
+    frame.loc[5, "share"] = 1.5
+    frame.to_csv("shares.csv", index=False)
+    refused(run("fit", "shares.csv", "--loss", "logistic"), r"all must lie in \[0, 1\], and row 5 holds 1.5")

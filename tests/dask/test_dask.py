@@ -1,10 +1,12 @@
 """A cluster of two real processes: the same bits as in one process, also where workers die."""
 
 import hashlib
+import logging
 import os
 import signal
 import subprocess
 import sys
+import time
 import types
 
 import numpy as np
@@ -121,6 +123,39 @@ def test_all_workers_die_one_leaves_and_another_joins(cluster, alone, monkeypatc
     Xd, yd = da.from_array(X, chunks=(ROWS, P)), da.from_array(y, chunks=ROWS)
     model = fd.StructuredClassifier(**SETTINGS).fit(Xd, yd)
     assert seen == ["died", "joined", "left"] and sha(model) == sha(alone)
+
+
+def test_a_fit_without_any_worker_says_so_and_goes_on(alone, monkeypatch):
+    X, y = rows()
+    run, told = fd.DaskPool.run, []
+    with (
+        dask.config.set({"distributed.comm.timeouts.connect": "300ms"}),
+        distributed.LocalCluster(n_workers=1, processes=False, dashboard_address=None) as own,
+        distributed.Client(own) as client,
+    ):
+
+        class Joins(logging.Handler):
+            def emit(self, record):
+                if "no worker is left in round 3" in record.getMessage() and not told:
+                    told.append(record)
+                    own.scale(1)
+
+        def deserted(self, jobs):
+            if self.round == 2:
+                own.scale(0)
+                while self._workers():
+                    time.sleep(0.01)
+            return run(self, jobs)
+
+        monkeypatch.setattr(fd.DaskPool, "run", deserted)
+        logger, handler = logging.getLogger("fenchel.dask"), Joins()
+        logger.addHandler(handler)
+        try:
+            chunks = da.from_array(X, chunks=(ROWS, P)), da.from_array(y, chunks=ROWS)
+            model = fd.StructuredClassifier(client=client, **SETTINGS).fit(*chunks)
+        finally:
+            logger.removeHandler(handler)
+    assert told and sha(model) == sha(alone)
 
 
 def test_frames_pieces_and_files(cluster, tmp_path):

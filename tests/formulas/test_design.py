@@ -48,6 +48,10 @@ def test_a_model_of_a_formula():
     assert set(model.active_groups().index) == {"C(region)", "bonus"}
     new = made.of(FRAME.iloc[:7])
     assert np.allclose(model.predict(new.X, offset=new.offset), model.predict(made.X, offset=made.offset)[:7])
+    # a frame as it was in the fit goes through the formula, with its offset
+    assert np.array_equal(model.predict(FRAME.iloc[:7]), model.predict(new.X, offset=new.offset))
+    with pytest.raises(ValueError, match="does not go with this frame"):
+        model.predict(FRAME.drop(columns="age"))
 
 
 @pytest.mark.parametrize(
@@ -59,7 +63,6 @@ def test_a_model_of_a_formula():
         ("claims ~ bonus + offset(log(exposure - exposure))", r"is -inf in row 0 .* exposure of 0"),
     ],
 )
-@pytest.mark.filterwarnings("ignore::RuntimeWarning")
 def test_bad_formulas(formula, message):
     with pytest.raises(ValueError, match=message):
         fl.design(formula, FRAME)

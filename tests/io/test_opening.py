@@ -1,6 +1,7 @@
 """Rows that stay on the disk."""
 
 import os
+import re
 import subprocess
 import sys
 import textwrap
@@ -146,6 +147,17 @@ def test_shards_are_made_anew_where_a_file_has_changed_and_never_used_half_writt
     with pytest.raises(OSError, match=r"disk of .* is full"):
         fl.open_data(path, **how)
     assert set(os.listdir(tmp_path / "cache")) == before
+    # and a real one: numpy tells of a write that was cut short without a number
+    monkeypatch.undo()
+    resource = pytest.importorskip("resource", reason="limits of files are not everywhere")
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 12, limits[1]))
+    try:
+        with pytest.raises(OSError, match=r"disk of .* is full.* FENCHEL_CACHE"):
+            fl.open_data(path, **how)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert set(os.listdir(tmp_path / "cache")) == before
 
 
 def test_a_file_that_changes_while_it_is_read_is_noticed(tmp_path):
@@ -165,7 +177,12 @@ def test_faults_are_named_with_file_and_row(tmp_path):
     text = path.read_text().splitlines()
     text[1500] = text[1500].replace(",", ",x", 1)
     path.write_text("\n".join(text))
-    with pytest.raises(ValueError, match=r"a\.csv, line 1501: column 'f1' holds x"):
+    with pytest.raises(ValueError, match=r"a\.csv, line 1501: column 'f1' holds x") as error:
+        fl.open_data(path, **how)
+    assert str(error.value).endswith("; --drop f1 leaves this one out")  # words are coded where all rows are at hand
+    text[1500] = re.sub(",[^,]*", ",", text[1500], count=1)
+    path.write_text("\n".join(text))
+    with pytest.raises(ValueError, match="line 1501: column 'f1' has no value; fill it or leave its row out of the"):
         fl.open_data(path, **how)
     bad = tmp_path / "bad.svm"
     bad.write_text("1 1:2\n" * 900 + "1 2:3 1:x\n")

@@ -100,7 +100,7 @@ def test_forms_of_targets_are_one():
         ([[1.0, 1], [2.0, 0.5]], "event 0.5 in row 1; it must be 0"),
         ([[1, 1.5], [0, 2.5]], "are the columns time and event in this order"),
         ([[1.0, 0], [2.0, 0]], "no event"),
-        ([["a", "b"], ["c", "d"]], "must be numbers"),
+        ([["1", "1"], ["2", "yes"]], "y has 'yes' in row 1; .* an event 0 .censored. or 1"),
         ([[1.0, 1, 0.5], [2.0, 0, 1]], "third column"),
     ],
 )
@@ -111,3 +111,16 @@ def test_bad_targets(y, message):
         fl.Cox("exact")
     with pytest.raises(TypeError, match="no sum over rows"):
         fl.Cox().value(np.zeros(2), np.zeros(2))
+
+
+@pytest.mark.parametrize(
+    ("strata", "message"),
+    [
+        ([1.0, np.nan], "strata is nan in row 1; every row needs a label"),
+        (np.array(["a", None], dtype=object), r"several kinds \(NoneType, str\)"),
+        ([1.0], r"strata has shape \(1,\)"),
+    ],
+)
+def test_bad_strata(strata, message):
+    with pytest.raises(ValueError, match=message):
+        survival_records(np.array([[1.0, 1], [2.0, 0]]), strata)

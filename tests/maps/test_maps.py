@@ -459,3 +459,30 @@ def test_an_operator_with_too_many_entries(monkeypatch):
     monkeypatch.setattr("fenchel.maps.operators.SPACE", 12_000)  # bytes
     with pytest.raises(ValueError, match=r"more than 1,000 entries .* in 16 of 64 features"):
         fl.Problem(np.eye(64), np.ones(64), loss="squared", penalty=fl.L1() @ cosine(64))
+
+
+def test_the_size_of_a_full_operator_is_told(recwarn):
+    fl.Operator(cosine(401)).matrix(401)
+    assert "of 401 x 401 (2 MiB): a fit works with all of them" in str(recwarn.pop(UserWarning).message)
+    fl.Operator(cosine(16)).matrix(16)
+    assert not recwarn
+
+
+@pytest.mark.parametrize("shape", [(410, 410), (300, 500)])
+def test_zeros_of_full_maps_are_exact_without_a_band(shape, monkeypatch):
+    """A band as wide as the matrix took the cube of it in memory that was made anew for every diagonal."""
+    from fenchel.penalties import snapping
+
+    monkeypatch.setattr(snapping, "_by_band", None)
+    rng = np.random.default_rng(0)
+    problem = fl.Problem(
+        rng.standard_normal((5, shape[1])), rng.standard_normal(5), loss="squared",
+        penalty=fl.L1() @ fl.Matrix(rng.standard_normal(shape)),
+    )  # fmt: skip
+    w = rng.standard_normal(problem.size)
+    u = problem.penalised(w)
+    zero = rng.permutation(problem.d)[: shape[1] // 3]
+    u[zero] = 0.0
+    snapped = list(problem.snaps(w, u))[-1]
+    assert np.abs(problem.penalised(snapped)[zero]).max() <= 1e-12 * np.abs(u).max()
+    assert np.linalg.norm(snapped - w) < np.linalg.norm(w)

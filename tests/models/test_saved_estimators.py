@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -9,6 +11,7 @@ from sklearn.datasets import load_breast_cancer, load_diabetes, load_iris
 from sklearn.preprocessing import StandardScaler
 
 import fenchel as fl
+from fenchel.models import Model
 from fenchel.penalties.plain import from_plain, to_plain
 
 
@@ -95,8 +98,6 @@ def test_what_scikit_learn_does_not_know_is_refused():
     ids=repr,
 )
 def test_penalties_are_written_and_read(penalty):
-    import json
-
     again = from_plain(json.loads(json.dumps(to_plain(penalty))))
     w = np.array([1.0, -2.0, 0.5])
     first, second = (fl.Problem(np.eye(3), w, loss="squared", penalty=one).penalty_value for one in (penalty, again))
@@ -120,3 +121,77 @@ def test_skops_keeps_estimators():
     again = sio.loads(kept, trusted=sio.get_untrusted_types(data=kept))
     np.testing.assert_array_equal(again.predict(X), model.predict(X))
     assert again.status_ is model.status_ and again.result_.status is model.status_
+
+
+@pytest.mark.parametrize("kind", ["ovr", "softmax", "multinomial", "multiclass-hinge"])
+def test_several_classes_come_back_as_they_were_fitted(tmp_path, kind):
+    """All together, or each against the rest: the same scores are other probabilities."""
+    Z, c = load_iris(return_X_y=True)
+    options = {"ovr": {"multi_class": "ovr"}, "softmax": {}}.get(kind, {"loss": kind})
+    model = fl.StructuredClassifier(alpha=0.02, **options).fit(Z, c)
+    model.save(tmp_path / "model.json")
+    again = fl.load_model(tmp_path / "model.json")
+    np.testing.assert_array_equal(again.predict(Z), model.predict(Z))
+    if kind != "multiclass-hinge":
+        np.testing.assert_array_equal(again.predict_proba(Z), model.predict_proba(Z))
+        np.testing.assert_array_equal(Model.load(tmp_path / "model.json").probabilities(again.decision_function(Z)),
+                                      model.predict_proba(Z))  # fmt: skip
+    np.testing.assert_array_equal(again.fit(Z, c).coef_, model.coef_)
+
+
+@pytest.mark.parametrize("strata", [None, "words", "numbers"])
+def test_models_of_survival_come_back_with_their_curves(tmp_path, strata):
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame(rng.standard_normal((80, 3)), columns=["a", "b", "c"])
+    y = np.column_stack([rng.exponential(size=80) + 0.01, rng.random(80) < 0.6])
+    labels = {None: None, "words": np.where(X["a"] > 0, "old", "new"), "numbers": (X["b"] > 0).to_numpy() + 1}[strata]
+    model = fl.CoxRegressor(fl.Ridge(), 0.1, ties="efron").fit(X, y, strata=labels)
+    model.save(tmp_path / "model.json")
+    again = fl.load_model(tmp_path / "model.json")
+    assert isinstance(again, fl.CoxRegressor) and again.ties == "efron" and again.gap_ == model.gap_
+    np.testing.assert_array_equal(again.predict(X), model.predict(X))
+    given = {"strata": labels}
+    np.testing.assert_array_equal(
+        again.predict_survival_function(X, **given), model.predict_survival_function(X, **given)
+    )
+    assert again.score(X, y, **given) == model.score(X, y, **given)
+    picked = fl.CoxRegressorCV(n_alphas=4, cv=3).fit(X, y, strata=labels)
+    picked.save(tmp_path / "picked.json")
+    np.testing.assert_array_equal(fl.load_model(tmp_path / "picked.json").predict(X), picked.predict(X))
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"times": []}, "times are .*; they must be a list"),
+        ({"log_hazards": [[0.0], [1.0]]}, "2 rows, which are not those of its strata"),
+        ({"log_hazards": [[0.0]]}, r"it must hold \d+ numbers"),
+        ({"strata": ["x", "y"]}, "1 rows"),
+        ({"times": "soon"}, "must be a list"),
+    ],
+)
+def test_broken_baselines_are_told(tmp_path, change, message):
+    rng = np.random.default_rng(0)
+    y = np.column_stack([rng.exponential(size=30) + 0.01, np.ones(30)])
+    path = tmp_path / "model.json"
+    fl.CoxRegressor(alpha=0.1).fit(rng.standard_normal((30, 2)), y).save(path)
+    content = json.loads(path.read_text())
+    content["baseline"] |= change
+    path.write_text(json.dumps(content))
+    with pytest.raises(ValueError, match=f"broken fenchel model: .*{message}"):
+        fl.load_model(path)
+
+
+def test_a_model_of_survival_from_the_command_line_has_no_curves(tmp_path):
+    rng = np.random.default_rng(0)
+    X, y = rng.standard_normal((30, 2)), np.column_stack([rng.exponential(size=30) + 0.01, np.ones(30)])
+    path = tmp_path / "model.json"
+    model = fl.CoxRegressor(alpha=0.1).fit(X, y)
+    model.save(path)
+    content = json.loads(path.read_text())
+    del content["baseline"]
+    path.write_text(json.dumps(content))
+    again = fl.load_model(path)
+    np.testing.assert_array_equal(again.predict(X), model.predict(X))
+    with pytest.raises(ValueError, match="it predicts risks alone"):
+        again.predict_survival_function(X)

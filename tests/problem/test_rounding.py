@@ -15,7 +15,7 @@ from fenchel.data.pools import Inline
 from fenchel.engine.covariances import covariances
 from fenchel.engine.moments import moments
 from fenchel.foundation.numerics import UNIT
-from fenchel.maps.gram import Gram, _is_full
+from fenchel.maps.gram import Gram, is_full
 from fenchel.penalties import snapping
 from fenchel.prices import PRICES
 from fenchel.problem import Certificate, Point
@@ -230,7 +230,7 @@ def test_products_of_full_and_empty_maps(full):
     rng = np.random.default_rng(0)
     B = rng.standard_normal((300, 410)) * (rng.random((300, 410)) < (1.0 if full else 0.01))
     gram = Gram(sp.csr_array(B))
-    assert _is_full(sp.csr_array(B)) == full
+    assert is_full(sp.csr_array(B)) == full
     right = B.T @ rng.standard_normal(300)
     np.testing.assert_allclose(B.T @ (B @ gram.solve(right)), right, atol=1e-8 * np.abs(right).max())
 

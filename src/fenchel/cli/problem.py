@@ -307,7 +307,7 @@ def _make_loss(options: ModelOptions, y: AnyArray, file: str) -> tuple[Loss, Flo
         return loss, y.astype(float), None
     if y.ndim > 1:
         raise ValueError(f"{file}: several targets need a loss for numbers, such as --loss squared; not {name!r}")
-    _check_labels(y, labels, numbers, name, file)
+    _check_labels(y, labels, numbers, name, file, proportional is not None)
     classes, code = helpers.encode_classes(y, None)
     try:
         loss = helpers.loss_of_classes(loss, options.multi_class, len(classes))
@@ -316,7 +316,7 @@ def _make_loss(options: ModelOptions, y: AnyArray, file: str) -> tuple[Loss, Flo
     return loss, helpers.class_targets(code, len(classes), loss), classes.tolist()
 
 
-def _check_labels(y: AnyArray, labels: float, numbers: bool, name: str, file: str) -> None:
+def _check_labels(y: AnyArray, labels: float, numbers: bool, name: str, file: str, proportions: bool) -> None:
     first = ", ".join(repr(label) for label in np.unique(y)[:3].tolist()) + (", …" if labels > 3 else "")
     regression = "; for a regression say --loss squared" if numbers else ""
     if labels == 1:
@@ -324,6 +324,9 @@ def _check_labels(y: AnyArray, labels: float, numbers: bool, name: str, file: st
             f"{file}: the target holds one class only ({first}); the loss {name!r} needs two or more{regression}"
         )
     if labels > max(20, len(y) // 2) or (numbers and labels > 2 and np.any(y != np.floor(y))):
+        if proportions and numbers:
+            row = int(np.flatnonzero(~((y >= 0) & (y <= 1)))[0])  # there is one: with none they were taken as such
+            regression += f"; as proportions all must lie in [0, 1], and row {row} holds {y[row]:g}"
         raise ValueError(f"{file}: the target holds {labels} different values ({first}), not labels{regression}")
 
 

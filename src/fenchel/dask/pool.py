@@ -7,11 +7,13 @@ pinned to a worker, and no worker keeps anything but rows.
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import logging
 import math
+import threading
 import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -126,7 +128,8 @@ class DaskPool(Pool):
         found: list[Any] = []
         try:
             found = self._submitted(jobs)
-            gathered: list[Gathering] = self.client.gather(found)
+            with self._watched():
+                gathered: list[Gathering] = self.client.gather(found)
         except KeyboardInterrupt:
             self.client.cancel(found)
             raise
@@ -137,6 +140,27 @@ class DaskPool(Pool):
         for one in gathered:
             total.merge(one)
         return total.outcomes()
+
+    @contextlib.contextmanager
+    def _watched(self) -> Iterator[None]:
+        """Dask waits for workers to join where none is left: after a while the log says so."""
+        import dask
+
+        patience = dask.utils.parse_timedelta(dask.config.get("distributed.comm.timeouts.connect"))
+        done = threading.Event()
+
+        def watch() -> None:
+            while not done.wait(patience):
+                if self.client.status == "running" and not self._workers():
+                    log.warning("no worker is left in round %d; the fit goes on when one joins the cluster", self.round)
+
+        watcher = threading.Thread(target=watch, daemon=True)
+        watcher.start()
+        try:
+            yield
+        finally:
+            done.set()
+            watcher.join()
 
     def _submitted(self, jobs: Sequence[Job]) -> list[Any]:
         """Futures of what a few tasks gather, each from several shards."""

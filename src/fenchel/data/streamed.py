@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import errno
 import os
 import time
 from collections.abc import Iterator, Sequence
@@ -178,7 +179,12 @@ def write_shard(path: str, chunk: Chunk, codes: Index | None) -> dict[str, Any]:
     kept = [chunk.target, chunk.weight, chunk.offset, codes]
     with open(path, "wb") as file:
         for array in (*rows, *(one for one in kept if one is not None)):
-            np.save(file, np.ascontiguousarray(array), allow_pickle=False)
+            try:
+                np.save(file, np.ascontiguousarray(array), allow_pickle=False)
+            except OSError as error:
+                if error.errno is None:  # numpy tells of a write that was cut short in words alone
+                    raise OSError(errno.ENOSPC, str(error)) from error
+                raise
     has = [name for name, one in zip(_ORDER, kept, strict=True) if one is not None]
     return {
         "sparse": sparse, "has": has, "source": chunk.source, "first": chunk.first, "bytes": os.path.getsize(path),

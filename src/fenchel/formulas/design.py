@@ -81,9 +81,10 @@ def design(formula: str, frame: Frame) -> Design:
     if not hasattr(frame, "columns"):
         raise ValueError(f"frame is a {type(frame).__name__}; a formula needs a data frame, whose columns have names")
     try:
-        made = formulaic.Formula(formula).get_model_matrix(
-            frame, context=_CONTEXT, ensure_full_rank=False, na_action="raise"
-        )
+        with np.errstate(divide="ignore"):  # the logarithm of an exposure of zero is told below
+            made = formulaic.Formula(formula).get_model_matrix(
+                frame, context=_CONTEXT, ensure_full_rank=False, na_action="raise"
+            )
     except Exception as error:  # formulaic and what it calls have many families of errors
         raise ValueError(f"the formula {formula!r} does not go with this frame: {_short(error)}") from error
     left = getattr(made, "lhs", None)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import io
 import itertools
 import zipfile
@@ -72,8 +73,7 @@ def parquet_chunks(path: str, columns: Columns) -> Iterator[Chunk]:
         try:
             for batch in file.iter_batches(batch_size=rows):
                 table = batch.to_pandas()
-                start = first
-                frame = _Frame(path, table, names, True, lambda row, at=start: f"row {at + row} (counted from 0)")  # type: ignore[misc]
+                frame = _Frame(path, table, names, True, functools.partial(_counted, first), piece=True)
                 yield columns.chunk(frame, path, first, kind)
                 first += len(table)
         except (OSError, RuntimeError) as error:
@@ -108,7 +108,7 @@ def csv_chunks(path: str, columns: Columns) -> Iterator[Chunk]:
         ) as tables:  # fmt: skip
             for table in tables:
                 start_row = first
-                frame = _Frame(path, table, names, header, lambda row, at=start_row: place(at + row))  # type: ignore[misc]
+                frame = _Frame(path, table, names, header, lambda row, at=start_row: place(at + row), piece=True)  # type: ignore[misc]
                 yield columns.chunk(frame, path, first)
                 first += len(table)
     except (pd.errors.ParserError, pd.errors.EmptyDataError) as error:
@@ -269,3 +269,7 @@ def _sparse(archive: zipfile.ZipFile, path: str, names: set[str]) -> Iterator[tu
         if places.size and (places.min() < 0 or places.max() >= p):
             raise ValueError(f"{path}: indices reach {places.max()}, but the matrix has {p} columns")
         yield first, sp.csr_array((values, places, indptr[first : last + 1] - indptr[first]), shape=(last - first, p))
+
+
+def _counted(first: int, row: int) -> str:
+    return f"row {first + row} (counted from 0)"

@@ -28,8 +28,8 @@ _LOOKED_AT = 10_000
 
 @dataclasses.dataclass
 class _Frame:
-    """Columns of a table; `place(row)` says where a row stands in the file, and `apart` holds the columns that the
-    table has no right values for."""
+    """Columns of a table; `place(row)` says where a row stands in the file, `apart` holds the columns that the table
+    has no right values for, and `piece` tells that the other rows stay on the disk."""
 
     path: str | Path
     table: Frame
@@ -37,6 +37,7 @@ class _Frame:
     header: bool
     place: Callable[[int], str]
     apart: dict[int, Frame] = dataclasses.field(default_factory=dict)
+    piece: bool = False
 
     def column(self, number: int) -> Frame:
         return self.apart[number] if number in self.apart else self.table.iloc[:, number]
@@ -76,9 +77,11 @@ class _Frame:
         if bad.size:
             cell = cells.iloc[bad[0]]
             if pd.isna(cell):
-                raise self.fault(bad[0], column, f"has no value{REMEDY}")
+                remedy = "; fill it or leave its row out of the file" if self.piece else REMEDY
+                raise self.fault(bad[0], column, f"has no value{remedy}")
             word = isinstance(cell, str) and not _is_number(cell)
-            remedy = f"; --one-hot auto makes columns of words, --drop {self.names[column]} leaves this one out"
+            coded = "" if self.piece else "--one-hot auto makes columns of words, "
+            remedy = f"; {coded}--drop {self.names[column]} leaves this one out"
             raise self.fault(bad[0], column, f"holds {cell!s}, which is not a finite number{remedy if word else ''}")
         out: Array = values
         return out

@@ -26,7 +26,8 @@ def taken(values: Array, log: bool, fault: Callable[[int, str], Exception]) -> A
     """The values, or their logarithms; `fault` makes the error that names the place of one that has none."""
     bad = np.flatnonzero(~(np.isfinite(values) & ((values > 0) | (not log))))
     if bad.size:
-        what = "an exposure must be above 0 to have a logarithm" if log else "an offset must be a finite number"
+        positive = "an exposure must be above 0 to have a logarithm; leave such rows out"
+        what = positive if log else "an offset must be a finite number"
         raise fault(int(bad[0]), f"holds {values[bad[0]]:g}; {what}")
     return np.log(values) if log else values
 

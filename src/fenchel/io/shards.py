@@ -68,7 +68,8 @@ def _write(
         temporary = Path(tempfile.mkdtemp(prefix=f".{home.name[:8]}-", dir=folder))
     except OSError as error:
         raise ValueError(
-            f"shards cannot be written to {folder} ({error.strerror}); name another folder by cache_dir"
+            f"shards cannot be written to {folder} ({error.strerror}); name another folder by cache_dir or "
+            "FENCHEL_CACHE"
         ) from error
     try:
         known = _convert(temporary, make, libsvm)
@@ -87,7 +88,7 @@ def _write(
             size = sum(state.size for state in states) / 1e9
             raise OSError(
                 errno.ENOSPC, f"the disk of {folder} is full; shards of these files ({size:.3g} GB) need about as much "
-                "room, so name another folder by cache_dir"
+                "room, so name another folder by cache_dir or FENCHEL_CACHE"
             ) from error  # fmt: skip
         raise
     except BaseException:

@@ -33,7 +33,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from .._validate import AnyArray, Array, Floats, Index
+from .._validate import AnyArray, Array, Floats, Index, Ints
 from ..foundation.lazy import lazy
 from ..foundation.numerics import LARGEST, ROUNDING
 from .coupled import CoupledCurvature, CoupledLoss
@@ -265,7 +265,7 @@ def survival_records(y: Any, strata: npt.ArrayLike | None = None) -> AnyArray:
         labels = np.asarray(strata)
         if labels.shape != time.shape:
             raise ValueError(f"strata has shape {labels.shape}; it must hold a label for each of the {len(time)} rows")
-        own = np.unique(labels, return_inverse=True)[1]
+        own = _numbered(labels)
     if not event.any():
         raise ValueError("y holds no event: all times are censored, and nothing can be learnt from their order")
     out = np.empty(len(time), dtype=RECORD)
@@ -276,6 +276,19 @@ def survival_records(y: Any, strata: npt.ArrayLike | None = None) -> AnyArray:
     out["opens"][:1] = 2
     out["opens"][1:] = np.where(own[before] != own[after], 2, np.where(time[before] != time[after], 1, 0))
     return out
+
+
+def _numbered(labels: AnyArray) -> Ints:
+    """Numbers of the strata by their labels; what is missing is none."""
+    try:
+        bad = np.flatnonzero(labels != labels)
+        own: Ints = np.unique(labels, return_inverse=True)[1]
+    except TypeError:  # words beside None or pandas' NA, which nobody can order
+        kinds = ", ".join(sorted({type(label).__name__ for label in labels.tolist()}))
+        raise ValueError(f"strata holds labels of several kinds ({kinds}); every row needs one of one kind") from None
+    if bad.size:
+        raise ValueError(f"strata is {labels[bad[0]]} in row {bad[0]}; every row needs a label (0, say, for unknown)")
+    return own
 
 
 def _frame_records(y: Any) -> AnyArray:
@@ -301,11 +314,22 @@ def _event_and_time(y: AnyArray) -> tuple[AnyArray, Array, AnyArray]:
     try:
         y = y.astype(float)
     except (TypeError, ValueError):
-        raise ValueError(f"y has dtype {y.dtype}; time and event must be numbers") from None
+        row, value = next((i, v) for i, row in enumerate(y.tolist()) for v in row if not _is_number(v))
+        raise ValueError(
+            f"y has {value!r} in row {row}; a time must be a number, and an event 0 (censored) or 1 (true or false)"
+        ) from None
     strata = y[:, 2] if y.shape[1] == 3 else np.zeros(len(y))
     if not np.isfinite(strata).all() or (strata != np.round(strata)).any():
         raise ValueError("y has a third column that does not hold whole numbers; it numbers the strata")
     return _as_event(y[:, 1], y[:, 0]), np.ascontiguousarray(y[:, 0]), strata.astype(np.int64)
+
+
+def _is_number(value: Any) -> bool:
+    try:
+        float(value)
+    except (TypeError, ValueError):
+        return False
+    return True
 
 
 def _fields(y: AnyArray) -> tuple[AnyArray, Array, AnyArray]:

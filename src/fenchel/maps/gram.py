@@ -162,7 +162,7 @@ class Gram:
             ground[part[pivot[: len(vectors)]]] = self.diagonal.max()
         gram = self._grounded(ground)
         if self.direct and not (self._wide_band and _well_conditioned(gram)):
-            return _sparse_solve(gram)
+            return solve_of(gram)
         rows, scale = gram.T, 1.0 / gram.diagonal()
         precondition = sla.LinearOperator(gram.shape, lambda r: scale * np.ravel(r))
         direct: list[Callable[[Array], Array]] = []
@@ -174,7 +174,7 @@ class Gram:
                     out: Array = v
                     return out
                 # long chains and grids: many iterations, but little fill
-                direct.append(_sparse_solve(gram))
+                direct.append(solve_of(gram))
             out = direct[0](r)
             return out
 
@@ -196,14 +196,14 @@ class Gram:
         return self.project(self._factor(self.project(r)))
 
 
-def _is_full(matrix: SparseMatrix) -> bool:
+def is_full(matrix: SparseMatrix) -> bool:
     """Whether so many entries are not zero that dense products, some fifty times as fast, take less time."""
-    return bool(matrix.shape[1] > _SMALL and matrix.nnz > FULL * matrix.shape[0] * matrix.shape[1])
+    return bool(max(matrix.shape) > _SMALL and matrix.nnz > FULL * matrix.shape[0] * matrix.shape[1])
 
 
 def squares(matrix: SparseMatrix) -> SparseMatrix:
     """B B' of the matrix B'."""
-    if _is_full(matrix):
+    if is_full(matrix):
         dense = matrix.toarray()
         return sp.csr_array(dense.T @ dense)
     return matrix.T.tocsr() @ matrix
@@ -216,9 +216,9 @@ def _well_conditioned(gram: SparseMatrix) -> bool:
     return bool((diagonal + others).max() <= _EVEN * (diagonal - others).min())
 
 
-def _sparse_solve(gram: SparseMatrix) -> Callable[[Array], Array]:
+def solve_of(gram: SparseMatrix) -> Callable[[Array], Array]:
     """The solve of a sparse factor; where rounding has made it singular, of one shifted by as little."""
-    if _is_full(gram):
+    if is_full(gram):
         try:
             factor = cho_factor(gram.toarray(), check_finite=False)
             return lambda r: np.asarray(cho_solve(factor, r, check_finite=False))

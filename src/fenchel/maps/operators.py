@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import warnings
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,7 @@ import scipy.sparse.linalg as sla
 from .._validate import Array, SparseMatrix
 from ..foundation.numerics import NOTHING, ROUNDING, SPACE
 from .base import Map, spectral_norm
-from .gram import CG_ROUNDS
+from .gram import CG_ROUNDS, is_full
 
 
 class Operator(Map):
@@ -23,7 +24,8 @@ class Operator(Map):
     operator : scipy.sparse.linalg.LinearOperator, or an object with shape, matvec and rmatvec
         `apply`, `adjoint`, `norm` and `gram_solve` are products and iterations of products. A problem asks for more:
         its certificate needs the directions that the map does not see, which products alone do not give. So a product
-        with every unit vector is made when the first problem asks, and what is not zero is kept.
+        with every unit vector is made when the first problem asks, and what is not zero is kept; where that is a
+        quarter of all entries or more, a warning tells how many.
 
     Raises
     ------
@@ -54,7 +56,17 @@ class Operator(Map):
 
     @functools.cached_property
     def _values(self) -> SparseMatrix:
-        return _read(self._products)
+        made = _read(self._products)
+        if is_full(made):
+            size = (made.data.nbytes + made.indices.nbytes) >> 20
+            warnings.warn(
+                f"operator has {made.nnz:,} entries that are not zero, of {made.shape[0]:,} x {made.shape[1]:,} "
+                f"({size} MiB): a fit works with all of them, and takes long. If it is an invertible transform A, "
+                "fit v = A w with a plain penalty instead, on the data X A^-1 (X A' where A is orthogonal)",
+                UserWarning,
+                stacklevel=2,
+            )
+        return made
 
     def _matrix(self, p: int) -> SparseMatrix:
         return self._values

@@ -32,6 +32,7 @@ from .relaxed import refit, shares_of
 if TYPE_CHECKING:
     from typing_extensions import Self
 
+    from ..formulas.design import Design
     from ..losses.base import Loss
     from ..solver.result import Result, Snapshot
 
@@ -190,7 +191,8 @@ class Structured(CallbackSupportMixin, BaseEstimator):  # type: ignore[misc]  # 
         Returns
         -------
         model
-            With `design_`, which makes ``new = model.design_.of(frame)`` of other rows for ``model.predict(new.X)``.
+            It predicts frames with the formula's columns; `design_` makes ``new = model.design_.of(frame)`` of other
+            rows, for ``model.predict(new.X, offset=new.offset)``.
         """
         from ..formulas import design
 
@@ -278,10 +280,20 @@ class Structured(CallbackSupportMixin, BaseEstimator):  # type: ignore[misc]  # 
         check_is_fitted(self)
         if isinstance(X, Pool):
             return seen_rows(self, X, task=task, offset=offset).scores
+        made = self._by_formula(X)
+        if made is not None:
+            X, offset = made.X, made.offset if offset is None else offset
         offset = self._held_offset if offset is None else offset
         if offset is None and self._with_offset:
             raise ValueError(f"{type(self).__name__} was fitted with an offset; give that of these rows (or offset=0)")
         return helpers.shifted(self._products(X, task), offset)
+
+    def _by_formula(self, X: Any) -> Design | None:
+        """What the formula of the fit makes of a data frame as that had; None for features that were made already."""
+        design: Design | None = getattr(self, "design_", None)
+        if design is None or not hasattr(X, "columns") or set(design.X.columns) <= set(X.columns):
+            return None
+        return design.of(X)
 
     def _products(self, X: MatrixLike, task: npt.ArrayLike | None) -> Array:
         """The scores without offset."""

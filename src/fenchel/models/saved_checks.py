@@ -66,6 +66,29 @@ def checked_coding(coding: Any, features: list[str] | None) -> dict[str, Any] | 
     return {"columns": columns, "levels": levels, "means": means}
 
 
+def checked_baseline(baseline: Any) -> dict[str, Any] | None:
+    """The baseline hazard of a model of survival times; a ValueError where it is none."""
+    if baseline is None:
+        return None
+    found = _checked_dict("baseline", baseline)
+    times: Any = found.get("times")
+    rows: Any = found.get("log_hazards")
+    strata: Any = found.get("strata")
+    for name, part in (("baseline's times", times), ("baseline's rows", rows)):
+        if not isinstance(part, list) or not part:
+            raise ValueError(f"its {name} are {_short(part)}; they must be a list")
+    if strata is not None:
+        _check_list("baseline's strata", strata, False)
+    if len(rows) != (1 if strata is None else len(strata)):
+        raise ValueError(f"its baseline has {len(rows)} rows, which are not those of its strata")
+    for row in rows:
+        if not isinstance(row, list) or len(row) != len(times):
+            raise ValueError(f"a row of its baseline is {_short(row)}; it must hold {len(times)} numbers")
+    for number in [*times, *(number for row in rows for number in row if number is not None)]:
+        _check_number("baseline", number)
+    return {"times": times, "log_hazards": rows, "strata": strata}
+
+
 def _check_list(key: str, part: Any, words: bool) -> None:
     kinds = (str,) if words else (str, bool, int, float)
     if not isinstance(part, list) or not part:

@@ -9,19 +9,20 @@ import numpy as np
 from scipy.special import expit
 from sklearn.utils.validation import check_is_fitted
 
-from ..losses import LOSSES
+from ..losses import known_losses
 from ..penalties.plain import from_plain, to_plain
 from ..solver.result import Result, Status
 from . import preparation as helpers
 from .columns import Scaling
 from .estimators import StructuredClassifier, StructuredRegressor
 from .saved_model import Model, _loss_name, certificate_of
+from .survival import CoxRegressor
 
 
 def to_model(estimator: Any) -> Model:
     """A fitted estimator as the model that files hold."""
     check_is_fitted(estimator)
-    loss = helpers.as_loss(estimator.loss, estimator._classification)
+    loss = estimator._loss_in_use()  # of three classes, say, all together, or each against the rest
     coef = estimator._plain_coef()
     intercept = np.asarray(estimator.intercept_, dtype=float)
     names = getattr(estimator, "feature_names_in_", None)
@@ -36,15 +37,17 @@ def to_model(estimator: Any) -> Model:
         task=None if tasks is None else "task", tasks=None if tasks is None else tasks.tolist(),
         scaling=None if estimator.scale_ is None else Scaling(estimator.scale_),
         offset="offset" if estimator._with_offset else None, written=to_plain(estimator.penalty_),
+        baseline=estimator.baseline() if loss.across_rows else None,
     )  # fmt: skip
 
 
-def load_model(path: str | os.PathLike[str]) -> StructuredClassifier | StructuredRegressor:
+def load_model(path: str | os.PathLike[str]) -> StructuredClassifier | StructuredRegressor | CoxRegressor:
     """The estimator that was saved by ``model.save(path)``, or the model that the command line wrote.
 
-    One that was cross-validated comes back with the alpha that was picked, as a :class:`fenchel.StructuredClassifier`
-    or :class:`fenchel.StructuredRegressor`. Its coefficients, certificate, names and penalty are those that were
-    saved; the history of the run is not. A penalty that no file can hold (one with a function or a map) is None.
+    One that was cross-validated comes back with the alpha that was picked, as a :class:`fenchel.StructuredClassifier`,
+    :class:`fenchel.StructuredRegressor` or :class:`fenchel.CoxRegressor`. Its coefficients, certificate, names and
+    penalty are those that were saved; the history of the run is not. A penalty that no file can hold (one with a
+    function or a map) is None.
 
     Parameters
     ----------
@@ -52,17 +55,23 @@ def load_model(path: str | os.PathLike[str]) -> StructuredClassifier | Structure
 
     Returns
     -------
-    StructuredClassifier or StructuredRegressor, fitted
+    StructuredClassifier, StructuredRegressor or CoxRegressor, fitted
     """
     model = Model.load(os.fspath(path))
-    loss = LOSSES[model.loss](**model.loss_params)
-    kind: Any = StructuredClassifier if loss.classification else StructuredRegressor
+    loss: Any = known_losses()[model.loss](**model.loss_params)
     proof = model.certificate
     penalty = from_plain(model.written)
-    out = kind(
-        loss=loss, penalty=penalty, alpha=model.alpha, standardize=model.scaling is not None,
-        tol=proof.get("tol") or 1e-6, fit_intercept=True,
-    )  # fmt: skip
+    common: dict[str, Any] = {"penalty": penalty, "alpha": model.alpha, "standardize": model.scaling is not None,
+                              "tol": proof.get("tol") or 1e-6}  # fmt: skip
+    out: Any
+    if loss.across_rows:
+        out = CoxRegressor(ties=loss.ties, **common)
+        out.restore_baseline(model.baseline)
+    elif loss.classification:
+        together = loss.coupled or len(model.classes or ()) < 3
+        out = StructuredClassifier(loss=loss, multi_class="auto" if together else "ovr", **common)
+    else:
+        out = StructuredRegressor(loss=loss, **common)
     out.result_ = Result.remembered(
         model.coef, model.intercept, primal=proof["primal"], dual=proof["dual"],
         status=next(status for status in Status if str(status) == proof["status"]), epochs=int(proof["epochs"]),

@@ -25,7 +25,7 @@ from ..solver.result import Result
 from .columns import Scaling
 from .judging import deviance_explained
 from .preparation import class_probabilities, shifted
-from .saved_checks import check_content, check_scaling, checked_coding
+from .saved_checks import check_content, check_scaling, checked_baseline, checked_coding
 
 if TYPE_CHECKING:
     from ..problem.problem import Problem
@@ -61,6 +61,8 @@ class Model:
     written : the penalty as plain lists and numbers, or None where it holds what no file can
     coding : dict of columns, levels and means, or None
         How the columns of a table with words or gaps become the features.
+    baseline : dict of event times, logarithms of cumulative hazards (a row per stratum) and strata, or None
+        Of a model of survival times.
     """
 
     coef: Array
@@ -81,6 +83,7 @@ class Model:
     version: str = __version__
     written: dict[str, Any] | None = None
     coding: dict[str, Any] | None = None
+    baseline: dict[str, Any] | None = None
 
     @classmethod
     def from_result(
@@ -252,6 +255,7 @@ class Model:
             float(content["alpha"]), features, classes, content["target"], content["first_index"], certificate,
             content.get("task"), tasks, scaling, content.get("offset"), content["version"],
             written=content.get("written"), coding=checked_coding(content.get("coding"), features),
+            baseline=checked_baseline(content.get("baseline")),
         )  # fmt: skip
 
 

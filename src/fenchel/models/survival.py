@@ -114,11 +114,29 @@ class _Survives(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no typ
         scores = helpers.shifted(safe_sparse_dot(X, self.coef_), offset)
         times, hazards = self.loss.baseline(scores, records, np.zeros(0) if weight is None else weight)
         self.event_times_ = np.unique(np.concatenate(times))
-        self._log_hazards = np.array([_steps(self.event_times_, *one) for one in zip(times, hazards, strict=True)])
-        with np.errstate(over="ignore"):
-            found = np.exp(self._log_hazards)
-        self.cumulative_baseline_hazard_ = found[0] if strata is None else found
+        self._keep_hazards(np.array([_steps(self.event_times_, *one) for one in zip(times, hazards, strict=True)]))
         return self
+
+    def _keep_hazards(self, logarithms: Array) -> None:
+        self._log_hazards = logarithms
+        with np.errstate(over="ignore"):
+            found = np.exp(logarithms)
+        self.cumulative_baseline_hazard_ = found[0] if self.strata_ is None else found
+
+    def baseline(self) -> dict[str, Any]:
+        """The baseline hazard in lists, as files hold it; None stands for the logarithm of zero."""
+        rows = [[level if np.isfinite(level) else None for level in row] for row in self._log_hazards.tolist()]
+        strata = None if self.strata_ is None else self.strata_.tolist()
+        return {"times": self.event_times_.tolist(), "log_hazards": rows, "strata": strata}
+
+    def restore_baseline(self, baseline: dict[str, Any] | None) -> None:
+        """What `baseline` gave; a model of the command line has none, and predicts risks alone."""
+        if baseline is None:
+            return
+        self.strata_ = None if baseline["strata"] is None else np.array(baseline["strata"])
+        self.event_times_ = np.array(baseline["times"])
+        rows = [[-np.inf if level is None else level for level in row] for row in baseline["log_hazards"]]
+        self._keep_hazards(np.array(rows, dtype=float))
 
     def _shaped_plainly(self, coef: Array, intercept: Array | float) -> dict[str, Any]:
         return {"coef_": coef, "intercept_": 0.0}
@@ -151,6 +169,11 @@ class _Survives(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no typ
         array (n, m)
         """
         check_is_fitted(self)
+        if not hasattr(self, "_log_hazards"):
+            raise ValueError(
+                "this model was saved by the command line, which keeps no baseline hazard: it predicts risks alone; "
+                "for curves fit it in Python"
+            )
         scores = self._scores(X, None, offset)
         levels = self._log_hazards[self._stratum_of(strata, len(scores))]
         if times is not None:

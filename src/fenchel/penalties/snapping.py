@@ -8,12 +8,11 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-import scipy.sparse.linalg as sla
 from scipy.linalg import cho_solve_banded, cholesky_banded
 
-from .._validate import Array, Flags, Ints
+from .._validate import Array, Flags, Ints, SparseMatrix
 from ..foundation.numerics import BALANCED
-from ..maps.gram import squares
+from ..maps.gram import is_full, solve_of, squares
 from .block_sum import _NONE, BlockSum, _once_per_map
 
 
@@ -82,7 +81,10 @@ class Snapping(BlockSum):
         own = row >= 0
         row, column, entry = row[own], self.map.indices[own], self.map.data[own]
         entry = entry / np.sqrt(np.bincount(row, entry**2).astype(float))[row]
-        solve = _by_band(row, column, entry, zero.size) or _by_pivots(row, column, entry, zero.size, values.size)
+        rows = sp.csr_array((entry, (row, column)), shape=(zero.size, values.size))
+        solve = None if is_full(rows) else _by_band(row, column, entry, zero.size)
+        if solve is None:
+            solve = _by_pivots(rows)
         for _ in range(3):
             left = solve(np.bincount(row, entry * values[column], zero.size).astype(float, copy=False))
             values = values - np.bincount(column, entry * left[row], values.size)
@@ -179,12 +181,10 @@ def _by_band(row: Ints, column: Ints, entry: Array, count: int) -> Callable[[Arr
     return lambda right: np.asarray(cho_solve_banded((factor, True), right, check_finite=False))
 
 
-def _by_pivots(row: Ints, column: Ints, entry: Array, count: int, features: int) -> Callable[[Array], Array]:
+def _by_pivots(rows: SparseMatrix) -> Callable[[Array], Array]:
     """The same for any rows."""
-    rows = sp.csr_array((entry, (row, column)), shape=(count, features))
-    gram = sp.csc_array(squares(sp.csr_array(rows.T)))
-    found: Callable[[Array], Array] = sla.splu(sp.csc_array(gram + sp.diags_array(np.full(count, BALANCED)))).solve
-    return found
+    gram = squares(sp.csr_array(rows.T))
+    return solve_of(sp.csc_array(gram + sp.diags_array(np.full(rows.shape[0], BALANCED))))
 
 
 def _clip_products(w: Array, slots: Ints, factor: Array, low: Array, high: Array) -> None:
