@@ -362,7 +362,11 @@ def test_frames_lists_and_orders_are_taken_everywhere():
     options = {"loss": "squared", "penalty": fl.L1()}
     times = np.column_stack([np.exp(-y), np.ones(len(y))])
     answers = []
-    for kind in (np.ascontiguousarray, np.asfortranarray, pd.DataFrame, np.ndarray.tolist):
+
+    def part(X):  # of a larger array, as X_train = frame.to_numpy()[:300] is
+        return np.hstack([X, X])[:, : X.shape[1]]
+
+    for kind in (np.ascontiguousarray, np.asfortranarray, pd.DataFrame, np.ndarray.tolist, part):
         given, target = kind(X), y if kind is np.ascontiguousarray else pd.Series(y)
         weight = np.ones(len(y)) if kind is np.ascontiguousarray else pd.Series(np.ones(len(y)))
         stable = fl.StabilitySelection(fl.StructuredRegressor(alpha=0.2), n_pairs=2)

@@ -313,12 +313,8 @@ def _as_matrix(X: MatrixLike) -> MatrixLike:
             raise ValueError(f"X has dtype {X.dtype}; it must be real numbers")
         if X.dtype.char not in "fd" or not X.dtype.isnative:
             return np.ascontiguousarray(X, dtype=float)
-        if not X.flags.forc:
-            raise ValueError(
-                f"X is neither C- nor Fortran-contiguous (strides {X.strides}); its rows or its columns must be stored "
-                "one after another. Pass np.ascontiguousarray(X) (a copy)"
-            )
-        return X
+        # kernels read whole rows or whole columns; a part of a larger array is copied, as a part of a frame is
+        return X if X.flags.forc else X.copy(order="K")
     from sklearn.utils.validation import check_array
 
     converted = check_array(
