@@ -148,9 +148,12 @@ class StabilitySelection(SelectorMixin, MetaEstimatorMixin, BaseEstimator):  # t
         for name in ("group_probabilities_", "edge_probabilities_"):
             if hasattr(self, name):
                 delattr(self, name)
+        if isinstance(self.model, type) or not hasattr(self.model, "_solve"):
+            raise ValueError(
+                f"model is {self.model!r}; it must be an estimator of fenchel, e.g. "
+                "fenchel.StructuredRegressor(alpha_ratio=0.2)"
+            )
         model = clone(self.model)
-        if not hasattr(model, "_solve"):
-            raise ValueError(f"model is {model!r}; it must be an estimator of fenchel")
         made: list[Problem] = []
         solve = model._solve
 
