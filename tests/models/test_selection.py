@@ -166,7 +166,7 @@ def test_a_problem_refuses_an_alpha_that_is_no_number():
     [
         (lambda X, y: fl.StructuredRegressor().fit(X, y[:50]), r"y has 50 entries, but X has \d+ rows"),
         (lambda X, y: fl.StructuredClassifier().fit(X, y[:50] > 0), r"y has 50 entries, but X has \d+ rows"),
-        (lambda X, y: fl.StructuredRegressor().fit(X, np.r_[np.nan, y[1:]]), "y contains NaN: entry 0 .* 1 are missing"),
+        (lambda X, y: fl.StructuredRegressor().fit(X, np.r_[np.nan, y[1:]]), "y contains NaN: entry 0 has no value"),
         (lambda X, y: fl.StructuredRegressor().fit(pd.DataFrame(X).assign(day=pd.Timestamp("2026-01-01")), y),
          "column 'day' of X holds dates or times"),
         (lambda X, y: fl.solve(pd.DataFrame(X), y), "problem is of type DataFrame; it must be a fenchel.Problem"),

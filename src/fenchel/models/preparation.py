@@ -214,8 +214,8 @@ def gaps_named(X: Any, y: Any) -> Iterator[None]:
             missing = _missing_targets(y)
             if missing.size:
                 raise ValueError(
-                    f"Input y contains NaN: entry {missing[0]} has no value (counted from 0; {missing.size} are missing "
-                    "in all); leave these rows out of X and y"
+                    f"Input y contains NaN: entry {missing[0]} has no value (counted from 0; {missing.size} are "
+                    "missing in all); leave these rows out of X and y"
                 ) from None
             raise
         raise ValueError(
