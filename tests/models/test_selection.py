@@ -185,6 +185,18 @@ def test_mistakes_are_told_with_the_way_out(attempt, words):
         attempt(X, y)
 
 
+@pytest.mark.parametrize("penalty", [fl.TraceNorm, fl.LowRank])
+def test_a_matrix_of_coefficients_is_outputs_by_features(penalty):
+    rng = np.random.default_rng(0)
+    X, task = rng.standard_normal((90, 4)), np.arange(90) % 3
+    y = X @ rng.standard_normal(4) * (1 + task)
+    right = fl.StructuredRegressor(penalty=penalty((3, 4)), alpha=0.1).fit(X, y, task=task)
+    known = fl.StructuredRegressor(penalty=fl.MultiTaskLowRank(), alpha=0.1).fit(X, y, task=task)
+    np.testing.assert_allclose(right.coef_, known.coef_, atol=1e-6)
+    with pytest.raises(ValueError, match=r"the wrong way round.*\(3, 4\); fenchel.MultiTaskLowRank\(\)"):
+        fl.StructuredRegressor(penalty=penalty((4, 3)), alpha=0.1).fit(X, y, task=task)
+
+
 def test_names_of_scikit_learn_lead_to_the_estimators():
     for name in ("LassoCV", "LogisticRegression", "LinearRegression"):
         with pytest.raises(AttributeError, match="StructuredRegressor, StructuredClassifier"):
