@@ -79,7 +79,8 @@ class TraceNorm(Penalty):
 
     def for_outputs(self, outputs: int, p: int) -> Penalty:
         _refuse_transposed(self, self.shape, outputs, p)
-        return super().for_outputs(outputs, p)
+        made: Penalty = super().for_outputs(outputs, p)
+        return made
 
     def restore(self, at: Array, u: Array) -> Array:
         left, s, _ = np.linalg.svd(np.reshape(u, self.shape), full_matrices=False)
@@ -118,13 +119,14 @@ class LowRank(Shorthand):
 
     def for_outputs(self, outputs: int, p: int) -> Penalty:
         _refuse_transposed(self, self.shape, outputs, p)
-        return super().for_outputs(outputs, p)
+        made: Penalty = super().for_outputs(outputs, p)
+        return made
 
     def build(self, p: int | None) -> Penalty:
         return TraceNorm(self.shape)
 
 
-def _refuse_transposed(penalty: Penalty, shape: tuple[int, int], outputs: int, p: int) -> None:
+def _refuse_transposed(penalty: Penalty, shape: Sequence[int], outputs: int, p: int) -> None:
     """Coefficients are (outputs, features); a shape the other way round has as many numbers, and mixes them up."""
     if 1 < outputs != p and tuple(shape) == (p, outputs):
         raise ValueError(
