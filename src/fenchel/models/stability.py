@@ -119,6 +119,8 @@ class StabilitySelection(SelectorMixin, MetaEstimatorMixin, BaseEstimator):  # t
         self.alphas_ = np.array([self.model_.alpha_]) if self.alphas is None else _as_alphas(self.alphas)
         graph = helpers.find_graph(penalty, p)
         self._edges = None if graph is None or isinstance(graph, str) else graph
+        if problem.n < 2:
+            raise ValueError("X has 1 sample; two halves need one row each at least")
         rng = np.random.default_rng(helpers.as_seed(self.random_state))
         halves = [half for _ in range(pairs) for half in _halves(problem, rng)]
 
@@ -265,6 +267,11 @@ class StabilitySelection(SelectorMixin, MetaEstimatorMixin, BaseEstimator):  # t
         """X with the stable features alone."""
         validate_data(self, X, accept_sparse=True, reset=False)
         return super().transform(X)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
 
     @staticmethod
     def _checked(threshold: Any) -> float:
