@@ -58,7 +58,7 @@ class Passing:
         text = f"{text}, {time.monotonic() - self._began:.0f} s"
         if self._notebook is not None:
             self._notebook.show(text)
-        if not self._terminal:
+        if not self._terminal or _bar_is_live():
             return
         if self._end is not None:
             self._end.cancel()
@@ -71,8 +71,15 @@ class Passing:
         self._end.start()
 
     def _clear(self) -> None:
-        sys.stderr.write("\r\x1b[K")
-        sys.stderr.flush()
+        if not _bar_is_live():
+            sys.stderr.write("\r\x1b[K")
+            sys.stderr.flush()
+
+
+def _bar_is_live() -> bool:
+    """Whether a bar of rich is being drawn: it puts a file of its own in the place of the standard error, which would
+    write a passing line, and the signs that clear it, as lines of text."""
+    return type(sys.stderr).__module__.startswith("rich.")
 
 
 class LineAMinute:
