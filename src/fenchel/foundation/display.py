@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import html
 import importlib
 import sys
@@ -52,6 +53,7 @@ class Passing:
         self._notebook = NotebookLine() if in_notebook() else None
         self._terminal = self._notebook is None and sys.stderr is not None and sys.stderr.isatty()
         self._end: threading.Timer | None = None
+        atexit.register(self._leave)
 
     def show(self, text: str) -> None:
         """Draw it, unless that was done a moment ago."""
@@ -69,6 +71,12 @@ class Passing:
         self._end = threading.Timer(_PASSED, self._clear)
         self._end.daemon = True
         self._end.start()
+
+    def _leave(self) -> None:
+        """Leave nothing behind where the process ends a moment after the last news."""
+        if self._end is not None and self._end.is_alive():
+            self._end.cancel()
+            self._clear()
 
     def _clear(self) -> None:
         if not _bar_is_live():
