@@ -167,6 +167,13 @@ def test_a_single_precision_frame_stays_so():
     assert Rows(pandas.DataFrame(X, dtype=np.float32)).dtype == np.float32
 
 
+@pytest.mark.parametrize("part", [X[:, 1:], X[:, ::2], X[::2], X[::-1], np.asfortranarray(X.astype(np.float32))[::2]])
+def test_parts_of_an_array_are_copied(part):
+    rows = Rows(part)
+    assert rows.dtype == part.dtype and part.flags.forc is False
+    np.testing.assert_array_equal(dense(rows), part)
+
+
 # -- refused ----------------------------------------------------------------------------------------
 
 

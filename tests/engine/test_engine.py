@@ -15,6 +15,7 @@ from fenchel.engine.roles import Goal, Iterate, Proposal
 from fenchel.solver.convergence import Convergence, stalled
 from fenchel.solver.progress import Progress
 from fenchel.solver.schedule import Schedule
+from fenchel.testing import hostile
 
 
 class Fake:
@@ -239,6 +240,10 @@ def test_one_rule_for_converged():
     labels = np.where(y > np.median(y), 1.0, -1.0)
     logistic = fl.Problem(X, labels, loss="logistic", penalty=fl.L1(), alpha=0.1)
     assert Convergence.of(logistic, 1e-3).at_zero == 0.0  # its infimum is not attained
+    shares = {"mixed": np.full(60, 0.3), "one of zero": np.append(np.full(59, 0.3), 0.0)}
+    mixed, falling = (fl.Problem(X, y, loss="binomial", penalty=fl.L1(), alpha=0.1) for y in shares.values())
+    assert Convergence.of(mixed, 1e-3).at_zero == mixed.objective_at_zero() > 0.08
+    assert Convergence.of(falling, 1e-3).at_zero == 0.0
     boxed = fl.Problem(X, y, loss="squared", penalty=fl.Box(0.1, 1.0))
     assert Convergence.of(boxed, 1e-3).at_zero == 0.0
 
@@ -250,6 +255,12 @@ def test_stalled_at_rounding():
     assert not stalled([*level[:12], fl.Certificate(1.0, 1.0 - 5e-14, 0.0)])
     zero = [fl.Certificate(1e-15, 0.0, 0.0)] * 13  # beside an objective of 1 at the start that is rounding
     assert stalled(zero, at_zero=1.0) and not stalled(zero)
+
+
+def test_runs_end_where_rounding_is_all_that_is_left_of_a_loss_without_a_least_value():
+    """Two rows that a direction without penalty separates up to a trace of alpha: nothing more can be proven."""
+    result = fl.solve(hostile.make(21001000132).problem, time_limit=60)
+    assert result.status == fl.Status.STALLED and result.gap < 1e-12
 
 
 def test_progress_of_older_files():

@@ -181,3 +181,22 @@ def test_sizes_that_a_penalty_cannot_hold(penalty):
         bound = units.gauge_bound(sizes)
         assert bound == 0.0 if not sizes.any() else units.scaling(sizes / bound) >= 1 - 1e-12
     assert len(units.norm) == len(GROUPS)
+
+
+def test_slopes_beside_the_answer_prove_its_bound():
+    """Correlated columns, where descent is slow: what slopes miss is mended by the curvature, and the bounds hold."""
+    rng = np.random.default_rng(5)
+    X = rng.standard_normal((400, 60)) + 3.0 * rng.standard_normal((400, 1))
+    y = X[:, :20] @ rng.standard_normal(20) + rng.standard_normal(400)
+    problem = fl.Problem(X, y, penalty=fl.GroupLasso(np.arange(60) // 4), alpha=1.0, loss="squared")
+    alphas = problem.alpha_max() * np.geomspace(0.9, 1e-3, 20)
+    found = by_covariances(problem, alphas, 1e-6)
+    rows = found_by_loops(problem, alphas, 1e-6)
+    for alpha in alphas:
+        one = problem.with_alpha(float(alpha))
+        tight = independent(one, 1e-11)
+        for answers in (found, rows):
+            proven, w = answers[float(alpha)].proven, answers[float(alpha)].w
+            assert proven.primal - proven.dual <= 1e-6 * proven.primal
+            assert proven.dual <= tight.primal * (1 + 1e-14)
+            assert proven.primal == pytest.approx(float(exact_objective(one, w)), rel=1e-12)

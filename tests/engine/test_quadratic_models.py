@@ -350,6 +350,16 @@ def test_accelerated_steps_come_close_and_leave_a_dual_point():
     assert problem.certificate(at, primal=primal).relative_gap < 1e-6
 
 
+def test_steps_that_leave_nothing_need_no_more(monkeypatch):
+    problem = wide("squared")
+    steps = StepLength(problem, PRICES)
+    steps.begin(np.zeros(problem.size), np.zeros(problem.n), np.zeros(problem.d))
+    steps.go(0.0, 20)
+    for left, more in ((0.0, 0.0), (np.inf, steps.count)):
+        monkeypatch.setattr(StepLength, "left", left)
+        assert steps.steps_left(1e-6) == more
+
+
 @pytest.mark.parametrize("layout", ["rows", "columns", "single", "csr", "csc"])
 @pytest.mark.parametrize("name", ["chain", "grid", "overlapping groups"])
 def test_steps_and_proofs_read_every_layout(layout, name):

@@ -42,6 +42,13 @@ def test_primal_is_what_it_says(weighted):
     assert problem.primal(w, b) == pytest.approx(expected, rel=1e-13)
 
 
+@pytest.mark.filterwarnings("error")
+def test_rows_of_weight_zero_may_have_an_infinite_loss():
+    X = np.array([[1.0], [1e4]])
+    problem = fl.Problem(X, np.ones(2), loss="poisson", penalty=fl.L1(), alpha=0.0, sample_weight=[1.0, 0.0])
+    assert problem.primal([0.0]) == pytest.approx(problem.primal([1.0]) + 2.0 - np.e)
+
+
 def test_primal_of_isotropic_total_variation():
     grid = fl.Gradient((3, 4))
     X = np.eye(12)

@@ -269,6 +269,16 @@ def test_targets_of_any_size(loss, size):
 # -- estimators -------------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("loss", ["squared", "huber", "quantile", "epsilon-insensitive"])
+def test_targets_far_from_zero_without_a_penalty(loss):
+    """A first point for which nothing can be proven, however many digits there are, was taken for the last word."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((60, 20))
+    y = 1e6 + 1e3 * (X[:, 0] + 0.1 * rng.standard_normal(60))
+    result = fl.solve(fl.Problem(X, y, loss=loss, penalty=fl.L1(), alpha=0.0, fit_intercept=True))
+    assert result.status == fl.Status.CONVERGED and result.relative_gap <= 1e-6
+
+
 def test_estimators_say_what_the_solver_says():
     X, y = design("logistic")
     groups = fl.GroupL2([range(6), range(6, 24)])

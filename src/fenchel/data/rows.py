@@ -313,8 +313,7 @@ def _as_matrix(X: MatrixLike) -> MatrixLike:
             raise ValueError(f"X has dtype {X.dtype}; it must be real numbers")
         if X.dtype.char not in "fd" or not X.dtype.isnative:
             return np.ascontiguousarray(X, dtype=float)
-        # kernels read whole rows or whole columns; a part of a larger array is copied, as a part of a frame is
-        return X if X.flags.forc else X.copy(order="K")
+        return X if X.flags.forc else np.ascontiguousarray(X)  # some columns or every other row of an array
     from sklearn.utils.validation import check_array
 
     converted = check_array(

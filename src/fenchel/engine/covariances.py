@@ -58,10 +58,13 @@ class Covariances:
         share of the penalty of the answer, which is at most the objective.
         """
         error, terms, variance = self._error, float(np.abs(w) @ self.sizes), self.variance
-        reach = 1 + terms / variance if variance > 0 else 1.0  # how much larger than the targets such terms may be
+        # how much larger than the targets such terms may be; those of the point beside w whose slopes prove the bound
+        # of groups are twice as large at the most
+        reach = 1 + 2 * terms / variance if variance > 0 else 1.0
         over = beyond * primal if math.isfinite(primal) else 0.0
         of_bound, of_loss = error * reach * (variance * reach + over), error * (variance + 2 * terms)
-        return of_bound, of_loss, 2 * UNIT * variance * reach**2 > DIGITS * primal
+        blurred = 2 * UNIT * variance * (0.5 + 0.5 * reach) ** 2 > DIGITS * primal
+        return of_bound, of_loss, blurred
 
     @lazy
     def _error(self) -> float:

@@ -15,11 +15,13 @@ from . import small_losses as losses
 from . import small_model as model
 from .apart import HOT, LIST, MATRIX, READ, READ2, READ_LIST, VECTOR, apart
 from .group_columns import columns_pay, make_blocks, solve_on_columns
+from .group_repair import repair
 from .group_set import (
     BEFORE,
     BLOCKED,
     CARE,
     DATA,
+    FACTORED,
     FORESEEN,
     IN_GRAM,
     INTERCEPT,
@@ -28,7 +30,10 @@ from .group_set import (
     LOWER,
     MEAN_COLUMN,
     MEAN_CURVATURE,
+    MISS,
     MOVE,
+    RENT,
+    REPAIR,
     SIZE,
     SLOPES,
     SPACE,
@@ -45,8 +50,8 @@ from .group_set import (
 )  # fmt: skip
 from .lapack import POTRF, POTRS, factorise, solve_factored
 from .rules import ARMIJO, CAREFUL, FACTOR, HALVINGS, JITTER, MODELS, SLOW, STUCK, SWEEPS
-from .small_certificate import AHEAD, BEGAN, CHANGE, CURVATURE, MODELLED, SCORE, SLOPE, TRIAL, foresee
-from .small_losses import SQUARED
+from .small_certificate import AHEAD, BEGAN, CHANGE, CURVATURE, HIGH, LOW, MODELLED, SCORE, SLOPE, TRIAL, foresee
+from .small_losses import COVARIANCES, SQUARED
 from .small_set import KEEP_GRAM, LEAST_CURVATURE
 from .unit_groups import gap_of_groups, unit_share
 
@@ -78,6 +83,7 @@ _try_step = apart(
 def bound_blocks(work):
     """The last rows of the set's Gram matrix have been made: bounds of their blocks, of which nothing else is known."""
     known, units = 0, work.count[UNITS]
+    work.count[FACTORED] = min(work.count[FACTORED], work.count[IN_GRAM])
     while known < units and work.first[known] < work.count[IN_GRAM]:
         known += 1
     if known < units:
@@ -123,6 +129,7 @@ def _newton(data, work, m, units):
     if count == 0:
         return 0.0
     slope, some = work.block[:count], work.place[work.gram.shape[0] :]
+    work.count[FACTORED] = 0
     largest = _newton_system(work.gram, q, v, l1, first, work.norm, work.place, work.factor, slope, some)
     for a in range(count):
         work.factor[a, a] += JITTER * largest
@@ -145,13 +152,18 @@ def _newton(data, work, m, units):
     return 0.0
 
 
-@apart(void(DATA, WORK, float64))
+@apart(boolean(DATA, WORK, float64))
 def solve_model(data, work, target):
-    """Bring the values of the set so far that the gap of the model is at most `target`. Descent comes first, and
-    Newton's method whenever it has cost as much as a factor would."""
+    """Bring the values of the set so far that the gap of the model is at most `target`, by its slopes (False) or by
+    those beside them of ``group_repair.py`` (True). Descent comes first, and Newton's method whenever it has cost as
+    much as a factor would."""
     member, m, units = work.member, work.count[SIZE], work.count[UNITS]
     v, q, first = member[VALUE, :m], member[SLOPES, :m], work.first[: units + 1]
-    gap, gained, still, least, budget = np.inf, 0.0, 0, np.inf, m
+    gap, gained, still, least, budget, spent = np.inf, 0.0, 0, np.inf, m, 0
+    # other losses have models that are better solved well, for the next one; and where coefficients are nearly as many
+    # as rows, nothing but the penalty bends the model in some directions
+    exact = data.kind == COVARIANCES or (data.kind == SQUARED and 2 * m <= data.target.size)
+    exact = exact and work.number[RENT] >= 0.0
     for turn in range(SWEEPS):
         gap, gained = _settle(
             work.gram, m, q, v, member[L1], member[LOWER], member[UPPER], first, work.norm, work.bend, work.plain,
@@ -159,17 +171,26 @@ def solve_model(data, work, target):
             work.products, target, budget,
         )  # fmt: skip
         if gap <= target or not gap < np.inf:
-            return
+            return False
         active = 0
         for k in range(m):
             active += v[k] != 0.0
-        budget = int(FACTOR / 6.0 * active * active * active) + 2 * active * m + m
-        if turn > 0:
+        price = int(FACTOR / 6.0 * active * active * active) + 2 * active * m + m
+        spent += max(budget, active * m)
+        if exact:
+            work.number[RENT] += max(budget, active * m)
+            if gained <= target and repair(work, target, gap, data.blas):
+                return True
+            exact = work.number[RENT] >= 0.0
+        if turn > 0 and (spent > price or not exact):
             gained += _newton(data, work, m, units)
+            spent = 0
+        budget = min(max(2 * budget, active * m), price) if exact else price
         still = still + 1 if gap > 0.9 * least and gained <= 0.1 * target else 0
         least = min(least, gap)
         if still > STUCK:
-            return
+            return False
+    return False
 
 
 @apart(float64(DATA, WORK, float64, float64))
@@ -198,15 +219,31 @@ def step(data, work, shift, promise):
     return 0.0
 
 
-@apart(float64(DATA, WORK))
-def _foresee(data, work):
-    """The gap on the set that the x of the last model proves; infinite where it leaves the domain of the conjugate."""
+@apart(boolean(DATA, WORK))
+def _aside(data, work):
+    """Add to row[AHEAD] what its slopes miss (see ``group_repair.py``); whether it stays in the domain."""
+    row, member, shift = work.row, work.member, 0.0
+    if data.intercept:
+        for k in range(work.count[SIZE]):
+            shift -= member[MEAN_COLUMN, k] * member[REPAIR, k] / work.number[MEAN_CURVATURE]
+    model.combine(work.columns, work.count[SIZE], member[REPAIR], shift, row[TRIAL])
+    for i in range(data.target.size):
+        row[AHEAD, i] += row[MODELLED, i] * row[TRIAL, i]
+        if not row[LOW, i] <= row[AHEAD, i] <= row[HIGH, i] and data.weight[i] > 0.0:
+            return False
+    return True
+
+
+@apart(float64(DATA, WORK, boolean))
+def _foresee(data, work, beside):
+    """The gap on the set that the x of the last model, or the one `beside` it, proves; infinite where that leaves the
+    domain of the conjugate."""
     row, units, m = work.row, work.count[UNITS], work.count[SIZE]
-    if not foresee(data.weight, row):
+    if not foresee(data.weight, row) or (beside and not _aside(data, work)):
         return np.inf
     space = work.member[SPACE]
     for k in range(m):
-        space[k] = abs(work.member[SLOPES, k])
+        space[k] = abs(work.member[SLOPES, k] + work.member[MISS, k] if beside else work.member[SLOPES, k])
     share = held_share(space, work.member[L1], work.norm, work.first[: units + 1])
     dual = -losses.mean_conjugate(data.blas, data.parameter, data.target, data.weight, row[AHEAD], share)
     return work.number[LOSS] + set_penalty(work, 1.0) - dual
@@ -269,12 +306,12 @@ def fit_set(data, work, alpha, wanted, limit):
         # the model of the squared loss is exact, so that it is solved once and well
         target = 0.3 * wanted if data.kind == SQUARED else max(0.3 * limit, 0.05 * error)
         target = max(number[TIGHT] * target, 1e-15 * abs(number[LOSS]))
-        solved = on_columns and solve_on_columns(data, work, target)
+        solved, beside = on_columns and solve_on_columns(data, work, target), False
         if not solved:
             if m > work.gram.shape[0]:
                 return False
             _extend_gram(data, work)
-            solve_model(data, work, target)
+            beside = solve_model(data, work, target)
         shift, promise = -pull, set_penalty(work, 0.0)
         for k in range(m):
             member[STEP, k] = member[VALUE, k] - member[BEFORE, k]
@@ -292,10 +329,11 @@ def fit_set(data, work, alpha, wanted, limit):
             number[CARE] = min(max(10.0 * number[CARE], CAREFUL * top), top)
         elif length == 1.0:
             number[CARE] *= 0.3
-        if data.kind == SQUARED:
-            break
-        if length == 1.0 and _foresee(data, work) <= limit:
+        # the slopes of the squared loss are its model's
+        if (beside or data.kind != SQUARED) and length == 1.0 and _foresee(data, work, beside) <= limit:
             work.count[FORESEEN] = 1
+            break
+        if data.kind == SQUARED:
             break
     store(data, work)
     return True

@@ -18,11 +18,13 @@ from . import small_model as model
 from .apart import INSIDE, LIST, MATRIX, READ, READ2, READ_LIST, VECTOR, Reference, apart
 from .small_losses import COVARIANCES
 
-COEF, LAST_COEF, GRADIENT, PLAIN_ORDER, FEATURE_ROWS = range(5)
-VALUE, BEFORE, STEP, SLOPES, START_SLOPES, L1, LOWER, UPPER, MEAN_COLUMN, SPACE, MOVE, MEMBER_ROWS = range(12)
-UNITS, SIZE, IN_GRAM, BLOCKED, CURRENT, PASSES, FORESEEN, COUNTS = range(8)
+COEF, LAST_COEF, GRADIENT, PLAIN_ORDER, ASIDE, FEATURE_ROWS = range(6)
+VALUE, BEFORE, STEP, SLOPES, START_SLOPES, L1, LOWER, UPPER, MEAN_COLUMN, SPACE, MOVE, REPAIR, MISS, MEMBER_ROWS = (
+    range(14)
+)
+UNITS, SIZE, IN_GRAM, BLOCKED, CURRENT, PASSES, FORESEEN, FACTORED, COUNTS = range(9)
 INTERCEPT, LAST_INTERCEPT, LOSS, MEAN_CURVATURE, CARE, AT_ZERO = range(6)
-PRIMAL, DUAL_BOUND, TIGHT, SHARE, CROSS, MODELS, GAINED, PASSES_TAKEN, NUMBERS = range(6, 15)
+PRIMAL, DUAL_BOUND, TIGHT, SHARE, CROSS, MODELS, GAINED, PASSES_TAKEN, DUAL_LOSS, RENT, NUMBERS = range(6, 17)
 
 
 class Data(NamedTuple):
@@ -50,7 +52,8 @@ class Data(NamedTuple):
 class Work(NamedTuple):
     """What the parts share and change. `chosen` are the units of the set, `first` where each begins in it, and `at` the
     place of every unit in the set, -1 outside; the rest is room for models. The first IN_GRAM members have rows in
-    `gram`, the first BLOCKED ones are in `blocks`."""
+    `gram`, the first BLOCKED ones are in `blocks`, and the Gram matrix of the first FACTORED ones has its factor in
+    `factor`."""
 
     row: np.ndarray
     feature: np.ndarray
@@ -137,6 +140,7 @@ def drop(data, work, level):
                 work.feature[LAST_COEF, a] = 0.0
             work.count[IN_GRAM] -= end - begin if begin < in_gram else 0
             work.count[BLOCKED] -= end - begin if begin < blocked else 0
+            work.count[FACTORED] = min(work.count[FACTORED], at)
             continue
         for k in range(begin, end):
             if at != k:

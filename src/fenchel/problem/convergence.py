@@ -32,9 +32,11 @@ class Convergence:
     @classmethod
     def of(cls, problem: Problem, tol: float) -> Convergence:
         """The rule for a problem."""
-        falls = not problem.loss.attained
-        if not problem.pooled and not falls:
-            falls = bool(problem.loss.falls_towards(problem.target).all())
+        loss = problem.loss
+        falls = not loss.attained
+        if not problem.pooled and not loss.coupled:  # proportions that are mixed attain it, and those of 0 or 1 do not
+            side = loss.falls_towards(problem.target)
+            falls = bool(side.any() if falls else side.all())
         if falls:
             return cls(tol, 0.0)
         primal = problem.objective_at_zero()

@@ -194,8 +194,8 @@ class Objective(BlockSum):
         for part in self._chunks():
             weight = self._weights(part)
             values = self.loss.value(scores[part], self.target[part])
-            if self.weight.size:
-                values = np.where(weight > 0, weight * values, 0.0)
+            if self.weight.size:  # what is infinite for a row that does not count does not count
+                values = np.multiply(weight, values, out=np.zeros_like(values), where=weight > 0)
             total += float(np.sum(values))
         return total / self.n
 

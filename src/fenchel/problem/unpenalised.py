@@ -19,6 +19,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+import scipy.linalg
 
 from .._validate import Array
 from ..foundation.numerics import ARMIJO, BALANCED, DIFFERENCE, DIGITS, NEWTON_STEPS, ROUNDING
@@ -32,12 +33,42 @@ Evaluate = Callable[[np.ndarray], tuple[float, np.ndarray, np.ndarray]]
 def best_unpenalised(A: Array, target: Array, loss: Loss, weight: Array, offset: Array) -> tuple[Array, Array]:
     """The coefficients c, and dual variables x with A'x = 0 up to rounding; an empty `weight` counts as ones, an empty
     `offset` as zeros."""
-    c = np.zeros(A.shape[1])
     known: Array | float = offset if offset.size else 0.0
     if loss.across_rows:
         coupled: Any = loss
         best: tuple[Array, Array] = coupled.along(A, np.zeros(len(A)) + known, target, weight)
         return best
+    span = _Span(A)
+    along, x = _best_along(span.basis, target, loss, weight, known)
+    return span.coefficients(along), x
+
+
+class _Span:
+    """What columns span, by columns of length 1 at right angles. Those given may be in any units, or equal."""
+
+    def __init__(self, A: Array) -> None:
+        lengths = np.sqrt(np.einsum("ij,ij->j", A, A))
+        self._lengths = np.where(lengths > 0, lengths, 1.0)
+        basis, corner, self._order = scipy.linalg.qr(A / self._lengths, mode="economic", pivoting=True)
+        size = np.abs(np.diagonal(corner))
+        rank = int(np.count_nonzero(size > DIGITS * size.max(initial=0.0)))
+        self.basis, self._corner = np.ascontiguousarray(basis[:, :rank]), corner[:rank, :rank]
+
+    def coefficients(self, along: Array) -> Array:
+        """Of the columns, for the same point of the span."""
+        out, rank = np.zeros(len(self._order)), len(along)
+        out[self._order[:rank]] = scipy.linalg.solve_triangular(self._corner, along)
+        return out / self._lengths
+
+    def sums(self, wanted: Array) -> Array:
+        """Sums along the basis, for sums along the columns."""
+        first = self._order[: len(self._corner)]
+        return np.asarray(scipy.linalg.solve_triangular(self._corner, (wanted / self._lengths)[first], trans="T"))
+
+
+def _best_along(A: Array, target: Array, loss: Loss, weight: Array, known: Array | float) -> tuple[Array, Array]:
+    """The same for columns of length 1 at right angles, from scores of zero."""
+    c = np.zeros(A.shape[1])
     if not loss.kinked:
         steepest = (loss.smoothness or 0.0) * float(weight.max(initial=1.0))
         return _newton(A, lambda score: loss.sums(score + known, target, weight), c, steepest)
@@ -93,7 +124,8 @@ def projected(x: Array, A: Array, wanted: Array, low: Array, high: Array) -> Arr
         inside = np.clip(at, low, high)
         return float(inside @ (at - 0.5 * inside)), inside, ((low < at) & (at < high)).astype(float)
 
-    return _newton(A, evaluate, np.zeros(A.shape[1]), 1.0, wanted)[1]
+    span = _Span(A)
+    return _newton(span.basis, evaluate, np.zeros(span.basis.shape[1]), 1.0, span.sums(wanted))[1]
 
 
 def _newton(

@@ -57,7 +57,7 @@ class Best:
         Bounds allow for rounding in sums over all of the data. Where that decides, sums with more digits are made.
         """
         best, allowed = self.certificate, self.rule.allowed(self.certificate.primal)
-        if not (best.certified and 0 < allowed < best.gap <= max(allowed, made.rounding) + made.rounding):
+        if not (best.certified and 0 < allowed < best.gap <= max(allowed, made.rounding) + made.rounding < math.inf):
             return False
         if made.gap > best.gap + made.rounding:
             return False  # a point far from the best, whose rounding says nothing of that

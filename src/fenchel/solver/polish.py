@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from ..engine.attempts.last_digits import last_digits
 from ..engine.attempts.manifold import correct
 from ..engine.attempts.row_newton import finished
 from ..engine.roles import Array, Iterate
@@ -41,6 +42,9 @@ def polish(problem: Problem, result: Result) -> Result:
 
 
 def _by_faces(problem: Problem, w: Array, result: Result) -> tuple[Any, Certificate] | None:
+    quickly = last_digits(problem, w, ROUNDING)
+    if quickly is not None:
+        return quickly
     point = correct(problem, w, problem.penalised(w), result.state.get("y", np.zeros(problem.d)), tol=DIGITS)
     return None if point is None or point.made is None else (point, point.made)
 

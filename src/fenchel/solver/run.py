@@ -423,7 +423,8 @@ class Run:
             without_answer = self.known.unattained()
             if without_answer is not None:
                 return without_answer
-        return Status.STALLED if stalled(records, self.inherited, self.rule.at_zero) else None
+        at_zero = self.problem.objective_at_zero()
+        return Status.STALLED if stalled(records, self.inherited, at_zero if at_zero < math.inf else 0.0) else None
 
     def _judge_zero(self) -> Status | None:
         made, at = self.problem.zero_certificate(), np.zeros(self.problem.size)

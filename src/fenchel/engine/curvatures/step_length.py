@@ -233,8 +233,8 @@ class StepLength:
         """How many steps seem to be needed until so little is left, at the pace since the start or the recent one,
         whichever is faster; as many again where nothing can be said."""
         left, trace, count = self.left, self.trace, self.count
-        if not left < math.inf:
-            return float(count)
+        if not 0 < left < math.inf:
+            return float(count) if left else 0.0
         each = max(count // 4, 2)
         early, late, last = (float(trace[count - 1 - k * each]) for k in (2, 1, 0))
         recent = math.log((early - late) / (late - last)) / each
