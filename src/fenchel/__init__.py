@@ -68,6 +68,13 @@ def _missing(name: str) -> str:
         from .losses import why_unknown
 
         return f": {why_unknown('inverse-gaussian')}"
+    import sklearn.linear_model
+
+    if hasattr(sklearn.linear_model, name):
+        return (
+            "; its estimators are StructuredRegressor, StructuredClassifier, CoxRegressor and those with CV, e.g. "
+            "StructuredRegressorCV(penalty=fenchel.Lasso())"
+        )
     close = difflib.get_close_matches(name.lower(), known := {one.lower(): one for one in _NAMES}, 1)
     return f"; did you mean {known[close[0]]!r}?" if close else ""
 

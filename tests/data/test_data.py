@@ -141,6 +141,13 @@ def test_lists_are_converted():
     np.testing.assert_array_equal(dense(Rows(X.tolist())), X)
 
 
+@pytest.mark.parametrize("part", [X[:, ::2], X[::2], X[::-1], X[1:3, 1:], np.asfortranarray(X.astype(np.float32))[::2]])
+def test_parts_of_arrays_are_copied(part):
+    rows = Rows(part)
+    np.testing.assert_array_equal(dense(rows), part)
+    assert rows.arrays[0].dtype == part.dtype and not np.shares_memory(rows.arrays[0], part)
+
+
 @pytest.mark.parametrize("library", ["pandas", "polars"])
 def test_data_frames_are_converted(library):
     frames = pytest.importorskip(library)

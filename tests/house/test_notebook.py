@@ -1,6 +1,8 @@
 """What a notebook shows: representations as HTML that stand alone, and one output that progress is drawn in."""
 
 import html.parser
+import importlib
+import io
 import sys
 import types
 
@@ -141,3 +143,21 @@ def test_a_pipe_gets_a_line_a_minute(monkeypatch, capsys, last):
     said = capsys.readouterr().err.splitlines()
     assert len(said) == 9 + last and said[0] == "second 60"
     assert said[-1] == ("second 599" if last else "second 540")
+
+
+def test_a_passing_line_stays_out_of_a_live_bar(monkeypatch):
+    """Kernels that are compiled under a bar were counted in the midst of it, with the signs that clear a line."""
+    rich = pytest.importorskip("rich")
+    terminal = io.StringIO()
+    terminal.isatty = lambda: True
+    monkeypatch.setattr(sys, "stderr", terminal)
+    line = display.Passing()
+    line.show("1 kernel compiled")
+    assert "1 kernel compiled" in terminal.getvalue()
+    line._end.cancel()
+    proxy = importlib.import_module("rich.file_proxy").FileProxy(rich.get_console(), terminal)
+    monkeypatch.setattr(sys, "stderr", proxy)
+    monkeypatch.setattr(line, "_drawn", -1.0)
+    line.show("2 kernels compiled")
+    line._clear()
+    assert "2 kernels" not in terminal.getvalue() and terminal.getvalue().count("\x1b[K") == 1

@@ -427,7 +427,7 @@ def test_penalties_on_several_outputs():
     assert value(fl.L1() + 2 * fl.MultiTaskLasso() + fl.Ridge(), coef) == pytest.approx(
         l1 + 2 * columns + 0.5 * np.sum(coef**2)
     )
-    with pytest.raises(ValueError, match="acts on 7 coordinates"):
+    with pytest.raises(ValueError, match="has weights for 7 coordinates"):
         for_outputs(fl.L1(np.ones(7)), outputs, p)
 
 
@@ -810,7 +810,7 @@ def test_structure_of_several_outputs():
         (StructuredRegressor("logistic"), "Binomial takes proportions from 0 to 1"),
         (StructuredRegressor("nonsense"), "loss is 'nonsense'"),
         (StructuredRegressor(penalty="l1"), "penalty is 'l1'"),
-        (StructuredRegressor(penalty=fl.L1(np.ones(3))), "weights has 3|acts on 3"),
+        (StructuredRegressor(penalty=fl.L1(np.ones(3))), "weights has 3|has weights for 3"),
         (StructuredRegressor(penalty=fl.GroupL2([[0, 99]])), "99"),
         (StructuredRegressor(fit_intercept="no"), "fit_intercept is 'no'"),
         (StructuredRegressor(alpha=-1), "alpha is -1"),

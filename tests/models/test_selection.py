@@ -161,6 +161,55 @@ def test_a_problem_refuses_an_alpha_that_is_no_number():
     assert fl.Problem(X, y, loss="squared", penalty=fl.L1(), alpha=np.float32(0.5)).alpha == 0.5
 
 
+@pytest.mark.parametrize(
+    ("attempt", "words"),
+    [
+        (lambda X, y: fl.StructuredRegressor().fit(X, y[:50]), r"y has 50 entries, but X has \d+ rows"),
+        (lambda X, y: fl.StructuredClassifier().fit(X, y[:50] > 0), r"y has 50 entries, but X has \d+ rows"),
+        (lambda X, y: fl.StructuredRegressor().fit(X, np.r_[np.nan, y[1:]]), "y contains NaN: entry 0 has no value"),
+        (lambda X, y: fl.StructuredRegressor().fit(pd.DataFrame(X).assign(day=pd.Timestamp("2026-01-01")), y),
+         "column 'day' of X holds dates or times"),
+        (lambda X, y: fl.solve(pd.DataFrame(X), y), "problem is of type DataFrame; it must be a fenchel.Problem"),
+        (lambda X, y: fl.StructuredRegressorCV(alphas=[]).fit(X, y), "alphas has .*; it must be a vector of .* one at"),
+        (lambda X, y: fl.StructuredRegressorCV(penalty=fl.ElasticNet(), penalty_grid=[0.1]).fit(X, y),
+         "penalty_grid holds 0.1; it must be a dict"),
+        (lambda X, y: fl.StructuredRegressorCV(penalty=fl.ElasticNet(), penalty_grid={"l1_ratio": 0.5}).fit(X, y),
+         r"penalty_grid\['l1_ratio'\] is 0.5; it must be a list of values"),
+        (lambda X, y: fl.StabilitySelection(fl.StructuredRegressor).fit(X, y), "model is .*; it must be an estimator"),
+        (lambda X, y: fl.StabilitySelection(3).fit(X, y), "model is 3; it must be an estimator of fenchel, e.g."),
+    ],
+)  # fmt: skip
+def test_mistakes_are_told_with_the_way_out(attempt, words):
+    X, y, _ = patients()
+    with pytest.raises(ValueError, match=words):
+        attempt(X, y)
+
+
+@pytest.mark.parametrize("penalty", [fl.TraceNorm, fl.LowRank])
+def test_a_matrix_of_coefficients_is_outputs_by_features(penalty):
+    rng = np.random.default_rng(0)
+    X, task = rng.standard_normal((90, 4)), np.arange(90) % 3
+    y = X @ rng.standard_normal(4) * (1 + task)
+    right = fl.StructuredRegressor(penalty=penalty((3, 4)), alpha=0.1).fit(X, y, task=task)
+    known = fl.StructuredRegressor(penalty=fl.MultiTaskLowRank(), alpha=0.1).fit(X, y, task=task)
+    np.testing.assert_allclose(right.coef_, known.coef_, atol=1e-6)
+    with pytest.raises(ValueError, match=r"the wrong way round.*\(3, 4\); fenchel.MultiTaskLowRank\(\)"):
+        fl.StructuredRegressor(penalty=penalty((4, 3)), alpha=0.1).fit(X, y, task=task)
+
+
+def test_names_of_scikit_learn_lead_to_the_estimators():
+    for name in ("LassoCV", "LogisticRegression", "LinearRegression"):
+        with pytest.raises(AttributeError, match="StructuredRegressor, StructuredClassifier"):
+            getattr(fl, name)
+
+
+def test_a_separator_that_separates_nothing_is_told():
+    X, y, _ = patients()
+    frame = pd.DataFrame(X).rename(columns=lambda k: f"a.{k}")
+    with pytest.warns(UserWarning, match="by='_' separates no name of the .* columns"):
+        fl.StructuredRegressor(penalty=fl.GroupLasso(by="_")).fit(frame, y)
+
+
 def test_public_names_alone_are_listed():
     assert {name for name in dir(fl) if name.startswith("_")} == {"__version__"}
     assert set(fl.__all__) <= set(dir(fl)) and not {"Any", "importlib", "annotations"} & set(dir(fl))
@@ -362,7 +411,11 @@ def test_frames_lists_and_orders_are_taken_everywhere():
     options = {"loss": "squared", "penalty": fl.L1()}
     times = np.column_stack([np.exp(-y), np.ones(len(y))])
     answers = []
-    for kind in (np.ascontiguousarray, np.asfortranarray, pd.DataFrame, np.ndarray.tolist):
+
+    def part(X):  # of a larger array, as X_train = frame.to_numpy()[:300] is
+        return np.hstack([X, X])[:, : X.shape[1]]
+
+    for kind in (np.ascontiguousarray, np.asfortranarray, pd.DataFrame, np.ndarray.tolist, part):
         given, target = kind(X), y if kind is np.ascontiguousarray else pd.Series(y)
         weight = np.ones(len(y)) if kind is np.ascontiguousarray else pd.Series(np.ones(len(y)))
         stable = fl.StabilitySelection(fl.StructuredRegressor(alpha=0.2), n_pairs=2)

@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn.pipeline import make_pipeline
+from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import fenchel as fl
 from fenchel.models.stability import _halves
@@ -15,6 +16,11 @@ def data(n=120, p=15, seed=0):
     rng = np.random.default_rng(seed)
     X = rng.standard_normal((n, p))
     return X, X[:, 0] + X[:, 1] + X[:, 2] + 0.5 * rng.standard_normal(n)
+
+
+@parametrize_with_checks([fl.StabilitySelection(fl.StructuredRegressor(alpha=0.1), n_pairs=2)])
+def test_scikit_learn_checks(estimator, check):
+    check(estimator)
 
 
 def test_halves_are_complementary_and_keep_the_labels():

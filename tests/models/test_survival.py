@@ -180,6 +180,10 @@ def test_what_newcomers_get_wrong():
         fl.CoxRegressor().fit(X, y[:, 0])
     with pytest.raises(ValueError, match="y has 60 rows, but X has 5"):
         fl.CoxRegressor().fit(X[:5], y)
+    with pytest.raises(ValueError, match="column 1 has no value in row 2"):
+        fl.CoxRegressor().fit(np.where(np.arange(X.size).reshape(X.shape) == 2 * X.shape[1] + 1, np.nan, X), y)
+    with pytest.raises(ValueError, match="column 'sex' of X holds words"):
+        fl.CoxRegressor().fit(pytest.importorskip("pandas").DataFrame(X).assign(sex="f"), y)
     with pytest.raises(ValueError, match="strata has shape"):
         fl.CoxRegressor().fit(X, y, strata=strata[:3])
     with pytest.raises(ValueError, match="all rows with an event have weight 0"):

@@ -364,6 +364,23 @@ def test_the_layout_follows_distances_in_the_graph():
     assert np.array_equal(places, graph_layout(ring, n))
 
 
+@pytest.mark.parametrize("p", [11, 36, 700])
+def test_a_long_chain_turns_and_leaves_room_for_names(p):
+    order = np.random.default_rng(0).permutation(p)
+    chain = np.column_stack([order[:-1], order[1:]])
+    places = graph_layout(chain, p)
+    np.testing.assert_allclose(np.linalg.norm(places[chain[:, 0]] - places[chain[:, 1]], axis=1), 1.0)
+    wide, high = np.ptp(places, axis=0)
+    assert np.unique(places.round(6), axis=0).shape[0] == p and wide <= 3 * high
+    names = [f"feature_number_{j}" for j in range(p)]
+    ax = plotting.weights_on_graph(np.arange(p) % 2 * 1.0, fl.Graph(chain, p), names=names)
+    figure = ax.figure
+    figure.canvas.draw()
+    title = ax.get_title(loc="left") and ax._left_title.get_window_extent()
+    assert not any(title.overlaps(text.get_window_extent()) for text in ax.texts if text.get_text().startswith("feat"))
+    plt.close(figure)
+
+
 @pytest.mark.parametrize("p", [3, 40, 900])
 def test_nodes_do_not_share_a_spot(p):
     rng = np.random.default_rng(p)

@@ -393,7 +393,7 @@ def nan_at(i, j, value=np.nan):
         (GOOD_X, np.ma.masked_equal(GOOD_Y, 1), {}, "y is a masked array"),
         (GOOD_X, GOOD_Y, {"penalty": "l1"}, "penalty is 'l1'"),
         (GOOD_X, GOOD_Y, {"penalty": fl.GroupL2([[0, 3]])}, r"groups\[0\]\[1\] is 3; features are numbered 0 to 2"),
-        (GOOD_X, GOOD_Y, {"penalty": fl.L1(np.ones(4))}, "acts on 4 coordinates, but its map gives 3"),
+        (GOOD_X, GOOD_Y, {"penalty": fl.L1(np.ones(4))}, "4 coordinates, but here there are 3"),
         (GOOD_X, GOOD_Y, {"penalty": fl.L1() @ fl.Difference(5)}, "acts on 5 features, but there are 3"),
         (GOOD_X, GOOD_Y, {"penalty": fl.TraceNorm((2, 2))}, "acts on 4 coordinates"),
         (GOOD_X, GOOD_Y, {"sample_weight": np.ones(9)}, "sample_weight has 9 entries"),

@@ -323,6 +323,7 @@ CLICKS = """<script>addEventListener('load', () => {
   out.shades = [before, getComputedStyle(document.body).backgroundColor];
   const names = [...document.querySelectorAll('#panels svg')].slice(0, 3).map(svg =>
     [...svg.querySelectorAll('text.name')].map(one => one.getBoundingClientRect()).sort((a, b) => a.top - b.top));
+  out.labels = [...document.querySelectorAll('#panels svg text')].map(one => one.textContent);
   out.collide = names.some(boxes => boxes.some((box, k) => k && box.top < boxes[k - 1].bottom - 3));
   document.body.dataset.out = JSON.stringify(out);
 });</script>"""
@@ -343,6 +344,7 @@ def test_the_slider_moves_everything_and_tables_sort(folder):
     assert float(facts[-1]["R²"]) > float(facts[0]["R²"]) and facts[0]["not zero"] == "0"
     assert len({one["lines"] for one in out["seen"]}) == 6 and out["seen"][0]["bars"] < out["seen"][-1]["bars"]
     assert out["clicked"] == "0"
+    assert "0" in out["labels"] and not any(re.search(r"e-1\d$", label) for label in out["labels"])  # zero is zero
     assert out["falling"] == sorted(out["falling"], reverse=True) and out["rising"] == sorted(out["rising"])
     assert out["shades"][0] != out["shades"][1] and not out["collide"]
 

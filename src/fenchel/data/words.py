@@ -14,7 +14,14 @@ def check_numeric(X: MatrixLike, use: str = "model.fit(design.X, y)") -> None:
     """Refuse a data frame with words or categories, and show the two lines that make numbers of them; `use` is the
     second."""
     frame = type(X).__module__.partition(".")[0] == "pandas" and hasattr(X, "columns")
-    names = [str(name) for name in X.columns if _holds_words(X[name])] if frame and X.columns.is_unique else []
+    columns = list(X.columns) if frame and X.columns.is_unique else []
+    names = [str(name) for name in columns if _holds_words(X[name])]
+    dates = [str(name) for name in columns if str(X[name].dtype).startswith(("datetime", "timedelta", "period"))]
+    if dates:
+        raise ValueError(
+            f"column {dates[0]!r} of X holds dates or times, not numbers; a model may need the days since a start, the "
+            f"month or the weekday: for example X[{dates[0]!r}] = (X[{dates[0]!r}] - X[{dates[0]!r}].min()).dt.days"
+        )
     if names:
         terms = " + ".join(f"C({name})" if str(name) in names else str(name) for name in list(X.columns)[:4])
         more = " + …" if len(X.columns) > 4 else ""

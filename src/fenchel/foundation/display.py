@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import html
 import importlib
 import sys
@@ -52,13 +53,14 @@ class Passing:
         self._notebook = NotebookLine() if in_notebook() else None
         self._terminal = self._notebook is None and sys.stderr is not None and sys.stderr.isatty()
         self._end: threading.Timer | None = None
+        atexit.register(self._leave)
 
     def show(self, text: str) -> None:
         """Draw it, unless that was done a moment ago."""
         text = f"{text}, {time.monotonic() - self._began:.0f} s"
         if self._notebook is not None:
             self._notebook.show(text)
-        if not self._terminal:
+        if not self._terminal or _bar_is_live():
             return
         if self._end is not None:
             self._end.cancel()
@@ -70,9 +72,22 @@ class Passing:
         self._end.daemon = True
         self._end.start()
 
+    def _leave(self) -> None:
+        """Leave nothing behind where the process ends a moment after the last news."""
+        if self._end is not None and self._end.is_alive():
+            self._end.cancel()
+            self._clear()
+
     def _clear(self) -> None:
-        sys.stderr.write("\r\x1b[K")
-        sys.stderr.flush()
+        if not _bar_is_live():
+            sys.stderr.write("\r\x1b[K")
+            sys.stderr.flush()
+
+
+def _bar_is_live() -> bool:
+    """Whether a bar of rich is being drawn: it puts a file of its own in the place of the standard error, which would
+    write a passing line, and the signs that clear it, as lines of text."""
+    return type(sys.stderr).__module__.startswith("rich.")
 
 
 class LineAMinute:

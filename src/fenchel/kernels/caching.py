@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import atexit
 import functools
+import gc
 import logging
 import os
 import pickle
@@ -72,10 +73,11 @@ class _HeldCFunc(CFunc):
 
 class _Compiling(event.Listener):
     """Say once that kernels are being compiled (a cold cache costs seconds that nobody should wonder at), and keep
-    Ctrl-C back meanwhile: LLVM calls back into Python, where it would be lost and leave a kernel half made."""
+    Ctrl-C back meanwhile: LLVM calls back into Python, where it would be lost and leave a kernel half made. Garbage
+    waits, too: numba makes millions of objects that live on, and to look through them takes a sixth of the time."""
 
     def __init__(self) -> None:
-        self.said, self.done = False, 0
+        self.said, self.done, self.collects = False, 0, False
         self.count: Passing | None = None
         self.holding: list[interrupts_held] = []
 
@@ -86,12 +88,17 @@ class _Compiling(event.Listener):
             self.said = True
             logger.warning("fenchel is compiling its kernels; this takes some seconds, once per machine")
             self.count = Passing()
+        if not self.holding:  # the kernels that it calls are compiled meanwhile
+            self.collects = gc.isenabled()
+            gc.disable()
         self.holding.append(interrupts_held())
         self.holding[-1].__enter__()
 
     def on_end(self, record: Any) -> None:
         if _is_ours(record):
             self.holding.pop().__exit__()
+            if not self.holding and self.collects:
+                gc.enable()
             self.done += 1
             if self.count is not None:
                 self.count.show(f"{self.done} kernels compiled")

@@ -183,7 +183,7 @@ def _structured_prox(v, eta, slope, w, u, solver, rule, info):
     the duality gap is at most tol times the objective, or times eta times `level` (the size of an objective of which
     this is a step), or after `most` steps. info receives gap, objective, steps, and 1.0 where it stopped by the gap.
     """
-    B, psi, scale, ridge, mu, bound, units, separated, closed, _ = solver
+    B, psi, scale, ridge, mu, bound, units, _, closed, _ = solver
     tol, level, most = rule
     size, d = w.size, slope.size
     M, widest = np.empty(size), 0.0
@@ -191,10 +191,6 @@ def _structured_prox(v, eta, slope, w, u, solver, rule, info):
         M[j] = 1.0 / (1.0 + eta * mu[j])
         widest = max(widest, M[j])
     step = np.zeros(d)
-    if separated:
-        separated_prox(v, M, eta, w, u, slope, B, psi, scale, step)
-        info[0], info[1], info[2], info[3] = 0.0, math.nan, 0.0, 1.0
-        return
     separated_steps(M, eta, B, closed, scale, step)
     point, dead, fixed = v.copy(), np.zeros(size, dtype=np.bool_), np.zeros(d)
     if units[0].size > 0:
@@ -248,10 +244,21 @@ def _structured_prox(v, eta, slope, w, u, solver, rule, info):
         separated_slope(back, M, eta, w, slope, B, closed)
 
 
+@apart(_WHOLE, **OWNING)
+def _separated_prox(v, eta, slope, w, u, solver, rule, info):
+    """The same where no feature stands in two blocks: a kernel of its own, for fits need one of the two."""
+    B, psi, scale, _, mu, _, _, _, _, _ = solver
+    M, step = np.empty(w.size), np.zeros(slope.size)
+    for j in range(w.size):
+        M[j] = 1.0 / (1.0 + eta * mu[j])
+    separated_prox(v, M, eta, w, u, slope, B, psi, scale, step)
+    info[0], info[1], info[2], info[3] = 0.0, math.nan, 0.0, 1.0
+
+
 @functools.cache
-def address() -> int:
+def address(separated: bool) -> int:
     """Where it is in this process. It is compiled once, on its own: whatever calls it is specialised for the data."""
-    return address_of(_structured_prox)
+    return address_of(_separated_prox if separated else _structured_prox)
 
 
 @intrinsic

@@ -67,7 +67,7 @@ class _Classifies(ClassifierMixin):  # type: ignore[misc]  # scikit-learn has no
             found: Self = self._fit_pool(X, y=y, sample_weight=sample_weight, task=task, offset=offset)
             return found
         check_numeric(X)
-        with helpers.gaps_named(X):
+        with helpers.gaps_named(X, y):
             X, y = validate_data(self, sound("X", X), y, **_ACCEPTED)
         X = helpers.contiguous(X)
         check_classification_targets(y)
@@ -172,7 +172,7 @@ class _Regresses(RegressorMixin):  # type: ignore[misc]  # scikit-learn has no t
             return found
         check_numeric(X)
         helpers.check_numbers_of(y)
-        with helpers.gaps_named(X):
+        with helpers.gaps_named(X, y):
             X, y = validate_data(self, sound("X", X), y, multi_output=True, y_numeric=True, **_ACCEPTED)
         X = helpers.contiguous(X)
         weight = helpers.row_weights(sample_weight, None, y, X)

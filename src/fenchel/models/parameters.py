@@ -33,7 +33,18 @@ def check_parameters(model: Any) -> None:
             if name == "penalty_grid" and isinstance(value, (list, tuple)):
                 continue
             raise ValueError(f"{name} is {value!r}; it must be a dict")
+    _check_grid(given.get("penalty_grid"))
     _check_alpha(model, given)
+
+
+def _check_grid(grid: Any) -> None:
+    """A grid is a dict from parameters to lists of values, or a list of such."""
+    for part in grid if isinstance(grid, (list, tuple)) else [] if grid is None else [grid]:
+        if not isinstance(part, Mapping):
+            raise ValueError(f"penalty_grid holds {part!r}; it must be a dict such as {{'l1_ratio': [0.1, 0.5]}}")
+        for name, values in part.items():
+            if isinstance(values, str) or not hasattr(values, "__len__") or not len(values):
+                raise ValueError(f"penalty_grid[{name!r}] is {values!r}; it must be a list of values, one at least")
 
 
 def _check_alpha(model: Any, given: Mapping[str, Any]) -> None:

@@ -340,7 +340,9 @@ def _grid(problem: Problem, top: float, n_alphas: int, eps: float | None) -> Arr
 def _as_alphas(alphas: npt.ArrayLike) -> Array:
     alphas = np.asarray(alphas)
     if alphas.ndim != 1 or alphas.size == 0 or alphas.dtype.kind not in "iuf":
-        raise ValueError(f"alphas has dtype {alphas.dtype} and shape {alphas.shape}; it must be a vector of numbers")
+        raise ValueError(
+            f"alphas has dtype {alphas.dtype} and shape {alphas.shape}; it must be a vector of numbers, one at least"
+        )
     bad = np.flatnonzero(~(np.isfinite(alphas) & (alphas >= 0)))
     if bad.size:
         raise ValueError(f"alphas[{bad[0]}] is {alphas[bad[0]]:g}; it must be finite and not negative")

@@ -201,13 +201,22 @@ def check_target_given(model: Any, y: npt.ArrayLike | None) -> None:
 
 
 @contextlib.contextmanager
-def gaps_named(X: Any) -> Iterator[None]:
-    """Where a check of X fails because a value is missing, say which one, and what to do."""
+def gaps_named(X: Any, y: Any) -> Iterator[None]:
+    """Where a check of X and y fails because their lengths differ or a value is missing, say where, and what to do."""
     try:
         yield
     except ValueError:
+        rows, targets = (np.shape(one)[0] if np.ndim(one) else None for one in (X, y))
+        if rows is not None and targets is not None and rows != targets:
+            raise ValueError(f"y has {targets} entries, but X has {rows} rows; both need one for every row") from None
         place = _first_gap(X)
         if place is None:
+            missing = _missing_targets(y)
+            if missing.size:
+                raise ValueError(
+                    f"Input y contains NaN: entry {missing[0]} has no value (counted from 0; {missing.size} are "
+                    "missing in all); leave these rows out of X and y"
+                ) from None
             raise
         raise ValueError(
             f"Input X contains NaN: {place}; fill them, for example by sklearn.impute.SimpleImputer in a pipeline, or "
@@ -227,6 +236,15 @@ def _first_gap(X: Any) -> str | None:
     row, column = (int(k) for k in np.argwhere(gaps)[0])
     name = repr(str(X.columns[column])) if hasattr(X, "columns") else str(column)
     return f"column {name} has no value in row {row} (counted from 0; {np.count_nonzero(gaps)} are missing in all)"
+
+
+def _missing_targets(y: Any) -> Ints:
+    """The rows whose target is missing; none where it cannot be told."""
+    try:
+        gaps = np.isnan(np.asarray(y, dtype=float))
+    except (TypeError, ValueError):
+        return np.zeros(0, dtype=np.int64)
+    return np.flatnonzero(gaps.reshape(len(gaps), -1).any(axis=1)) if gaps.ndim else np.zeros(0, dtype=np.int64)
 
 
 def contiguous(X: MatrixLike) -> MatrixLike:

@@ -119,6 +119,8 @@ class StabilitySelection(SelectorMixin, MetaEstimatorMixin, BaseEstimator):  # t
         self.alphas_ = np.array([self.model_.alpha_]) if self.alphas is None else _as_alphas(self.alphas)
         graph = helpers.find_graph(penalty, p)
         self._edges = None if graph is None or isinstance(graph, str) else graph
+        if problem.n < 2:
+            raise ValueError("X has 1 sample; two halves need one row each at least")
         rng = np.random.default_rng(helpers.as_seed(self.random_state))
         halves = [half for _ in range(pairs) for half in _halves(problem, rng)]
 
@@ -148,9 +150,12 @@ class StabilitySelection(SelectorMixin, MetaEstimatorMixin, BaseEstimator):  # t
         for name in ("group_probabilities_", "edge_probabilities_"):
             if hasattr(self, name):
                 delattr(self, name)
+        if isinstance(self.model, type) or not hasattr(self.model, "_solve"):
+            raise ValueError(
+                f"model is {self.model!r}; it must be an estimator of fenchel, e.g. "
+                "fenchel.StructuredRegressor(alpha_ratio=0.2)"
+            )
         model = clone(self.model)
-        if not hasattr(model, "_solve"):
-            raise ValueError(f"model is {model!r}; it must be an estimator of fenchel")
         made: list[Problem] = []
         solve = model._solve
 
@@ -262,6 +267,11 @@ class StabilitySelection(SelectorMixin, MetaEstimatorMixin, BaseEstimator):  # t
         """X with the stable features alone."""
         validate_data(self, X, accept_sparse=True, reset=False)
         return super().transform(X)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
 
     @staticmethod
     def _checked(threshold: Any) -> float:

@@ -11,7 +11,8 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from .._validate import AnyArray, Array, Ints, MatrixLike
+from .._validate import AnyArray, Array, Ints, MatrixLike, sound
+from ..data import check_numeric
 from ..data.pools import Pool
 from ..losses.cox import Cox, survival_records
 from ..problem.looks import whole_only
@@ -101,7 +102,9 @@ class _Survives(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no typ
             raise ValueError(whole_only(self.loss, X.home))
         if y is None:
             raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None")
-        X = validate_data(self, X, accept_sparse=["csr", "csc"], dtype=[np.float64, np.float32])
+        check_numeric(X)
+        with helpers.gaps_named(X, None):
+            X = validate_data(self, sound("X", X), accept_sparse=["csr", "csc"], dtype=[np.float64, np.float32])
         X = helpers.contiguous(X)
         records = survival_records(y, strata)
         if len(records) != X.shape[0]:

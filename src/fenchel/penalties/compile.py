@@ -160,8 +160,12 @@ def _add_separable(blocks: list[Block], own: Separable, matrix: SparseMatrix) ->
 def _check_size(leaf: Penalty, matrix: SparseMatrix) -> None:
     size = leaf.size()
     if size is not None and size != matrix.shape[0]:
-        what = "weights of " if getattr(leaf, "weights", None) is not None else ""
-        raise ValueError(f"{what}{leaf!r} acts on {size} coordinates, but its map gives {matrix.shape[0]}")
+        weighted = getattr(leaf, "weights", None) is not None
+        what = f"{leaf!r} has weights for" if weighted else f"{leaf!r} acts on"
+        raise ValueError(
+            f"{what} {size} coordinates, but here there are {matrix.shape[0]}: features times outputs or tasks, or the "
+            "rows of the map that it stands behind"
+        )
 
 
 def _same(a: SparseMatrix, b: SparseMatrix) -> bool:

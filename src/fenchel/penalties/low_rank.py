@@ -77,6 +77,11 @@ class TraceNorm(Penalty):
             images[:, square] += basis[:, there[j[square], i[square]]] * swapped[i, j][square]
         return images @ basis.T
 
+    def for_outputs(self, outputs: int, p: int) -> Penalty:
+        _refuse_transposed(self, self.shape, outputs, p)
+        made: Penalty = super().for_outputs(outputs, p)
+        return made
+
     def restore(self, at: Array, u: Array) -> Array:
         left, s, _ = np.linalg.svd(np.reshape(u, self.shape), full_matrices=False)
         rank = np.count_nonzero(s > 1e-13 * s[0])
@@ -112,8 +117,22 @@ class LowRank(Shorthand):
         TraceNorm(shape)
         self.shape = shape
 
+    def for_outputs(self, outputs: int, p: int) -> Penalty:
+        _refuse_transposed(self, self.shape, outputs, p)
+        made: Penalty = super().for_outputs(outputs, p)
+        return made
+
     def build(self, p: int | None) -> Penalty:
         return TraceNorm(self.shape)
+
+
+def _refuse_transposed(penalty: Penalty, shape: Sequence[int], outputs: int, p: int) -> None:
+    """Coefficients are (outputs, features); a shape the other way round has as many numbers, and mixes them up."""
+    if 1 < outputs != p and tuple(shape) == (p, outputs):
+        raise ValueError(
+            f"{penalty!r} is the wrong way round: the coefficients are a matrix (outputs, features), here "
+            f"{(outputs, p)}; fenchel.MultiTaskLowRank() knows both numbers by itself"
+        )
 
 
 class TensorTraceNorm(Shorthand):

@@ -133,7 +133,7 @@ class StructuredProx(CompiledPenalty):
 
         with_dual, without = (tuple(column[which] for column in self.blocks) for which in (~self._closed, self._closed))
         return (self.map, with_dual, self.scale, self.ridge, self.quadratic, self.bound, self._screened_units(),
-                self.separated, without, address())  # fmt: skip
+                self.separated, without, address(self.separated))  # fmt: skip
 
     @lazy
     def _kept(self) -> SparseMatrix:

@@ -83,7 +83,7 @@ def weights_on_graph(
     fused = _draw_edges(ax, places, graph.edges, weights, coef)
     _draw_nodes(ax, places, coef)
     _name_nodes(ax, places, coef, names_of(model, names, len(coef), graph), top)
-    ax.set_aspect("equal")
+    ax.set_aspect("equal", adjustable="datalim")  # the title stays above a flat graph
     ax.margins(0.06)
     ax.set_axis_off()
     live = f"{np.count_nonzero(coef):,} of {len(coef):,} weights are not zero"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -39,11 +40,23 @@ def _place(table: SparseMatrix) -> Array:
     n = table.shape[0]
     if n == 1:
         return np.zeros((1, 2))
+    degrees = np.diff(table.indptr)
+    ends, wide = np.flatnonzero(degrees == 1), math.ceil(math.sqrt(n))
+    if degrees.max() == 2 and ends.size and n > 2 * wide:
+        return _snake(csgraph.breadth_first_order(table, ends[0], directed=False, return_predecessors=False), wide)
     places = _by_stress(table) if n <= _DENSE else _by_pivots(table)
     # the longest axis lies flat, since pages and screens are wide
     places = places - places.mean(axis=0)
     _, _, axes = np.linalg.svd(places, full_matrices=False)
     out: Array = places @ axes.T
+    return out
+
+
+def _snake(order: Ints, wide: int) -> Array:
+    """A chain in lines that turn at their ends: one line of many nodes leaves no room for their names."""
+    line, place = np.divmod(np.arange(len(order)), wide)
+    out = np.empty((len(order), 2))
+    out[order] = np.column_stack([np.where(line % 2 == 0, place, wide - 1 - place), -line])
     return out
 
 

@@ -71,6 +71,9 @@ def convergence(model: Model, *, against: str = "epochs", tol: float | None = No
     ax.set_ylabel("certified relative gap")
     tidy(ax)
     if against == "epochs":
+        low, high = ax.get_xlim()
+        if high - low < 1:  # certificates of one epoch, which has no decimals
+            ax.set_xlim(np.floor(low), np.ceil(high))
         whole_ticks(ax.xaxis)
     if tol:
         ax.axhline(tol, color=GREY, linewidth=1.0, linestyle=(0, (4, 3)), zorder=1)

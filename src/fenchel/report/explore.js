@@ -67,7 +67,8 @@
     const rough = (high - low) / count, power = 10 ** Math.floor(Math.log10(rough || 1));
     const step = [1, 2, 5, 10].map(k => k * power).find(k => k >= rough) || power;
     const out = [];
-    for (let t = Math.ceil(low / step) * step; t <= high + 1e-9 * step; t += step) out.push(+t.toPrecision(12));
+    // multiples of the step: by sums of steps zero would be 5e-17
+    for (let k = Math.ceil(low / step); k * step <= high + 1e-9 * step; k++) out.push(+(k * step).toPrecision(12));
     return out;
   }
 

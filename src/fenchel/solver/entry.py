@@ -144,7 +144,11 @@ def _settings(
 ) -> Settings:  # fmt: skip
     """The arguments, checked; an error names what is wrong."""
     if not isinstance(problem, Problem):
-        raise ValueError(f"problem is {problem!r}; it must be a fenchel.Problem")
+        shown = f"of type {type(problem).__name__}" if hasattr(problem, "shape") else repr(problem)
+        raise ValueError(
+            f"problem is {shown}; it must be a fenchel.Problem, e.g. fenchel.Problem(X, y, loss='squared', "
+            "penalty=fenchel.L1(), alpha=0.1)"
+        )
     if not (_real(tol) and np.isfinite(tol) and tol >= 0):
         raise ValueError(f"tol is {tol!r}; it must be a finite number, not negative")
     if not (_real(max_epochs) and np.isfinite(max_epochs) and max_epochs == np.floor(max_epochs) and max_epochs >= 0):

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from .._validate import AnyArray, Frame, Index, Ints, MatrixLike, Names, repeated
+from .._validate import AnyArray, Frame, Index, Ints, MatrixLike, Names, repeated, warn_user
 from ..foundation.files import text_lines
 from ..foundation.html import Shown, table
 from ..foundation.lazy import lazy
@@ -145,6 +145,12 @@ class Groups(Shown):
             found = key(name)
             for group in [] if found is None else [found] if np.isscalar(found) else found:
                 groups.setdefault(str(group), []).append(name)
+        if isinstance(by, str) and not any(by in name for name in names):
+            warn_user(
+                f"by={by!r} separates no name of the {len(names)} columns (the first is {names[0]!r}), so that each is "
+                "a group of its own",
+                UserWarning,
+            )
         if isinstance(by, (list, tuple)):
             empty = [prefix for prefix in by if prefix not in groups]
             if empty:
