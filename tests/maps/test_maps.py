@@ -462,8 +462,14 @@ def test_an_operator_with_too_many_entries(monkeypatch):
 
 
 def test_the_size_of_a_full_operator_is_told(recwarn):
-    fl.Operator(cosine(401)).matrix(401)
-    assert "of 401 x 401 (2 MiB): a fit works with all of them" in str(recwarn.pop(UserWarning).message)
+    """A square one gives the features other coordinates, and a small one costs nothing."""
+    full = cosine(401)
+    low = LinearOperator(
+        (300, 401), matvec=lambda w: full.matvec(w)[:300], rmatvec=lambda u: full.rmatvec(np.append(u, np.zeros(101)))
+    )
+    fl.Operator(low).matrix(401)
+    assert "of 300 x 401 (1 MiB): a fit works with all of them" in str(recwarn.pop(UserWarning).message)
+    fl.Operator(full).matrix(401)
     fl.Operator(cosine(16)).matrix(16)
     assert not recwarn
 

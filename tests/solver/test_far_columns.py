@@ -108,7 +108,7 @@ def test_same_seed_same_bits():
 
 def test_data_in_a_file_is_not_copied(tmp_path):
     """It may be larger than memory; and epochs alone are the paper's method, which looks at rows as they are."""
-    from fenchel.solver.columns import begun_on_centred_columns
+    from fenchel.solver.columns import begun_on_other_columns
     from fenchel.solver.engines import Engines
     from fenchel.solver.entry import _settings
 
@@ -118,14 +118,14 @@ def test_data_in_a_file_is_not_copied(tmp_path):
     plain = {"tol": 1e-6, "max_epochs": 100, "time_limit": None, "callback": None, "random_state": 0}
     for problem, method, moved in [(far, "auto", True), (mapped, "auto", False), (far, "sdca-admm", False)]:
         settings = _settings(problem, method, {}, check_every=None, progress=False, **plain)
-        begun = begun_on_centred_columns(problem, settings, Engines(problem, settings, [problem.alpha]), None)
+        begun = begun_on_other_columns(problem, settings, Engines(problem, settings, [problem.alpha]), None)
         assert (begun is not None) == moved
 
 
 @pytest.mark.parametrize("far", [30.0, 1e5])
 def test_moments_of_tasks_see_to_columns_themselves(far):
     """A proof for the columns as they stand, after a fit on centred ones, cost fifty times that fit."""
-    from fenchel.solver.columns import begun_on_centred_columns
+    from fenchel.solver.columns import begun_on_other_columns
     from fenchel.solver.engines import Engines
     from fenchel.solver.entry import _settings
 
@@ -136,6 +136,6 @@ def test_moments_of_tasks_see_to_columns_themselves(far):
     for loss, moved in [("squared", False), ("huber", True)]:
         problem = fl.Problem(X, y, loss=loss, penalty=fl.MultiTaskLasso(4), alpha=0.02, fit_intercept=True, task=task)
         settings = _settings(problem, "auto", {}, check_every=None, progress=False, **plain)
-        begun = begun_on_centred_columns(problem, settings, Engines(problem, settings, [problem.alpha]), None)
+        begun = begun_on_other_columns(problem, settings, Engines(problem, settings, [problem.alpha]), None)
         assert (begun is not None) == moved
         check(problem, fl.solve(problem))

@@ -57,12 +57,11 @@ class Operator(Map):
     @functools.cached_property
     def _values(self) -> SparseMatrix:
         made = _read(self._products)
-        if is_full(made):
+        if is_full(made) and made.shape[0] != made.shape[1]:  # a square one gives the features other coordinates
             size = (made.data.nbytes + made.indices.nbytes) >> 20
             warnings.warn(
                 f"operator has {made.nnz:,} entries that are not zero, of {made.shape[0]:,} x {made.shape[1]:,} "
-                f"({size} MiB): a fit works with all of them, and takes long. If it is an invertible transform A, "
-                "fit v = A w with a plain penalty instead, on the data X A^-1 (X A' where A is orthogonal)",
+                f"({size} MiB): a fit works with all of them, and takes long",
                 UserWarning,
                 stacklevel=2,
             )

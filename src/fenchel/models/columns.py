@@ -6,9 +6,9 @@ import numpy as np
 import scipy.sparse as sp
 
 from .._validate import Array, MatrixLike
-from ..solver.columns import Scaling, centred, chunks, on_centred_columns
+from ..solver.columns import Moving, Scaling, centred, chunks, on_other_columns
 
-__all__ = ["Scaling", "centred", "on_centred_columns", "prepared"]
+__all__ = ["Moving", "Scaling", "centred", "on_other_columns", "prepared"]
 
 
 def prepared(

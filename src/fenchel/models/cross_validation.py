@@ -11,7 +11,7 @@ import numpy.typing as npt
 from .._validate import Array, Frame, Ints, MatrixLike
 from ..foundation.html import Shown, drawing, table
 from ..problem.pooled import PooledProblem
-from .columns import on_centred_columns
+from .columns import on_other_columns
 from .paths import Path, _as_alphas, _as_problem, _follow, alpha_grid, split_limit, until_from
 from .pooled import fold_paths
 from .progress import Bar
@@ -173,7 +173,7 @@ def cross_validate_path(
 
     problem, scaling = _as_problem(problem, y, data), None
     if not standardize:
-        problem, scaling = on_centred_columns(problem)
+        problem, scaling = on_other_columns(problem)
     alphas = alpha_grid(problem, n_alphas, eps) if alphas is None else _as_alphas(alphas)
     if problem.pooled:
         if score is not None or standardize or groups is not None:

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from .._validate import AnyArray, Array, Ints, MatrixLike
-from .columns import Scaling, prepared
+from .columns import Moving, prepared
 from .cross_validation import _training
 
 if TYPE_CHECKING:
@@ -26,14 +26,14 @@ class Answers:
     def __len__(self) -> int:
         return len(self.coefs)
 
-    def scaled_back(self, scaling: Scaling | None) -> Answers:
+    def scaled_back(self, scaling: Moving | None) -> Answers:
         """For the columns as they stand in the data."""
         if scaling is None:
             return self
         moved = [scaling.undo(*one) for one in zip(self.coefs, self.intercepts, strict=True)]
         return Answers(np.array([coef for coef, _ in moved]), np.array([intercept for _, intercept in moved]))
 
-    def scaled(self, scaling: Scaling | None) -> Answers:
+    def scaled(self, scaling: Moving | None) -> Answers:
         """For columns that were scaled, from those of the data."""
         if scaling is None:
             return self
@@ -47,7 +47,7 @@ class Fold:
 
     problem: Problem
     test: Ints
-    scaling: Scaling | None = None
+    scaling: Moving | None = None
 
 
 def split(problem: Problem, cv: Any, y: AnyArray, groups: npt.ArrayLike | None = None) -> list[tuple[Ints, Ints]]:
@@ -72,7 +72,7 @@ def split(problem: Problem, cv: Any, y: AnyArray, groups: npt.ArrayLike | None =
 
 
 def make_fold(
-    problem: Problem, number: int, rows: tuple[Ints, Ints], X: MatrixLike | None, scaling: Scaling | None
+    problem: Problem, number: int, rows: tuple[Ints, Ints], X: MatrixLike | None, scaling: Moving | None
 ) -> Fold:
     """One fold. `X` is given where the columns are standardised on the training rows of each; otherwise all folds share
     the data of the problem, and its `scaling`."""

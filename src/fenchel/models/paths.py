@@ -24,7 +24,7 @@ from ..problem.alpha_max import zero_answer
 from ..problem.pooled import PooledProblem
 from ..solver.entry import follow
 from ..solver.result import Status
-from .columns import on_centred_columns
+from .columns import on_other_columns
 from .parameters import is_number
 from .pooled import side_by_side
 from .progress import Bar
@@ -183,7 +183,7 @@ def path(
     >>> path.nonzeros[:4], bool(path.converged.all())
     (array([0, 2, 2, 2]), True)
     """
-    problem, scaling = on_centred_columns(_as_problem(problem, y, data))
+    problem, scaling = on_other_columns(_as_problem(problem, y, data))
     first = None
     if alphas is None:
         first = zero_answer(problem)

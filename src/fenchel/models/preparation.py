@@ -240,6 +240,8 @@ def _first_gap(X: Any) -> str | None:
 
 def _missing_targets(y: Any) -> Ints:
     """The rows whose target is missing; none where it cannot be told."""
+    if np.iscomplexobj(y):  # said elsewhere
+        return np.zeros(0, dtype=np.int64)
     try:
         gaps = np.isnan(np.asarray(y, dtype=float))
     except (TypeError, ValueError):

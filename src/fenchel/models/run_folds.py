@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import scipy.sparse as sp
 
 from .._validate import Array, Ints, MatrixLike
+from ..solver.columns import Chain, in_coordinates
 from .cross_validation import CrossValidation, _held_out_losses
 from .folds import Answers, Fold, make_fold
 from .paths import Path, _follow
@@ -17,7 +18,7 @@ from .relaxed import mixed, refitted
 
 if TYPE_CHECKING:
     from ..problem.problem import Problem
-    from .columns import Scaling
+    from .columns import Moving
     from .progress import Bar
 
 
@@ -36,7 +37,7 @@ def run_folds(
     random_state: Any,
     solver_options: Mapping[str, Any],
     X: MatrixLike | None = None,
-    scaling: Scaling | None = None,
+    scaling: Moving | None = None,
     relax: Sequence[float] = (0.0,),
 ) -> list[CrossValidation]:
     """The scores of every alpha and fold, once for every share of a refit in `relax`.
@@ -48,6 +49,9 @@ def run_folds(
     from joblib import Parallel, delayed, effective_n_jobs
 
     raw = (_matrix(problem) if X is None else X) if standardize else None
+    other = None if standardize else in_coordinates(problem)
+    if other is not None:
+        problem, scaling = other[0], other[1] if scaling is None else Chain(scaling, other[1])
     side_by_side = effective_n_jobs(n_jobs)
 
     def fold_path(number: int) -> tuple[Fold, Path, Answers | None]:

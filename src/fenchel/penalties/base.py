@@ -300,6 +300,10 @@ class Penalty(Written):
 
     __rmul__ = __mul__
 
+    def behind(self, p: int) -> tuple[Penalty, SparseMatrix] | None:
+        """The penalty and the map that it stands behind as a whole, where there is one; else None."""
+        return None
+
     def __matmul__(self, map_: Map | MatrixLike) -> Penalty:
         map_ = map_.to_numpy() if hasattr(map_, "to_numpy") else map_
         if isinstance(map_, np.ndarray) or sp.issparse(map_):
@@ -384,6 +388,10 @@ class Scaled(Penalty):
         out: Penalty = self.scale * self.part.for_outputs(outputs, p)
         return out
 
+    def behind(self, p: int) -> tuple[Penalty, SparseMatrix] | None:
+        found = self.part.behind(p)
+        return None if found is None else (self.scale * found[0], found[1])
+
     def __repr__(self) -> str:
         return f"{self.scale:g} * ({self.part!r})"
 
@@ -401,6 +409,9 @@ class Mapped(Penalty):
             return [(scale, leaf, inner @ self.map) for scale, leaf, inner in self.part.terms(None)]
         map_ = MadeMap(self.map.matrix(p))
         return [(scale, leaf, inner @ map_) for scale, leaf, inner in self.part.terms(map_.made.shape[0])]
+
+    def behind(self, p: int) -> tuple[Penalty, SparseMatrix] | None:
+        return self.part, self.map.matrix(p)
 
     def written_parts(self, places: Ints | None, p: int) -> Iterator[tuple[Penalty, Ints | None]]:
         chosen = self.map.selected()

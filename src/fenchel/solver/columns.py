@@ -1,5 +1,7 @@
-"""Columns far from zero: an intercept makes up for where they lie, and nothing but the intercept changes if they are
-centred first. A solver gets there sooner on centred ones, at times by orders of magnitude.
+"""Other columns for the same problem, on which a solver gets there sooner, at times by orders of magnitude.
+
+Columns far from zero are centred: an intercept makes up for where they lie, and nothing else changes. Behind a full
+map that can be inverted the coordinates of the map take the place of the features.
 """
 
 from __future__ import annotations
@@ -7,17 +9,20 @@ from __future__ import annotations
 import dataclasses
 import mmap
 import time
+import warnings
 from collections.abc import Callable
 from typing import Any, TypeAlias
 
 import numpy as np
+import scipy.linalg
 
-from .._validate import Array, MatrixLike
+from .._validate import Array, MatrixLike, SparseMatrix
 from ..engine.registry import fitting
 from ..engine.roles import Engine
 from ..engine.rounds import WorkingSets
 from ..engine.tasks import BlockModels
-from ..foundation.numerics import AT_ONCE, COPY, ROUNDING
+from ..foundation.numerics import AT_ONCE, COPY, LITTLE, ROUNDING, SPACE
+from ..maps.gram import is_full
 from ..problem import Problem
 from .engines import HANDFUL, Engines
 from .progress import Progress
@@ -31,26 +36,89 @@ _FAR = 10.0  # standard deviations between a column's mean and zero; larger: slo
 _NEAR = 1.0  # the same, where a copy of the data takes little room: a mean beyond it is most of a column's square
 
 
+class Moving:
+    """Between a problem and the same on other columns."""
+
+    def undo(self, coef: Array, intercept: Array | float) -> tuple[Array, Array | float]:
+        """Coefficients and intercept for the columns as they stand in the data."""
+        raise NotImplementedError
+
+    def redo(self, coef: Array, intercept: Array | float) -> tuple[Array, Array | float]:
+        """What `undo` undoes."""
+        raise NotImplementedError
+
+    def moved_back(self, result: Result) -> Result:
+        """The result for the columns as they stand in the data; its bounds are those of the problem that was solved."""
+        coef, intercept = self.undo(result.coef, result.intercept)
+        return dataclasses.replace(result, coef=coef + 0.0, intercept=intercept)
+
+
 @dataclasses.dataclass
-class Scaling:
+class Scaling(Moving):
     """Columns brought to mean 0 (if `center` is not None) and standard deviation 1 before the fit."""
 
     scale: Array
     center: Array | None = None
 
     def undo(self, coef: Array, intercept: Array | float) -> tuple[Array, Array | float]:
-        """Coefficients and intercept for the columns as they stand in the data."""
         coef = coef / self.scale
         return coef, intercept if self.center is None else intercept - coef @ self.center
 
     def redo(self, coef: Array, intercept: Array | float) -> tuple[Array, Array | float]:
-        """What `undo` undoes."""
         return coef * self.scale, intercept if self.center is None else intercept + coef @ self.center
 
-    def moved_back(self, result: Result) -> Result:
-        """The result for the columns as they stand in the data; its bounds are those of the problem that was solved."""
-        coef, intercept = self.undo(result.coef, result.intercept)
-        return dataclasses.replace(result, coef=coef + 0.0, intercept=intercept)
+
+@dataclasses.dataclass
+class Coordinates(Moving):
+    """Features in the coordinates v = B w of an invertible map, in which the penalty stands alone."""
+
+    matrix: SparseMatrix
+    factor: tuple[Array, Array]
+
+    def undo(self, coef: Array, intercept: Array | float) -> tuple[Array, Array | float]:
+        return scipy.linalg.lu_solve(self.factor, coef), intercept
+
+    def redo(self, coef: Array, intercept: Array | float) -> tuple[Array, Array | float]:
+        return self.matrix @ coef, intercept
+
+
+def in_coordinates(problem: Problem) -> tuple[Problem, Coordinates] | None:
+    """The problem on the columns X B^-1 without its map B, where that is square, joins most features (a transform, such
+    as that to cosines or wavelets) and is well inverted.
+
+    The penalty falls into units again, if it did before the map, and products with a full map are what takes longest
+    otherwise.
+    """
+    if problem.vectors != 1 or problem.pooled or 8.0 * problem.n * problem.p > SPACE:
+        return None
+    found = None if problem.penalty is None else problem.penalty.behind(problem.p)
+    if found is None or found[1].shape[0] != found[1].shape[1] or not is_full(found[1]):
+        return None
+    penalty, matrix = found
+    dense = matrix.toarray()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", scipy.linalg.LinAlgWarning)  # of a matrix that is singular
+        factor = scipy.linalg.lu_factor(dense)
+    inverted = scipy.linalg.lapack.dgecon(factor[0], np.abs(dense).sum(axis=0).max())[0]
+    if not problem.p * inverted > LITTLE:  # coefficients would lose digits; lengths by columns are up to p times as far
+        return None
+    X = np.asarray(problem.data.filled() if problem.data.sparse else problem.data.dense, dtype=float)
+    columns = np.ascontiguousarray(scipy.linalg.lu_solve(factor, X.T, trans=1).T)
+    return problem.with_data(columns).with_penalty(penalty), Coordinates(matrix, factor)
+
+
+@dataclasses.dataclass
+class Chain(Moving):
+    """One change of the columns after another."""
+
+    first: Moving
+    then: Moving
+
+    def undo(self, coef: Array, intercept: Array | float) -> tuple[Array, Array | float]:
+        return self.first.undo(*self.then.undo(coef, intercept))
+
+    def redo(self, coef: Array, intercept: Array | float) -> tuple[Array, Array | float]:
+        return self.then.redo(*self.first.redo(coef, intercept))
 
 
 @np.errstate(over="ignore", invalid="ignore")  # what overflows is refused later, with its place
@@ -74,12 +142,16 @@ def centred(X: MatrixLike) -> tuple[MatrixLike, Scaling | None]:
     return out, Scaling(np.ones(X.shape[1]), mean)
 
 
-def on_centred_columns(problem: Problem) -> tuple[Problem, Scaling | None]:
-    """The problem on centred columns, and how to undo it; the problem itself and None where that would change nothing.
+def on_other_columns(problem: Problem) -> tuple[Problem, Moving | None]:
+    """The problem on centred columns or in the coordinates of its map, and how to undo it; the problem itself and None
+    where that would change nothing.
 
     Some engines see to their columns themselves. Others and epochs need many times the passes where columns lie
     far from zero and an intercept has to make up for it.
     """
+    moved = in_coordinates(problem)
+    if moved is not None:
+        return moved
     if not problem.fit_intercept or problem.pooled or problem.data.sparse:
         return problem, None
     if _sees_to_columns(fitting(problem), problem):
@@ -88,22 +160,19 @@ def on_centred_columns(problem: Problem) -> tuple[Problem, Scaling | None]:
     return (problem, None) if scaling is None else (problem.with_data(X), scaling)
 
 
-def begun_on_centred_columns(
+def begun_on_other_columns(
     problem: Problem, settings: Settings, engines: Engines, warm_start: Result | None
 ) -> tuple[Result, Settings] | None:
-    """Where a run on centred columns ended, as a result of the problem itself, and the settings with what is left of
-    the limits: whoever goes on from it proves what it is worth for the columns as they stand, and improves on it where
-    that is not enough. None where columns lie near zero, or the engine sees to them."""
-    if not (settings.engines and settings.max_epochs >= HANDFUL) or not _may_be_centred(problem, engines):
+    """Where a run on other columns ended, as a result of the problem itself, and the settings with what is left of the
+    limits: whoever goes on from it proves what it is worth for the columns as they stand, and improves on it where that
+    is not enough. None where the columns are well as they stand."""
+    if not settings.engines or settings.max_epochs < HANDFUL:
         return None
-    data, started = problem.data, time.perf_counter()
-    mean = data.transposed_times(np.ones(data.n)) / data.n
-    if not np.any(mean**2 > _FAR**2 * np.maximum(data.mean_squares - mean**2, 0.0)):
+    started = time.perf_counter()
+    other: tuple[Problem, Moving] | None = in_coordinates(problem) or _on_centred(problem, engines)
+    if other is None:
         return None
-    X, scaling = centred(data.dense)
-    if scaling is None:
-        return None
-    at, moved = problem.with_data(X), _Moved(problem, scaling)
+    at, moved = other[0], _Moved(problem, other[1])
     start, before = warm_start, 0
     if warm_start is not None:
         resumed = warm_start.state.get("problem") == problem.fingerprint
@@ -117,6 +186,18 @@ def begun_on_centred_columns(
     if seconds is not None:
         seconds = max(seconds - (time.perf_counter() - started), 0.0)
     return moved.back(found), dataclasses.replace(settings, max_epochs=left, time_limit=seconds)
+
+
+def _on_centred(problem: Problem, engines: Engines) -> tuple[Problem, Moving] | None:
+    """The problem on centred columns, where some lie far from zero and the engine does not see to them."""
+    if not _may_be_centred(problem, engines):
+        return None
+    data = problem.data
+    mean = data.transposed_times(np.ones(data.n)) / data.n
+    if not np.any(mean**2 > _FAR**2 * np.maximum(data.mean_squares - mean**2, 0.0)):
+        return None
+    X, scaling = centred(data.dense)
+    return None if scaling is None else (problem.with_data(X), scaling)
 
 
 def _may_be_centred(problem: Problem, engines: Engines) -> bool:
@@ -143,24 +224,24 @@ def _in_a_file(X: Any) -> bool:
 
 @dataclasses.dataclass
 class _Moved:
-    """Between a problem and the same on centred columns: the intercept moves, and nothing else."""
+    """Snapshots and results of a problem, and those of the same on other columns."""
 
     problem: Problem
-    scaling: Scaling
+    moving: Moving
 
     def callback(self, tell: Callable[[Snapshot], object] | None) -> Callable[[Snapshot], object] | None:
-        """What is to be told of points on centred columns, told of the same points of the problem."""
+        """What is to be told of points on other columns, told of the same points of the problem."""
         if tell is None:
             return None
-        return lambda seen: tell(Snapshot(seen.record, self.problem, self._vector(seen._w, self.scaling.undo)))
+        return lambda seen: tell(Snapshot(seen.record, self.problem, self._vector(seen._w, self.moving.undo)))
 
     def back(self, found: Result) -> Result:
-        """A result on centred columns as one of the problem."""
-        return self._as_result(found, self.problem, self.scaling.undo, True)
+        """A result on other columns as one of the problem."""
+        return self._as_result(found, self.problem, self.moving.undo, True)
 
     def there(self, given: Result, at: Problem, resumed: bool) -> Result:
-        """A result of the problem, or of another one, as one on centred columns."""
-        return self._as_result(given, at, self.scaling.redo, resumed)
+        """A result of the problem, or of another one, as one on other columns."""
+        return self._as_result(given, at, self.moving.redo, resumed)
 
     def _as_result(self, given: Result, at: Problem, move: _Move, same: bool) -> Result:
         """The point with its dual variables and how far the run was; sums over the columns are made anew."""

@@ -17,7 +17,7 @@ from ..engine.attempts import Correction
 from ..engine.roles import Iterate
 from ..foundation.interrupts import interrupts_noticed
 from ..problem import Problem
-from .columns import begun_on_centred_columns
+from .columns import begun_on_other_columns
 from .engines import Engines
 from .result import Result, Status
 from .run import Run
@@ -30,7 +30,7 @@ def fit(problem: Problem, settings: Settings, warm_start: Result | None = None) 
     engines, known = Engines(problem, settings, [problem.alpha]), None
     if warm_start is None and engines.engine is not None:
         known = _nothing_penalised(problem)
-    begun = None if known is not None else begun_on_centred_columns(problem, settings, engines, warm_start)
+    begun = None if known is not None else begun_on_other_columns(problem, settings, engines, warm_start)
     if begun is not None:
         return _gone_on(problem, *begun)
     start = Start.of(problem, warm_start)

@@ -14,6 +14,7 @@ from ..engine.attempts.row_newton import finished
 from ..engine.roles import Array, Iterate
 from ..foundation.numerics import AT_ONCE, DIGITS, ROUNDING
 from ..problem import Certificate, Problem
+from .columns import in_coordinates
 from .result import Result, Status
 
 
@@ -42,6 +43,15 @@ def polish(problem: Problem, result: Result) -> Result:
 
 
 def _by_faces(problem: Problem, w: Array, result: Result) -> tuple[Any, Certificate] | None:
+    moved = in_coordinates(problem)
+    if moved is not None:
+        other, moving = moved
+        found = _by_faces(other, other.pack(*moving.redo(*problem.unpack(w))), result)
+        if found is None:
+            return None
+        w, x = problem.pack(*moving.undo(*other.unpack(found[0].w))), found[0].x
+        at = Iterate(w, x, found[0].y, problem.gradient_sum(x), problem.penalised(w))
+        return at, problem.certificate(at)
     quickly = last_digits(problem, w, ROUNDING)
     if quickly is not None:
         return quickly
