@@ -36,6 +36,7 @@ GOALS = (1e-3, 1e-6)
 LIMIT = 10.0  # seconds of one run
 LOSSES = ("squared", "squared", "logistic", "huber", "poisson")
 ENTRIES = 1_000_000  # of the data times the outputs, at the most
+AGAIN = 100_000  # added to the seed of a problem that has no answer: another is drawn
 
 
 def draw(seed: int):
@@ -72,6 +73,11 @@ def draw(seed: int):
     parts = {"l2,1": MultiTaskLasso(vectors), "trace": MultiTaskLowRank(vectors)}
     function = parts[penalty] if penalty in parts else parts["l2,1"] + 0.3 * parts["trace"]
     given = {"loss": loss, "penalty": function, "fit_intercept": bool(rng.random() < 0.3), "task": task}
+    if tasks and given["fit_intercept"] and loss in ("logistic", "poisson"):
+        seen = np.bincount(2 * task + (y > 0), minlength=2 * vectors).reshape(-1, 2)
+        needed = seen if loss == "logistic" else seen[:, 1:]
+        if not needed.all():  # for one class, or counts of zero, no intercept is best
+            return draw(seed + AGAIN)
     share = 10 ** -rng.uniform(math.log10(3), math.log10(300))
     alpha = share * fl.Problem(X, y, **given).alpha_max()
     what = f"{n} x {p} {data}, {vectors} {'tasks' if tasks else 'outputs'}, {loss}, {penalty}, 1/{1 / share:.0f}"
