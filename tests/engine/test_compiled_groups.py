@@ -213,3 +213,17 @@ def test_hostile_problems(loss, penalty, seed, depth, intercept, kind):
         other = fl.solve(one, tol=1e-8, newton=False, max_epochs=3000)
         assert found.proven.dual <= other.primal + 1e-10 * size
         assert other.dual <= found.proven.primal + 1e-10 * size
+
+
+@pytest.mark.parametrize("share", [0.3, 1e-4])
+def test_single_fits_on_sparse_columns_unless_all_groups_count(share):
+    rng = np.random.default_rng(8)
+    X = sp.random_array((900, 60), density=0.1, format="csc", rng=rng)
+    problem = fl.Problem(
+        X, np.sign(X[:, :5].sum(axis=1) + rng.standard_normal(900)), loss="logistic", alpha=1.0,
+        penalty=fl.GroupLasso(np.arange(60).reshape(20, 3).tolist()),
+    )  # fmt: skip
+    alpha = share * problem.alpha_max()
+    answers = found_by_loops(problem, [alpha], 1e-7, by_columns=True)
+    assert (alpha in answers) == (share == 0.3)
+    assert fl.solve(problem.with_alpha(alpha), tol=1e-6).relative_gap <= 1e-6

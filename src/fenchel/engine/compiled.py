@@ -353,14 +353,11 @@ def on_columns(problem: Problem, units: Units, alphas: Sequence[float], prices: 
 def on_group_columns(problem: Problem, units: Units, alphas: Sequence[float], prices: Any) -> bool:
     """Whether the loops for groups suit sparse columns. Where features are more than rows, models of large supports are
     ill-conditioned: along paths, whose starts are good, those of the squared and logistic loss are still done sooner
-    than rounds in Python, single fits are not always. Data of few numbers are filled in."""
+    than rounds in Python, single fits are not always. Those of few numbers are filled in."""
     data, n, p, form = problem.data, problem.n, problem.p, problem.small_form
     if not data.sparse or units.alone or form is None or data.stored > STORED or _turning_is_dear(data, alphas, prices):
         return False
-    large = n * p > FILLED
-    if p > n:
-        return large and len(alphas) > 1 and form[0] in ("squared", "logistic")
-    return large or form[0] not in FLAT
+    return n >= p or bool(n * p > FILLED and len(alphas) > 1 and form[0] in ("squared", "logistic"))
 
 
 def _turning_is_dear(data: Any, alphas: Sequence[float], prices: Any) -> bool:

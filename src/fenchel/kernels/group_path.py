@@ -71,7 +71,7 @@ from .group_set import (
     store,
 )  # fmt: skip
 from .rooms import Room, flags_at, list_at, matrix_at, vector_at
-from .rules import DEPTH, FLAT, FLOOR, INNER, LOOSE, MEMORY, NEAR, PATIENCE, ROUNDS, STAGE, STAGE_TOL, TIGHTER
+from .rules import DEPTH, FLAT, FLOOR, HARD, INNER, LOOSE, MEMORY, NEAR, PATIENCE, ROUNDS, STAGE, STAGE_TOL, TIGHTER
 from .small_certificate import (
     AHEAD,
     BEST,
@@ -257,6 +257,17 @@ def _begin(data, work, alphas, filled):
     _sweep(data, work)
 
 
+@apart(boolean(DATA, WORK, float64))
+def _counts_all(data, work, alpha):
+    """Whether most units are pulled much harder than their thresholds hold them: one Gram matrix of all of them, made
+    anew for every curvature, serves such a fit better than those of growing sets."""
+    hard = 0
+    scores(data, work, alpha)
+    for g in range(data.norm.size):
+        hard += work.score[g] > HARD
+    return 2 * hard > data.norm.size
+
+
 # -- the whole path -----------------------------------------------------------------------------------
 
 
@@ -317,6 +328,8 @@ def _run(X, target, weight, kind, parameter, members, start, base, l1, norm, int
     if first == 0:
         _begin(data, work, alphas.size, filled)
     k, stage = first, 0.0
+    if sparse and alphas.size == 1 and kind != SQUARED and _counts_all(data, work, alphas[0]):
+        return 0
     last, last_but_one = alphas[k - 1] if k > 0 else np.inf, alphas[k - 2] if k > 1 else np.inf
     if p > n and k == 0 and kind != COVARIANCES:
         scores(data, work, alphas[0])
