@@ -11,8 +11,9 @@ from test_compiled import LOSSES, check, independent, targets
 
 import fenchel as fl
 from fenchel.engine import rounds
-from fenchel.engine.compiled import CompiledPath, is_compiled
+from fenchel.engine.compiled import CompiledPath, _sparse_prices, is_compiled, on_group_columns
 from fenchel.engine.units import units_of
+from fenchel.kernels import group_path
 from fenchel.prices import PRICES
 
 GROUPS = [[0, 5, 9], [1, 11], [2, 3, 10, 7], [4, 6, 8], [12], [13, 14, 15, 16, 17, 18, 19]]
@@ -37,10 +38,12 @@ def make(loss, penalty, n=60, p=20, *, intercept=True, weighted=False, seed=0, l
     )
 
 
-def found_by_loops(problem, alphas, tol):
+def found_by_loops(problem, alphas, tol, *, by_columns=False):
     path = CompiledPath.__new__(CompiledPath)
     path._plan(alphas)
-    path._on_rows(problem, units_of(problem.with_alpha(1.0)), tol, bool(np.any(problem.weight == 0)))
+    columns = (problem.data.columns, problem.data.pairs, _sparse_prices(PRICES)) if by_columns else None
+    some = not by_columns and bool(np.any(problem.weight == 0))
+    path._on_rows(problem, units_of(problem.with_alpha(1.0)), tol, some, columns)
     path.has(float(alphas[-1]))
     return path.answers
 
@@ -60,6 +63,46 @@ def test_bounds_are_true(loss, penalty, intercept, weighted):
         w = answers[float(alpha)].w
         if penalty != "sparse groups":
             assert all(np.all(w[group] == 0) or np.all(w[group] != 0) for group in GROUPS)
+
+
+@pytest.mark.parametrize("room", [512, 2])
+@pytest.mark.parametrize("intercept", [False, True])
+@pytest.mark.parametrize("penalty", PENALTIES)
+@pytest.mark.parametrize("loss", LOSSES)
+def test_sparse_columns(monkeypatch, loss, penalty, intercept, room):
+    """With a Gram matrix of the set where that pays, or without room for one."""
+    monkeypatch.setattr(group_path, "LARGEST_SUPPORT", room)
+    layouts = {"dense": lambda X: np.where(np.abs(X) > 0.8, X, 0.0)}
+    layouts["sparse"] = lambda X: sp.csr_array(layouts["dense"](X))
+    makers = {name: make(loss, PENALTIES[penalty], intercept=intercept, weighted=True, layout=layouts[name])
+              for name in layouts}  # fmt: skip
+    problem = makers["sparse"]
+    alphas = problem.alpha_max() * np.array([1.01, 0.6, 0.3, 0.1])
+    answers = found_by_loops(problem, alphas, 1e-7, by_columns=True)
+    check(problem, answers, alphas, 1e-7, known={float(a): independent(problem.with_alpha(a)) for a in alphas[1:3]})
+    assert not answers[float(alphas[0])].w[:-1].any()
+    others = found_by_loops(makers["dense"], alphas, 1e-7)
+    for alpha in map(float, alphas):
+        assert answers[alpha].proven.primal == pytest.approx(others[alpha].proven.primal, rel=1e-6)
+
+
+@pytest.mark.parametrize("loss", ["squared", "logistic"])
+def test_a_path_takes_sparse_columns(loss, monkeypatch):
+    rng = np.random.default_rng(5)
+    X = sp.random_array(
+        (700, 1600), density=0.02, format="csr", rng=rng, data_sampler=lambda size: rng.uniform(1, 2, size)
+    )
+    y = targets(LOSSES[loss], X[:, :8] @ rng.standard_normal(8), rng)
+    groups = [list(range(k, k + 5)) for k in range(0, 1600, 5)]
+    problem = fl.Problem(X, y, loss=LOSSES[loss], penalty=fl.GroupLasso(groups), alpha=1.0)
+    alphas = problem.alpha_max() * np.geomspace(0.9, 0.05, 12)
+    assert on_group_columns(problem, units_of(problem), alphas, PRICES)
+    path = fl.path(problem, alphas=alphas, tol=1e-7)
+    assert path.converged.all()
+    monkeypatch.setattr(rounds, "is_compiled", lambda *_: False)
+    for k in (3, 11):
+        other = fl.solve(problem.with_alpha(alphas[k]), tol=1e-8)
+        assert other.dual <= path[k].primal * (1 + 1e-12) and path[k].dual <= other.primal * (1 + 1e-12)
 
 
 @pytest.mark.parametrize("loss", ["squared", "logistic", "poisson"])
@@ -170,3 +213,17 @@ def test_hostile_problems(loss, penalty, seed, depth, intercept, kind):
         other = fl.solve(one, tol=1e-8, newton=False, max_epochs=3000)
         assert found.proven.dual <= other.primal + 1e-10 * size
         assert other.dual <= found.proven.primal + 1e-10 * size
+
+
+@pytest.mark.parametrize("share", [0.3, 1e-4])
+def test_single_fits_on_sparse_columns_unless_all_groups_count(share):
+    rng = np.random.default_rng(8)
+    X = sp.random_array((900, 60), density=0.1, format="csc", rng=rng)
+    problem = fl.Problem(
+        X, np.sign(X[:, :5].sum(axis=1) + rng.standard_normal(900)), loss="logistic", alpha=1.0,
+        penalty=fl.GroupLasso(np.arange(60).reshape(20, 3).tolist()),
+    )  # fmt: skip
+    alpha = share * problem.alpha_max()
+    answers = found_by_loops(problem, [alpha], 1e-7, by_columns=True)
+    assert (alpha in answers) == (share == 0.3)
+    assert fl.solve(problem.with_alpha(alpha), tol=1e-6).relative_gap <= 1e-6

@@ -73,6 +73,9 @@ class CompiledPath:
             self._on_covariances(problem, known, units, tol)
         elif on_columns(problem, units, alphas, prices):
             self._on_columns(problem, units, tol, prices)
+        elif on_group_columns(problem, units, alphas, prices):
+            columns = problem.data.columns, problem.data.pairs, _sparse_prices(prices)
+            self._on_rows(problem, units, tol, False, columns)
         elif _may_be_filled(problem, alphas):
             self._on_rows(problem, units, tol, _rows_pay(problem, len(self.alphas), prices))
 
@@ -150,17 +153,18 @@ class CompiledPath:
 
         self._collect = collect
 
-    def _on_rows(self, problem: Problem, units: Units, tol: float, some: bool) -> None:
-        """On all rows, or on `some`: those of a fold alone."""
+    def _on_rows(self, problem: Problem, units: Units, tol: float, some: bool, columns: Any = None) -> None:
+        """On all rows, or on `some`: those of a fold alone; or, for groups, on sparse `columns`."""
         self.rounding = UnitRounding(problem, units)
         form = problem.small_form
         assert form is not None
-        X, target, weight = problem.data.filled(), problem.target, problem.weight
+        X: Any = None if columns else problem.data.filled()
+        target, weight = problem.target, problem.weight
         rows = np.flatnonzero(weight > 0) if some else np.arange(0)
         if some:
             X, target, weight = X[rows], target[rows], weight[rows]
-        X = X.astype(float, copy=False)
-        n, count = len(X), len(self.alphas)
+        X = X if columns else X.astype(float, copy=False)
+        n, count = target.size, len(self.alphas)
         scale = problem.n / n  # weights have mean 1 over the rows that are left
         weight = weight / scale if weight.size else np.ones(n)
         careful = units.alone and not units.held  # nothing scales the slopes of such features
@@ -169,7 +173,8 @@ class CompiledPath:
         length = np.sqrt(scale * problem.data.mean_squares)  # of the columns; those of fewer rows are no longer
         wanted = ROOM * tol
         given = X, target, weight, form[0], form[1], self.multiples, units, wanted, problem.fit_intercept, out, length
-        self._advance = _follower(*given) if units.alone else _group_follower(*given, filled=problem.data.sparse)
+        filled = problem.data.sparse and columns is None
+        self._advance = _follower(*given) if units.alone else _group_follower(*given, filled, columns)
 
         def collect(k: int) -> _Found:
             x = out.x[k] if out.x.size else None
@@ -193,15 +198,11 @@ class CompiledPath:
         assert form is not None
         count = len(self.alphas)
         out = _Answers.room(count, problem.p, problem.n if count == 1 else 0)
-        made, rounds = (prices.csr_gram, prices.descent, prices.potrf), ROUNDS * CALLS * prices.call
-        price = np.array(
-            [prices.csc_pass, prices.copy, *made, prices.loss, rounds]
-        )  # as kernels/sparse_layout.py has them
         self._advance = follower(
             problem.data.columns, problem.data.pairs, problem.target,
             problem.weight if problem.weight.size else np.ones(problem.n), KINDS[form[0]], form[1],
-            self.multiples, units.l1, units.ridge, units.lower, units.upper, ROOM * tol, problem.fit_intercept, price,
-            LONGEST, out,
+            self.multiples, units.l1, units.ridge, units.lower, units.upper, ROOM * tol, problem.fit_intercept,
+            _sparse_prices(prices), LONGEST, out,
         )  # fmt: skip
 
         def collect(k: int) -> _Found:
@@ -298,7 +299,7 @@ def _follower(
 
 def _group_follower(
     X: Any, target: Vector, weight: Vector, kind: str, parameter: float, alphas: Vector, units: Units, tol: float,
-    intercept: bool, out: _Answers, length: Vector, filled: bool = False,
+    intercept: bool, out: _Answers, length: Vector, filled: bool = False, columns: Any = None,
 ) -> Callable[[int, int], int]:  # fmt: skip
     """As `_follower`, for units of several coefficients."""
     from ..kernels.group_path import follower
@@ -306,8 +307,14 @@ def _group_follower(
 
     return follower(
         X, target, weight, KINDS[kind], parameter, alphas, units.members, units.start, units.l1, units.norm,
-        tol, intercept, *out, filled,
+        tol, intercept, *out, filled, columns,
     )  # fmt: skip
+
+
+def _sparse_prices(prices: Any) -> Vector:
+    """As kernels/sparse_layout.py has them."""
+    made, rounds = (prices.csr_gram, prices.descent, prices.potrf), ROUNDS * CALLS * prices.call
+    return np.array([prices.csc_pass, prices.copy, *made, prices.loss, rounds])
 
 
 def is_compiled(problem: Problem, alphas: Sequence[float], prices: Any) -> bool:
@@ -320,7 +327,7 @@ def is_compiled(problem: Problem, alphas: Sequence[float], prices: Any) -> bool:
         return False
     if min(alphas) <= 0 or units.unheld_count > ALWAYS:
         return False
-    if on_columns(problem, units, alphas, prices):
+    if on_columns(problem, units, alphas, prices) or on_group_columns(problem, units, alphas, prices):
         return True
     return _may_be_filled(problem, alphas) or on_covariances(problem, alphas, prices)
 
@@ -333,13 +340,28 @@ def on_columns(problem: Problem, units: Units, alphas: Sequence[float], prices: 
         return False
     if not np.all((units.l1 > 0) | (units.lower == units.upper)):  # features enter by their thresholds
         return False
-    turned = 2 * prices.copy * data.stored  # numbers and their places, into columns
-    if not data.by_column and turned > ROUNDS * CALLS * prices.call * len(alphas):
+    if _turning_is_dear(data, alphas, prices):
         return False
     form = problem.small_form
     if p > n and form is not None and form[0] in FLAT:
         return bool(n <= FEW_ROWS)
     return not (p > n and data.stored > FULL * n * p and _may_be_filled(problem, alphas))
+
+
+def on_group_columns(problem: Problem, units: Units, alphas: Sequence[float], prices: Any) -> bool:
+    """Whether the loops for groups suit sparse columns. Where features are more than rows, models of large supports are
+    ill-conditioned: along paths, whose starts are good, those of the squared and logistic loss are still done sooner
+    than rounds in Python, single fits are not always. Those of few numbers are filled in."""
+    data, n, p, form = problem.data, problem.n, problem.p, problem.small_form
+    if not data.sparse or units.alone or form is None or data.stored > STORED or _turning_is_dear(data, alphas, prices):
+        return False
+    return n >= p or bool(n * p > FILLED and len(alphas) > 1 and form[0] in ("squared", "logistic"))
+
+
+def _turning_is_dear(data: Any, alphas: Sequence[float], prices: Any) -> bool:
+    """Whether columns cost more, where rows are stored, than rounds in Python."""
+    turned = 2 * prices.copy * data.stored  # numbers and their places, into columns
+    return bool(not data.by_column and turned > ROUNDS * CALLS * prices.call * len(alphas))
 
 
 def _may_be_filled(problem: Problem, alphas: Sequence[float]) -> bool:

@@ -4,8 +4,8 @@
 
 Here d is how far the values have moved, C has the columns of the set one after another, m_j = C_j'h / n, and
 e = H C'd / n has a number for every row. A coordinate that moves costs two products with its column, n numbers each;
-with a Gram matrix it costs one with a row of that, as many numbers as the set has coordinates. Units that are zero and
-stay there are looked at once every few passes.
+with a Gram matrix it costs one with a row of that, as many numbers as the set has coordinates. Columns of sparse data
+have as many numbers as entries. Units that are zero and stay there are looked at once every few passes.
 
 Symbols are those of ``small_set.py``; rows of `row` are those of ``small_certificate.py``.
 """
@@ -18,9 +18,9 @@ import numpy as np
 from numba import boolean, float64, int64, njit, void
 
 from ..foundation.numerics import LONGEST
-from . import small_model as model
-from .apart import HOT, INSIDE, READ, apart
+from .apart import INSIDE, READ, apart
 from .block_descent import SOLVED, mixture, step_of_unit
+from .group_products import add_weighted, dot_with, entries_of, products_of_unit
 from .group_set import (
     BEFORE,
     BLOCKED,
@@ -45,6 +45,8 @@ from .group_set import (
 from .rooms import matrix_at
 from .rules import FACTOR
 from .small_certificate import CHANGE, MODELLED
+from .sparse_layout import DESCENT, PAIR, PASS
+from .sparse_layout import MOVE as MOVED
 from .unit_groups import gap_of_groups
 
 FIRST_GUESS = 40.0  # passes of descent on columns that a model takes, before any did; larger: more Gram matrices
@@ -67,34 +69,30 @@ def _moving(work):
 
 
 @njit(**INSIDE)
-def _gram_price(work, n):
-    """What is missing of the Gram matrix, in entries that descent reads; infinite where it has no room."""
+def _gram_price(data, work, entries):
+    """What is missing of the Gram matrix of columns with so many entries, in numbers that descent on it reads; infinite
+    where it has no room."""
     m, known = work.count[SIZE], work.count[IN_GRAM]
-    return 0.5 * _GRAM * n * (m * m - known * known) if m <= work.gram.shape[0] else np.inf
+    if m > work.gram.shape[0]:
+        return np.inf
+    if not data.sparse:
+        return 0.5 * _GRAM * data.target.size * (m * m - known * known)
+    share, price = entries / max(data.places.size, 1), data.price
+    made = share * share * data.pairs * (1.0 - (known / m) ** 2) * price[PAIR]
+    return (made + price[MOVED] * (entries + m * m) if known < m else 0.0) / price[DESCENT]
 
 
 @apart(boolean(DATA, WORK))
 def columns_pay(data, work):
     """Whether a model costs less by descent on the columns of the set than by its Gram matrix, which serves so many
     models, descent on that and a factor."""
-    n, m, active = data.target.size, work.count[SIZE], float(max(_moving(work), work.count[SIZE] // 4))
+    m, active, entries = work.count[SIZE], float(max(_moving(work), work.count[SIZE] // 4)), 0.0
+    for k in range(m):
+        entries += entries_of(data, work, k)
     factor = FACTOR / 6.0 * active * active * active
-    gram = _gram_price(work, n) / work.number[MODELS] + factor + _FEWER * active * (m + SOLVED)
-    return work.number[PASSES_TAKEN] * active * (2.0 * n + SOLVED) <= gram
-
-
-@njit(**{**INSIDE, **HOT})
-def _add_weighted(out, weight, column, factor):
-    for i in range(out.size):
-        out[i] += factor * weight[i] * column[i]
-
-
-@njit(**{**INSIDE, **HOT})
-def _weighted_dot(weight, a, b):
-    total = 0.0
-    for i in range(weight.size):
-        total += weight[i] * a[i] * b[i]
-    return total
+    gram = _gram_price(data, work, entries) / work.number[MODELS] + factor + _FEWER * active * (m + SOLVED)
+    read = 2.0 * entries / m * (data.price[PASS] / data.price[DESCENT] if data.sparse else 1.0)
+    return work.number[PASSES_TAKEN] * active * (read + SOLVED) <= gram
 
 
 @apart(void(DATA, WORK))
@@ -106,12 +104,11 @@ def make_blocks(data, work):
         if first < work.count[BLOCKED]:
             continue
         block, square, widest = matrix_at(work.blocks, work.places[u], size, size), 0.0, 0.0
+        products_of_unit(data, work, u, block)
         for a in range(size):
-            column = work.columns[first + a]
-            work.member[MEAN_COLUMN, first + a] = model.dot(column, h) / n if data.intercept else 0.0
+            work.member[MEAN_COLUMN, first + a] = dot_with(data, work, first + a, h) / n if data.intercept else 0.0
             for b in range(a + 1):
-                own = _weighted_dot(h, column, work.columns[first + b]) / n
-                own -= work.member[MEAN_COLUMN, first + a] * work.member[MEAN_COLUMN, first + b] / mean
+                own = block[a, b] / n - work.member[MEAN_COLUMN, first + a] * work.member[MEAN_COLUMN, first + b] / mean
                 block[a, b] = block[b, a] = own
         for a in range(size):
             total = 0.0
@@ -131,7 +128,7 @@ def _visit(data, work, u, total):
     first, last = work.first[u], work.first[u + 1]
     v, q, space = member[VALUE], member[SLOPES], member[SPACE]
     for k in range(first, last):
-        q[k] = member[MOVE, k] + model.dot(work.columns[k], e) - member[MEAN_COLUMN, k] * total / mean
+        q[k] = member[MOVE, k] + dot_with(data, work, k, e) - member[MEAN_COLUMN, k] * total / mean
     block = matrix_at(work.blocks, work.places[u], last - first, last - first)
     step_of_unit(
         block, first, q, v, member[L1], member[LOWER], member[UPPER], work.first, work.norm, work.bend, u, work.plain,
@@ -154,7 +151,7 @@ def _visit(data, work, u, total):
         if step != 0.0:
             v[k] += step
             total += step * member[MEAN_COLUMN, k]
-            _add_weighted(e, work.row[MODELLED], work.columns[k], step / n)
+            add_weighted(data, work, k, step / n, e)
     work.number[GAINED] += gained
     return total
 
@@ -211,21 +208,25 @@ def _extrapolate(data, work, total):
 @apart(boolean(DATA, WORK, float64))
 def solve_on_columns(data, work, target):
     """Bring the values of the set so far that the gap of the model is at most `target`, unless that takes twice as many
-    passes as the models before; whether it got there. The slopes belong to the values in the end."""
+    passes as the models before and there is room for a Gram matrix; whether it got there. The slopes belong to the
+    values in the end."""
     member, m, units, n = work.member, work.count[SIZE], work.count[UNITS], data.target.size
     v, q, e, first = member[VALUE], member[SLOPES], work.row[CHANGE], work.first[: units + 1]
     mean, total, spent, depth = work.number[MEAN_CURVATURE], 0.0, 0.0, work.products.shape[0]
-    passes = 0
+    passes, entries = 0, 0.0
+    longest = LONGEST * data.price[DESCENT] / data.price[PASS] if data.sparse else LONGEST
     for i in range(n):
         e[i] = 0.0
     for k in range(m):
         member[MOVE, k] = q[k]
+        entries += entries_of(data, work, k)
     gap = gap_of_groups(q, v, member[L1], member[LOWER], member[UPPER], first, work.norm, work.bend)
     while True:
         if gap <= target:
             work.number[PASSES_TAKEN] = 0.5 * (work.number[PASSES_TAKEN] + passes)
             return True
-        if passes > max(2.0 * work.number[PASSES_TAKEN], FIRST_GUESS) or spent > LONGEST:
+        limited = m <= work.gram.shape[0] or not data.sparse
+        if (limited and passes > max(2.0 * work.number[PASSES_TAKEN], FIRST_GUESS)) or spent > longest:
             work.number[PASSES_TAKEN] = max(work.number[PASSES_TAKEN], passes)
             return False
         chosen = 0
@@ -250,12 +251,13 @@ def solve_on_columns(data, work, target):
             before, passes = work.number[GAINED], passes + 1
             for a in range(chosen):
                 total = _visit(data, work, work.place[a], total)
-                spent += 2.0 * n * (work.first[work.place[a] + 1] - work.first[work.place[a]])
+                for k in range(work.first[work.place[a]], work.first[work.place[a] + 1]):
+                    spent += 2.0 * entries_of(data, work, k)
             if not work.number[GAINED] > before:
                 break
         for k in range(m):
-            q[k] = member[MOVE, k] + model.dot(work.columns[k], e) - member[MEAN_COLUMN, k] * total / mean
-        spent += float(n) * m
+            q[k] = member[MOVE, k] + dot_with(data, work, k, e) - member[MEAN_COLUMN, k] * total / mean
+        spent += entries
         gap = gap_of_groups(q, v, member[L1], member[LOWER], member[UPPER], first, work.norm, work.bend)
         if not work.number[GAINED] > 0.0:
             return gap <= target

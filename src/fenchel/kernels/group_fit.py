@@ -13,9 +13,9 @@ from numba import boolean, float64, int64, types, void
 from ..foundation.numerics import ARMIJO, HALVINGS, NEWTON_STEPS, NOTHING
 from . import block_descent, unit_groups
 from . import small_losses as losses
-from . import small_model as model
 from .apart import HOT, LIST, MATRIX, READ, READ2, READ_LIST, VECTOR, apart
 from .group_columns import columns_pay, make_blocks, solve_on_columns
+from .group_products import append_rows, combine_set, dot_with
 from .group_repair import repair
 from .group_set import (
     BEFORE,
@@ -114,10 +114,7 @@ def _refresh(data, work, fresh):
 @apart(void(DATA, WORK))
 def _extend_gram(data, work):
     """The rows of the set's Gram matrix that are missing, and bounds of its blocks."""
-    model.append_gram(
-        work.columns, work.row[MODELLED], work.tile, work.gram, work.member[MEAN_COLUMN], work.count[IN_GRAM],
-        work.count[SIZE], work.number[MEAN_CURVATURE] if data.intercept else 0.0, data.blas,
-    )  # fmt: skip
+    append_rows(data, work)
     bound_blocks(work)
 
 
@@ -199,7 +196,7 @@ def step(data, work, shift, promise):
     """Go along a step as far as the true objective falls by a part of what was promised; returns the share."""
     row, member, size = work.row, work.member, work.count[SIZE]
     start, length = work.number[LOSS] + set_penalty(work, 0.0), 1.0
-    model.combine(work.columns, size, member[STEP], shift, row[CHANGE])
+    combine_set(data, work, member[STEP], shift, row[CHANGE])
     for _ in range(HALVINGS):
         for i in range(data.target.size):
             row[TRIAL, i] = row[SCORE, i] + length * row[CHANGE, i]
@@ -227,7 +224,7 @@ def _aside(data, work):
     if data.intercept:
         for k in range(work.count[SIZE]):
             shift -= member[MEAN_COLUMN, k] * member[REPAIR, k] / work.number[MEAN_CURVATURE]
-    model.combine(work.columns, work.count[SIZE], member[REPAIR], shift, row[TRIAL])
+    combine_set(data, work, member[REPAIR], shift, row[TRIAL])
     for i in range(data.target.size):
         row[AHEAD, i] += row[MODELLED, i] * row[TRIAL, i]
         if not row[LOW, i] <= row[AHEAD, i] <= row[HIGH, i] and data.weight[i] > 0.0:
@@ -282,7 +279,7 @@ def fit_set(data, work, alpha, wanted, limit):
     for turn in range(ROUNDS):
         pull = 0.0
         for k in range(m):
-            member[START_SLOPES, k] = model.dot(work.columns[k], row[SLOPE]) / n
+            member[START_SLOPES, k] = dot_with(data, work, k, row[SLOPE]) / n
         if data.intercept:
             for i in range(n):
                 pull += row[SLOPE, i] / n
@@ -309,10 +306,11 @@ def fit_set(data, work, alpha, wanted, limit):
         target = max(number[TIGHT] * target, 1e-15 * abs(number[LOSS]))
         solved, beside = on_columns and solve_on_columns(data, work, target), False
         if not solved:
-            if m > work.gram.shape[0]:
+            if m <= work.gram.shape[0]:
+                _extend_gram(data, work)
+                beside = solve_model(data, work, target)
+            elif not data.sparse:
                 return False
-            _extend_gram(data, work)
-            beside = solve_model(data, work, target)
         shift, promise = -pull, set_penalty(work, 0.0)
         for k in range(m):
             member[STEP, k] = member[VALUE, k] - member[BEFORE, k]

@@ -1,4 +1,4 @@
-"""Whole paths of dense problems with groups in one compiled call: every alpha with its own certificate.
+"""Whole paths of problems with groups in one compiled call: every alpha with its own certificate.
 
     min over w, b of   (1/n) sum_i s_i f(z_i'w + b; t_i) + alpha sum_g [ norm_g |w_g|_2 + sum_{j in g} l1_j |w_j| ]
 
@@ -72,7 +72,7 @@ from .group_set import (
     store,
 )  # fmt: skip
 from .rooms import Room, flags_at, list_at, matrix_at, vector_at
-from .rules import DEPTH, FLAT, INNER, LOOSE, MEMORY, NEAR, PATIENCE, ROUNDS, STAGE, STAGE_TOL, TIGHTER
+from .rules import DEPTH, FLAT, HARD, INNER, LOOSE, MEMORY, NEAR, PATIENCE, ROUNDS, STAGE, STAGE_TOL, TIGHTER
 from .small_certificate import (
     AHEAD,
     BEST,
@@ -89,6 +89,7 @@ from .small_certificate import (
 from .small_losses import COVARIANCES, LOGISTIC, SQUARED, addresses
 from .small_model import TILE
 from .small_set import FIRST_SET, largest_set, lines_of
+from .sparse_layout import NO_COLUMNS, look, sparse_rooms
 
 LARGEST_SUPPORT = 512  # coordinates in live groups of data that were sparse; beyond, their own columns are cheaper
 _GROWN = 1.03  # times its size: what a set has grown to if its model need not be solved well
@@ -111,7 +112,9 @@ def _sweep(data, work):
     work.count[FORESEEN] = 0
     if data.intercept:
         balance_intercept(data.kind, data.weight, dual)
-    if data.by_column:
+    if data.sparse:
+        look(data.values, data.places, data.ends, dual, work.feature[PLAIN_ORDER])
+    elif data.by_column:
         model.column_gradient(data.X, dual, work.feature[PLAIN_ORDER])
     else:
         model.gradient(data.X, dual, work.feature[PLAIN_ORDER])
@@ -255,19 +258,30 @@ def _begin(data, work, alphas, filled):
     _sweep(data, work)
 
 
+@apart(boolean(DATA, WORK, float64))
+def _counts_all(data, work, alpha):
+    """Whether most units are pulled much harder than their thresholds hold them: one Gram matrix of all of them, made
+    anew for every curvature, serves such a fit better than those of growing sets."""
+    hard = 0
+    scores(data, work, alpha)
+    for g in range(data.norm.size):
+        hard += work.score[g] > HARD
+    return 2 * hard > data.norm.size
+
+
 # -- the whole path -----------------------------------------------------------------------------------
 
 
-def _work_numbers(n: int, p: int, units: int, most: int, grams: int, blocks: int, block: int) -> int:
+def _work_numbers(n: int, p: int, units: int, most: int, grams: int, blocks: int, block: int, long: int) -> int:
     """Numbers of all rooms of a Work: `most` members of a set, `grams` of one with a Gram matrix, `blocks` numbers for
-    all blocks and `block` for one."""
-    members = MEMBER_ROWS + 2 * (DEPTH + 1) + 2 + n
+    all blocks, `block` for one and `long` for a column."""
+    members = MEMBER_ROWS + 2 * (DEPTH + 1) + 3 + long
     others = COUNTS + NUMBERS + DEPTH * (DEPTH + 1) + 2 * blocks + block + 2 * grams * grams
     return (ROW_ROWS + TILE) * n + FEATURE_ROWS * p + 9 * units + 1 + members * most + others
 
 
 @njit(**INSIDE)
-def _work_in(memory, n, p, units, most, grams, blocks, block):
+def _work_in(memory, n, p, units, most, grams, blocks, block, long):
     """The rooms of a Work, one after another in one piece of memory."""
     row = FEATURE_ROWS * p
     unit = row + ROW_ROWS * n  # lists and numbers of units
@@ -275,8 +289,8 @@ def _work_in(memory, n, p, units, most, grams, blocks, block):
     past = member + MEMBER_ROWS * most
     slopes = past + (DEPTH + 1) * most
     place = slopes + (DEPTH + 1) * most
-    columns = place + 2 * most
-    gram = columns + most * n
+    columns = place + 3 * most
+    gram = columns + most * long
     factor = gram + grams * grams
     tile = factor + grams * grams
     own = tile + TILE * n
@@ -291,25 +305,32 @@ def _work_in(memory, n, p, units, most, grams, blocks, block):
         vector_at(memory, own + blocks, blocks), vector_at(memory, own + 2 * blocks, block),
         matrix_at(memory, past, DEPTH + 1, most),
         matrix_at(memory, slopes, DEPTH + 1, most), list_at(memory, place, 2 * most),
-        matrix_at(memory, columns, most, n), matrix_at(memory, gram, grams, grams),
+        list_at(memory, place + 2 * most, most), matrix_at(memory, columns, most, long),
+        matrix_at(memory, gram, grams, grams),
         matrix_at(memory, factor, grams, grams), matrix_at(memory, tile, TILE, n), list_at(memory, last, COUNTS),
         vector_at(memory, last + COUNTS, NUMBERS), matrix_at(memory, last + COUNTS + NUMBERS, DEPTH, DEPTH + 1),
     )  # fmt: skip
 
 
 @door(
-    int64(*DATA_FIELDS, boolean, VECTOR, int64, int64, int64, int64, READ, int64, int64, float64, MATRIX, VECTOR,
+    int64(*DATA_FIELDS, boolean, VECTOR, int64, int64, int64, int64, int64, READ, int64, int64, float64, MATRIX, VECTOR,
           VECTOR, VECTOR, MATRIX, VECTOR, MATRIX)
 )  # fmt: skip
-def _run(X, target, weight, kind, parameter, members, start, base, l1, norm, intercept, blas, by_column, filled, memory,
-         most, grams, blocks, block, alphas, first, end, tol, W, b, primal, dual, x, passes, sums):  # fmt: skip
+def _run(X, target, weight, kind, parameter, members, start, base, l1, norm, intercept, blas, by_column, values, places,
+         ends, pairs, price, lines, buckets, row_values, row_places, sparse, filled, memory, most, grams, blocks, block,
+         long, alphas, first, end, tol, W, b, primal, dual, x, passes, sums):  # fmt: skip
     """The alphas from `first` to `end`, in rooms where those before it were solved; returns how many are now."""
-    data = refer(Data(X, target, weight, kind, parameter, members, start, base, l1, norm, intercept, blas, by_column))
+    data = refer(
+        Data(X, target, weight, kind, parameter, members, start, base, l1, norm, intercept, blas, by_column, values,
+             places, ends, pairs, price, lines, buckets, row_values, row_places, sparse)
+    )  # fmt: skip
     n, p = 0 if kind == COVARIANCES else target.size, members.size
-    work = refer(_work_in(memory, n, p, norm.size, most, grams, blocks, block))
+    work = refer(_work_in(memory, n, p, norm.size, most, grams, blocks, block, long))
     if first == 0:
         _begin(data, work, alphas.size, filled)
     k, stage = first, 0.0
+    if sparse and alphas.size == 1 and kind != SQUARED and _counts_all(data, work, alphas[0]):
+        return 0
     last, last_but_one = alphas[k - 1] if k > 0 else np.inf, alphas[k - 2] if k > 1 else np.inf
     if p > n and k == 0 and kind != COVARIANCES:
         scores(data, work, alphas[0])
@@ -349,32 +370,35 @@ def _run(X, target, weight, kind, parameter, members, start, base, l1, norm, int
 def follower(
     X: Any, target: Any, weight: Any, kind: int, parameter: float, alphas: Any, members: Any, start: Any, l1: Any,
     norm: Any, tol: float, fit_intercept: bool, W: Any, b: Any, primal: Any, dual: Any, x: Any, passes: Any,
-    sums: Any, filled: bool,
+    sums: Any, filled: bool, columns: Any = None,
 ) -> Callable[[int, int], int]:  # fmt: skip
     """As :func:`fenchel.kernels.small_path.follower`, with groups; l1 has an entry for every feature in the order of
     `members`, norm one for every unit. A unit without a norm is a single feature with a weight. `filled` says that the
-    data were sparse: large supports are then left to others."""
+    data were sparse: large supports are then left to others. Or there is no X, but `columns` are what
+    ``sparse_layout.sparse_rooms`` wants of sparse data."""
     n, p, units = 0 if kind == COVARIANCES else target.size, members.size, norm.size
     sizes = start[1:] - start[:-1]
     widest = int(sizes.max())
     # a set has as many coordinates outside of its support as inside, or not many more than there are rows
-    usual = max(3 * n + 200, 2 * LARGEST_SUPPORT) if n else 0
-    grams = min(max(largest_set(n, p, usual), widest), p)
-    most = max(min(p, MEMORY // (8 * n)), grams) if n and not filled else grams
+    usual = 2 * LARGEST_SUPPORT if columns else max(3 * n + 200, 2 * LARGEST_SUPPORT) if n else 0
+    grams = min(max(largest_set(0 if columns else n, p, usual), widest), p)
+    most = p if columns else max(min(p, MEMORY // (8 * n)), grams) if n and not filled else grams
     base = np.concatenate([[0], np.cumsum(sizes * (sizes + 2))])
     blocks, block = int(base[-1]), max(widest * (widest + 3), most)
-    numbers = _work_numbers(n, p, units, most, grams, blocks, block)
+    long = 0 if columns else n
+    numbers = _work_numbers(n, p, units, most, grams, blocks, block, long)
     room = Room(numbers)
     memory = room.take(numbers)
-    X, by_column = lines_of(X)
+    X, by_column = (np.zeros((0, 0)), False) if columns else lines_of(X)
+    stored = sparse_rooms(n, *columns) if columns else NO_COLUMNS
     data = Data(
         X, target, weight, kind, parameter, members, start, base, l1[members], norm, fit_intercept, addresses(kind),
-        by_column,
+        by_column, *stored, columns is not None,
     )  # fmt: skip
 
     def follow_on(first: int, end: int, room: Room = room) -> int:
         """The room is held for as long as somebody may ask."""
-        rooms = memory, most, grams, blocks, block
+        rooms = memory, most, grams, blocks, block, long
         return int(_run(*data, filled, *rooms, alphas, first, end, tol, W, b, primal, dual, x, passes, sums))
 
     return follow_on

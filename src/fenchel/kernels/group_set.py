@@ -17,6 +17,7 @@ from numba import boolean, float64, int64, njit, types, void
 from . import small_model as model
 from .apart import INSIDE, LIST, MATRIX, READ, READ2, READ_LIST, VECTOR, Reference, apart
 from .small_losses import COVARIANCES
+from .sparse_layout import SPARSE_FIELDS
 
 COEF, LAST_COEF, GRADIENT, PLAIN_ORDER, ASIDE, FEATURE_ROWS = range(6)
 VALUE, BEFORE, STEP, SLOPES, START_SLOPES, L1, LOWER, UPPER, MEAN_COLUMN, SPACE, MOVE, REPAIR, MISS, MEMBER_ROWS = (
@@ -31,7 +32,8 @@ class Data(NamedTuple):
     """What the caller gives and nobody changes. Where the data are stored `by_column`, X is their transpose. What is
     known of the block of unit g stands at basis[base[g]:].
 
-    Where the kind is COVARIANCES there are no rows (see ``group_covariances.py``).
+    Where the kind is COVARIANCES there are no rows (see ``group_covariances.py``). Where the data are sparse there is
+    no X, and the fields from `values` on are those of ``sparse_layout.Sparse``.
     """
 
     X: np.ndarray
@@ -47,13 +49,23 @@ class Data(NamedTuple):
     intercept: bool
     blas: np.ndarray
     by_column: bool
+    values: np.ndarray
+    places: np.ndarray
+    ends: np.ndarray
+    pairs: float
+    price: np.ndarray
+    lines: np.ndarray
+    buckets: np.ndarray
+    row_values: np.ndarray
+    row_places: np.ndarray
+    sparse: bool
 
 
 class Work(NamedTuple):
     """What the parts share and change. `chosen` are the units of the set, `first` where each begins in it, and `at` the
-    place of every unit in the set, -1 outside; the rest is room for models. The first IN_GRAM members have rows in
-    `gram`, the first BLOCKED ones are in `blocks`, and the Gram matrix of the first FACTORED ones has its factor in
-    `factor`."""
+    place of every unit in the set, -1 outside; `column` has the column of X of every member,
+    and the rest is room for models. The first IN_GRAM members have rows in `gram`, the first BLOCKED ones are in
+    `blocks`, and the Gram matrix of the first FACTORED ones has its factor in `factor`."""
 
     row: np.ndarray
     feature: np.ndarray
@@ -73,6 +85,7 @@ class Work(NamedTuple):
     past: np.ndarray
     slopes: np.ndarray
     place: np.ndarray
+    column: np.ndarray
     columns: np.ndarray
     gram: np.ndarray
     factor: np.ndarray
@@ -84,10 +97,11 @@ class Work(NamedTuple):
 
 DATA_FIELDS = (
     READ2, READ, READ, int64, float64, READ_LIST, READ_LIST, READ_LIST, READ, READ, boolean, READ_LIST, boolean,
+    *SPARSE_FIELDS, boolean,
 )  # fmt: skip
 WORK_VALUE = types.NamedTuple(
     (MATRIX, MATRIX, VECTOR, LIST, LIST, LIST, MATRIX, VECTOR, VECTOR, boolean[::1], LIST, LIST, VECTOR, VECTOR, VECTOR,
-     MATRIX, MATRIX, LIST, MATRIX, MATRIX, MATRIX, MATRIX, LIST, VECTOR, MATRIX), Work
+     MATRIX, MATRIX, LIST, LIST, MATRIX, MATRIX, MATRIX, MATRIX, LIST, VECTOR, MATRIX), Work
 )  # fmt: skip
 DATA, WORK = Reference(types.NamedTuple(DATA_FIELDS, Data)), Reference(WORK_VALUE)
 
@@ -109,11 +123,11 @@ def scores(data, work, alpha):
 
 @njit(**INSIDE)
 def _enter(data, work, g):
-    """Number the coordinates of a unit; `place` has their columns, which somebody must fetch."""
+    """Number the coordinates of a unit; `column` has their columns, which somebody must fetch where data are dense."""
     units, k = work.count[UNITS], work.count[SIZE]
     work.chosen[units], work.at[g] = g, units
     for a in range(data.start[g], data.start[g + 1]):
-        work.place[k] = data.members[a]
+        work.column[k] = data.members[a]
         work.member[LOWER, k], work.member[UPPER, k] = -np.inf, np.inf
         k += 1
     work.count[UNITS], work.count[SIZE], work.first[units + 1] = units + 1, k, k
@@ -144,7 +158,7 @@ def drop(data, work, level):
             continue
         for k in range(begin, end):
             if at != k:
-                work.member[MEAN_COLUMN, at] = work.member[MEAN_COLUMN, k]
+                work.member[MEAN_COLUMN, at], work.column[at] = work.member[MEAN_COLUMN, k], work.column[k]
                 old, new = work.columns[k], work.columns[at]
                 for i in range(new.size):
                     new[i] = old[i]
@@ -197,9 +211,8 @@ def extend(data, work, level, most):
         room = size + data.start[g + 1] - data.start[g] <= work.columns.shape[0]
         if room:
             _enter(data, work, g)
-    if data.kind == COVARIANCES:
-        return room
-    model.take_columns(data.X, data.by_column, work.place, size, work.count[SIZE], work.columns)
+    if data.kind != COVARIANCES and not data.sparse:
+        model.take_columns(data.X, data.by_column, work.column, size, work.count[SIZE], work.columns)
     return room
 
 

@@ -16,7 +16,7 @@ G          work.gram               W'(H - hh'/sum h)W / n: the intercept, if the
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numba import float64, int32, int64, njit, types, void
@@ -119,10 +119,11 @@ def entries_of(sparse, columns, size):
     return total
 
 
-@apart(void(SPARSE, WORK, LIST, int64))
-def _take_rows(sparse, work, columns, size):
-    """Write the rows of these columns, the shortest first; in a row the places of the columns rise."""
-    lines, buckets, n = sparse.lines, sparse.buckets, work.row.shape[1]
+@apart(int64(SPARSE, LIST, int64, int64))
+def _take_rows(sparse, columns, size, n):
+    """Write the rows of these columns, the shortest first, and count those that have an entry; in a row the places of
+    the columns rise."""
+    lines, buckets = sparse.lines, sparse.buckets
     length, following, order, first = lines[LENGTH], lines[NEXT], lines[ORDER], lines[FIRST]
     for i in range(n):
         length[i] = 0
@@ -157,15 +158,15 @@ def _take_rows(sparse, work, columns, size):
             following[i] = own + 1
             sparse.row_values[own] = sparse.values[e]
             sparse.row_places[own] = k
-    work.count[TAKEN], work.count[LINES] = size, count
+    return count
 
 
-@apart(void(SPARSE, WORK, int64, MATRIX))
-def _gram_by_rows(sparse, work, first, gram):
+@apart(void(SPARSE, int64, READ, int64, MATRIX))
+def _gram_by_rows(sparse, count, weight, first, gram):
     """Add the products of the columns from `first` on with those before them, row after row."""
-    lines, values, places, n = sparse.lines, sparse.row_values, sparse.row_places, work.row.shape[1]
-    length, order, begin, weight = lines[LENGTH], lines[ORDER], lines[FIRST], work.row[MODELLED]
-    for q in range(work.count[LINES]):
+    lines, values, places, n = sparse.lines, sparse.row_values, sparse.row_places, weight.size
+    length, order, begin = lines[LENGTH], lines[ORDER], lines[FIRST]
+    for q in range(count):
         i = np.uint32(order[q])
         low, high = np.uint32(begin[q]), np.uint32(begin[q] + length[i])
         h = weight[i] / n
@@ -177,15 +178,15 @@ def _gram_by_rows(sparse, work, first, gram):
                     own[np.uint32(places[c])] += factor * values[c]
 
 
-@apart(void(SPARSE, WORK, LIST, int64, int64, MATRIX))
-def _gram_by_columns(sparse, work, columns, first, size, gram):
+@apart(void(SPARSE, READ, VECTOR, LIST, int64, int64, MATRIX))
+def _gram_by_columns(sparse, weight, spread, columns, first, size, gram):
     """The same, column after column: each is spread over all rows once."""
-    spread, n = work.row[SCRATCH], work.row.shape[1]
+    n = weight.size
     for i in range(n):
         spread[i] = 0.0
     for k in range(first, size):
         start, end = sparse.ends[columns[k]], sparse.ends[columns[k] + 1]
-        column_add_weighted(sparse.values, sparse.places, start, end, 1.0 / n, work.row[MODELLED], spread)
+        column_add_weighted(sparse.values, sparse.places, start, end, 1.0 / n, weight, spread)
         for l in range(k + 1):
             j = columns[l]
             gram[k, l] = column_dot(sparse.values, sparse.places, sparse.ends[j], sparse.ends[j + 1], spread)
@@ -193,22 +194,32 @@ def _gram_by_columns(sparse, work, columns, first, size, gram):
             spread[np.uint32(sparse.places[e])] = 0.0
 
 
+@apart(int64(SPARSE, READ, VECTOR, LIST, int64, int64, int64, MATRIX))
+def append_products(sparse, weight, spread, columns, first, size, taken, gram):
+    """The weighted products of the columns from `first` on with those before them and with themselves, by the cheaper
+    of two ways; `taken` is how many rows of this very set have been written, or 0. Returns that number again."""
+    n, entries = weight.size, entries_of(sparse, columns, size)
+    by_columns = (size - first) * (0.5 if first == 0 else 1.0) * entries * sparse.price[PASS]
+    if by_columns <= sparse.price[MOVE] * (entries + n) and taken == 0:
+        _gram_by_columns(sparse, weight, spread, columns, first, size, gram)
+        return 0
+    for k in range(first, size):
+        for l in range(k + 1):
+            gram[k, l] = 0.0
+    taken = taken if taken > 0 else _take_rows(sparse, columns, size, n)
+    _gram_by_rows(sparse, taken, weight, first, gram)
+    return taken
+
+
 @apart(void(SPARSE, WORK, int64, int64, float64))
 def append_gram(sparse, work, first, size, mean_curvature):
-    """The rows first to size of the Gram matrix of the set, and their mirror image, by the cheaper of two ways; a mean
-    curvature of 0 says that there is no intercept."""
+    """The rows first to size of the Gram matrix of the set, and their mirror image; a mean curvature of 0 says that
+    there is no intercept."""
     gram, mean_column, n, columns = work.gram, work.member[MEAN_COLUMN], work.row.shape[1], work.place[INDEX]
-    entries = entries_of(sparse, columns, size)
-    by_columns = (size - first) * (0.5 if first == 0 else 1.0) * entries * sparse.price[PASS]
-    if by_columns <= sparse.price[MOVE] * (entries + n) and work.count[TAKEN] != size:
-        _gram_by_columns(sparse, work, columns, first, size, gram)
-    else:
-        for k in range(first, size):
-            for l in range(k + 1):
-                gram[k, l] = 0.0
-        if work.count[TAKEN] != size:
-            _take_rows(sparse, work, columns, size)
-        _gram_by_rows(sparse, work, first, gram)
+    taken = work.count[LINES] if work.count[TAKEN] == size else 0
+    taken = append_products(sparse, work.row[MODELLED], work.row[SCRATCH], columns, first, size, taken, gram)
+    if taken > 0:
+        work.count[TAKEN], work.count[LINES] = size, taken
     for k in range(first, size):
         j = columns[k]
         mean_column[k] = (
@@ -220,3 +231,19 @@ def append_gram(sparse, work, first, size, mean_curvature):
             if mean_curvature > 0.0:
                 entry -= mean_column[k] * mean_column[l] / mean_curvature
             gram[k, l] = gram[l, k] = entry
+
+
+def sparse_rooms(n: int, columns: Any, pairs: float, price: Any) -> Sparse:
+    """Sparse data of n rows, with room for the rows of a working set."""
+    stored = columns[0].size
+    return Sparse(
+        *columns, pairs, price, np.empty((LINE_ROWS, n), np.int32), np.empty(LONG + 2, np.int64), np.empty(stored),
+        np.empty(stored, np.int32),
+    )  # fmt: skip
+
+
+_LIST = np.zeros(0, np.int64)
+NO_COLUMNS = Sparse(
+    np.zeros(0), np.zeros(0, np.int32), _LIST, 0.0, np.zeros(0), np.zeros((0, 0), np.int32), _LIST, np.zeros(0),
+    np.zeros(0, np.int32),
+)  # fmt: skip
