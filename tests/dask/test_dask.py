@@ -227,6 +227,9 @@ def test_a_client_that_is_closed_amid_a_fit_is_named(cluster, monkeypatch, when)
     ],
 )
 def test_a_task_that_ends_its_workers_is_told_by_its_partitions(cluster, monkeypatch, task, told):
+    cluster.scale(2)  # others may have joined
+    while len(distributed.get_client().scheduler_info()["workers"]) != 2:
+        time.sleep(0.05)
     X, y = rows()
     pool = fd.pool.from_collections(
         distributed.get_client(), da.from_array(X, chunks=(ROWS, P)), da.from_array(y, chunks=ROWS), None, None, None
