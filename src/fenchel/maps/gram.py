@@ -251,10 +251,11 @@ def _null_of_part(matrix: SparseMatrix) -> Array:
         return _dense_null(matrix)
     gram = sp.csc_array(squares(matrix))
     shift = 1e-8 * gram.diagonal().mean()
+    inverse = sla.LinearOperator(gram.shape, solve_of(sp.csc_array(gram + shift * sp.eye_array(size))), dtype=float)
     count = 8
     while True:
         try:
-            _, vectors = sla.eigsh(gram, k=count, sigma=-shift, which="LM", v0=np.ones(size))
+            _, vectors = sla.eigsh(gram, k=count, sigma=-shift, which="LM", v0=np.ones(size), OPinv=inverse)
         except sla.ArpackNoConvergence:  # many singular values close to zero, as trends have
             return _dense_null(matrix)
         vectors = np.linalg.qr(vectors)[0]
